@@ -5,6 +5,7 @@ use flowcast_fit::{
     prtt::PrttPoint,
     zoo::{MODELS, OpenSizes, ZooModel},
 };
+use flowcast_network::quantity::Quantity;
 use flowcast_units::{Bytes, Time};
 
 /// g, G, o and L in microseconds: InfiniBand, Myrinet/GM, TCP over Gigabit Ethernet.
@@ -24,18 +25,24 @@ fn model(name: &str) -> &'static ZooModel {
         .expect("a model of the zoo")
 }
 
-/// `parameters` from g, G, o and L to the model's, all in microseconds; the zoo counts nanoseconds.
+/// Values in microseconds as those of a model's parameters.
+fn values(model: &ZooModel, choice: &OpenSizes, micros: &[f64]) -> Vec<Quantity> {
+    let parameters = model.parameters(choice);
+    assert_eq!(micros.len(), parameters.len());
+    let values = parameters.iter().zip(micros);
+    values
+        .map(|(parameter, micros)| parameter.unit.with_number(micros * 1e3))
+        .collect()
+}
+
+/// `parameters` from g, G, o and L to the model's, all in microseconds.
 fn agree(name: &str, choice: OpenSizes, parameters: impl Fn([f64; 4]) -> Vec<f64>, rows: &[Row]) {
     let model = model(name);
     for (messages, delay, size, expected) in rows {
         let point = PrttPoint::new(*messages, Time::from_micros(*delay), Bytes(*size));
         for (network, expected) in TABLE_3_5_3_1.iter().zip(expected) {
-            let nanos: Vec<f64> = parameters(*network)
-                .iter()
-                .map(|micros| micros * 1e3)
-                .collect();
-            assert_eq!(nanos.len(), model.parameters(&choice).len());
-            let found = model.round_trip(&choice, point, &nanos).as_micros();
+            let parameters = values(model, &choice, &parameters(*network));
+            let found = model.round_trip(&choice, point, &parameters).as_micros();
             assert!(
                 (found / expected - 1.0).abs() < 1e-12,
                 "{point:?} {network:?}: {found} instead of {expected}"
@@ -129,15 +136,11 @@ fn bsp_charges_bytes_and_barriers() {
 fn a_flood_under_plogp_shows_the_gap_from_19640_messages_on() {
     let choice = OpenSizes::Places(vec![Bytes(1), Bytes(2)]);
     let (latency, gap) = (76.5, 0.783);
-    let parameters: Vec<f64> = [latency, gap, gap, 0.0, 0.0]
-        .iter()
-        .map(|micros| micros * 1e3)
-        .collect();
+    let model = model("plogp");
+    let parameters = values(model, &choice, &[latency, gap, gap, 0.0, 0.0]);
     let error = |messages: u32| {
         let point = PrttPoint::new(messages, Time::ZERO, Bytes(1));
-        let found = model("plogp")
-            .round_trip(&choice, point, &parameters)
-            .as_micros();
+        let found = model.round_trip(&choice, point, &parameters).as_micros();
         let by_hand = 2.0 * latency + (f64::from(messages) + 1.0) * gap;
         assert!((found / by_hand - 1.0).abs() < 1e-12, "{found} {by_hand}");
         found / f64::from(messages) / gap - 1.0

@@ -2,6 +2,7 @@
 
 use crate::{Broadcast, HplSettings, Swap};
 use flowcast_network::csv::{CsvError, Table};
+use flowcast_units::Time;
 
 /// The columns of a run: numbers as in HPL.dat.
 pub const HPL_COLUMNS: [&str; 7] = ["N", "P", "Q", "block_size", "depth", "bcast", "swap"];
@@ -14,8 +15,8 @@ const MOST_RANKS: u64 = 1 << 16;
 pub struct MeasuredRun {
     /// The run.
     pub settings: HplSettings,
-    /// Seconds.
-    pub seconds: f64,
+    /// From its start to its end.
+    pub time: Time,
 }
 
 /// The runs of a table, in its order; a mix of swaps has the block size as its threshold.
@@ -45,7 +46,8 @@ pub fn measured_runs(table: &Table) -> Result<Vec<MeasuredRun>, CsvError> {
         let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
         let seconds =
             seconds.ok_or_else(|| CsvError::field(line, "time_s", time, "seconds above 0"))?;
-        Ok(MeasuredRun { settings, seconds })
+        let time = Time::from_seconds(seconds);
+        Ok(MeasuredRun { settings, time })
     })
     .collect()
 }

@@ -45,7 +45,7 @@ impl SettingsQuestion {
 pub struct ClusterChange {
     /// What changes.
     pub what: &'static str,
-    /// Seconds of the best settings with the change as a multiple of those without.
+    /// The time of the best settings with the change as a multiple of that without.
     pub factor: f64,
 }
 
@@ -101,7 +101,7 @@ pub fn choose(
     )?;
     let mut candidates: Vec<(HplSettings, RunPrediction)> =
         best.into_iter().zip(predictions).collect();
-    candidates.sort_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
+    candidates.sort_by(|a, b| a.1.time.cmp(&b.1.time));
     let changes = search.changes(candidates[0].0, question.other_network.as_ref())?;
     Ok(LinpackChoice {
         candidates,

@@ -1,6 +1,6 @@
 //! A cluster for HPL: its network, its processors and the constants of its computations.
 
-use crate::{HplChannel, HplSettings, KernelRates, Machine, NodeProcessors};
+use crate::{HplSettings, KernelRates, Machine, NodeProcessors, machine::HplChannel};
 use flowcast_network::{
     costs::CostParameters,
     linpack_costs::LinpackCosts,

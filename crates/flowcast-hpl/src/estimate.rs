@@ -1,6 +1,6 @@
 //! The time of a run, from all of its panels or from some.
 
-use crate::{HplSettings, Machine, Pivots, Simulation, Spent};
+use crate::{HplSettings, Machine, Pivots, Spent, simulation::Simulation};
 use flowcast_statistics::linear_fit::{LinearFit, LinearRow};
 use flowcast_units::Time;
 
@@ -32,8 +32,7 @@ impl SimulatedExtent {
     }
 
     /// About how many hours of a processor a simulation takes.
-    #[must_use]
-    pub fn hours(self, settings: &HplSettings) -> f64 {
+    pub(super) fn hours(self, settings: &HplSettings) -> f64 {
         let panels = self.places(settings);
         let panels = panels.map(|places| places * (lead(settings) + MEASURED));
         effort(settings, panels.unwrap_or(settings.panels())) / 3600.0
@@ -48,14 +47,27 @@ fn lead(settings: &HplSettings) -> u32 {
 /// The time of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Seconds.
-    pub seconds: f64,
+    /// Seconds of the run.
+    pub(super) seconds: f64,
     /// What the panels that were left out may add or take, as a part of it: two standard errors; 0 if none was.
     pub error: f64,
-    /// What the time goes to; of what was simulated.
+    /// What the time goes to, as parts of what was simulated.
     pub spent: Spent,
-    /// Seconds of what was simulated.
-    pub simulated: f64,
+    simulated: f64,
+}
+
+impl Estimate {
+    /// The time of the run.
+    #[must_use]
+    pub fn time(&self) -> Time {
+        Time::from_seconds(self.seconds)
+    }
+
+    /// The time of what was simulated.
+    #[must_use]
+    pub fn simulated(&self) -> Time {
+        Time::from_seconds(self.simulated)
+    }
 }
 
 /// Exchanges of a full simulation at most.
@@ -127,7 +139,7 @@ fn simulated(
     Estimate {
         seconds: mean * f64::from(panels),
         error: 2.0 * error / mean,
-        spent,
+        spent: spent.times(1.0 / simulated),
         simulated,
     }
 }
@@ -138,7 +150,7 @@ fn full(settings: &HplSettings, machine: &Machine, seed: u64) -> Estimate {
     Estimate {
         seconds: outcome.seconds,
         error: 0.0,
-        spent: outcome.spent,
+        spent: outcome.spent.times(1.0 / outcome.seconds),
         simulated: outcome.seconds,
     }
 }

@@ -126,9 +126,10 @@ impl Trials<'_> {
             let machine = cluster.machine(&run.settings, 0);
             let found = estimate(&run.settings, &machine, SimulatedExtent::Full, 1)?.seconds;
             (self.done)();
-            let error = (found / run.seconds).ln();
+            let measured = run.time.as_seconds();
+            let error = (found / measured).ln();
             finite_times([Time::from_seconds(error)], || {
-                format!("a measured time of {} s", run.seconds)
+                format!("a measured time of {measured} s")
             })?;
             Ok(error)
         });

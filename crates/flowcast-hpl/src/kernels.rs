@@ -13,11 +13,11 @@ use super::Kernel;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Processor {
     /// Seconds of a product of any size.
-    pub intercept: f64,
+    pub(super) intercept: f64,
     /// Seconds of a multiplication and an addition.
-    pub per_mnk: f64,
+    pub(super) per_mnk: f64,
     /// Standard deviation of a product's time, as a part of it.
-    pub spread: f64,
+    pub(super) spread: f64,
 }
 
 /// How far products of a processor are from their mean: part of its spread, by rank and panel, which are the same whatever else

@@ -6,7 +6,7 @@
 //! order. Sizes, partners and order of messages are those of HPL 2.0 to 2.3, with L1 and U transposed, equilibration on, a row-major
 //! map of processes, and no more lookahead than there are panels; they were compared with recordings (`tests/data/hpl`).
 //!
-//! A [`Simulation`] carries the processes out by events on a [`Machine`], whose probes find what has come; a script becomes a
+//! To [`estimate`] a run, events carry its processes out on a [`Machine`], whose probes find what has come; a script becomes a
 //! trace.
 
 mod broadcast;
@@ -36,11 +36,11 @@ pub use column::{ColumnStep, MatrixRows, PivotRows, PivotStep, Swapped, pivot_se
 pub use estimate::{Estimate, SimulatedExtent, estimate};
 pub use fit::{LinpackFit, fit_linpack};
 pub use kernels::{CallSpread, ColumnWork, KernelRates, PanelProduct, Processor, panel_columns};
-pub use machine::{HplChannel, Machine};
+pub use machine::Machine;
 pub use pivots::Pivots;
 pub use predict::{RunPrediction, predict_runs};
 pub use processors::NodeProcessors;
 pub use program::{ActionPurpose, Exchange, HplAction, Kernel, PanelSwaps, Process, Swaps, Update};
 pub use script::{Script, ScriptStep, ScriptSteps};
 pub use settings::{Broadcast, HplSettings, Swap};
-pub use simulation::{HplOutcome, Simulation, Spent};
+pub use simulation::Spent;

@@ -6,7 +6,7 @@ use flowcast_units::{Bytes, Time};
 
 /// How messages travel between two ranks of a node, or of two nodes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HplChannel {
+pub(super) struct HplChannel {
     /// From the sender's last instruction to the receiver's first, in seconds.
     pub latency: f64,
     /// Seconds per byte of one message alone.
@@ -49,21 +49,21 @@ fn at(time: Option<Time>) -> f64 {
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// Node of each rank.
-    pub nodes: Vec<u32>,
+    pub(super) nodes: Vec<u32>,
     /// Ranks of each node.
-    pub ranks_per_node: u32,
+    pub(super) ranks_per_node: u32,
     /// Processor of each rank.
-    pub processors: Vec<Processor>,
+    pub(super) processors: Vec<Processor>,
     /// Part of the spread of a processor's products that differs from call to call.
-    pub call_spread: f64,
+    pub(super) call_spread: f64,
     /// Messages inside nodes.
-    pub inside: HplChannel,
+    pub(super) inside: HplChannel,
     /// Messages between nodes.
-    pub between: HplChannel,
+    pub(super) between: HplChannel,
     /// What computations cost on a core whose node does nothing else.
-    pub rates: KernelRates,
+    pub(super) rates: KernelRates,
     /// Bytes per second of all cores of a node from and to memory.
-    pub node_memory_rate: f64,
+    pub(super) node_memory_rate: f64,
 }
 
 impl Machine {

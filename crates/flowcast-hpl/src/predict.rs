@@ -15,12 +15,12 @@ use flowcast_replay::outcome::{NotFiniteTime, finite_times};
 /// A run's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunPrediction {
-    /// Seconds.
-    pub seconds: f64,
+    /// From the start to the end of the last process.
+    pub time: Time,
     /// Lower end of the interval.
-    pub low: f64,
+    pub low: Time,
     /// Upper end.
-    pub high: f64,
+    pub high: Time,
     /// What the panels that were not simulated may change, as a part of it.
     pub left_out: f64,
     /// What the processes spend their time on, as parts of it.
@@ -77,22 +77,22 @@ fn prediction(
     let logs: Vec<f64> = members.iter().map(|member| member.seconds.ln()).collect();
     let mean = logs.iter().sum::<f64>() / count;
     let apart = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
-    let spent = first.spent.times(1.0 / first.simulated);
     let fitted = cluster.network.linpack.as_deref();
     let runs = fitted.map_or(UNFITTED, |FittedLinpack { spread, .. }| *spread);
-    let beside = BESIDE_PRODUCTS * (1.0 - spent.multiply).max(0.0);
+    let beside = BESIDE_PRODUCTS * (1.0 - first.spent.multiply).max(0.0);
     let variance = apart + runs.powi(2) + beside.powi(2) + (first.error / 2.0).powi(2);
     let width = normal_score((1.0 + level) / 2.0) * variance.sqrt();
     let seconds = mean.exp();
-    let high = seconds * width.exp();
-    finite_times([Time::from_seconds(high)], || {
+    let ends = [1.0, (-width).exp(), width.exp()];
+    let [time, low, high] = ends.map(|factor| Time::from_seconds(seconds * factor));
+    finite_times([high], || {
         "the [linpack] of the network: it makes the interval".to_owned()
     })?;
     Ok(RunPrediction {
-        seconds,
-        low: seconds * (-width).exp(),
+        time,
+        low,
         high,
         left_out: first.error,
-        spent,
+        spent: first.spent,
     })
 }

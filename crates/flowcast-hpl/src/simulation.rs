@@ -12,7 +12,7 @@ use crate::{
 
 use super::{factor::Factorization, machine::Machine};
 
-/// What the processes spend their time on, in seconds, on average.
+/// What the processes spend their time on, on average: parts of the time of what is simulated, seconds until it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {
     /// Multiplications, the whole of dgemm but that inside panels.
@@ -30,13 +30,12 @@ pub struct Spent {
 }
 
 /// A run, or some panels of one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HplOutcome {
+pub(super) struct HplOutcome {
     /// Seconds until the last process has ended.
     pub seconds: f64,
     /// When each panel was factored, in seconds.
     pub factored: Vec<f64>,
-    /// What the time went to.
+    /// Seconds that the processes spent.
     pub spent: Spent,
 }
 
@@ -125,7 +124,7 @@ impl Swaps for SwapCache {
 }
 
 /// A run of some panels of HPL on a machine.
-pub struct Simulation<'a> {
+pub(super) struct Simulation<'a> {
     settings: HplSettings,
     machine: &'a Machine,
     spread: CallSpread,
@@ -147,8 +146,7 @@ pub struct Simulation<'a> {
 
 impl<'a> Simulation<'a> {
     /// All processes at the first of the panels at time 0. The seed is that of the products' times.
-    #[must_use]
-    pub fn new(
+    pub(super) fn new(
         settings: HplSettings,
         machine: &'a Machine,
         pivots: Pivots,
@@ -194,8 +192,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Runs to the end.
-    #[must_use]
-    pub fn run(mut self) -> HplOutcome {
+    pub(super) fn run(mut self) -> HplOutcome {
         while let Some(Reverse((At(now), rank))) = self.queue.pop() {
             self.resume(rank, now);
             self.advance(rank, now);
@@ -527,15 +524,14 @@ impl Spent {
     }
 
     /// Adds what others spent.
-    pub fn add(&mut self, other: &Spent) {
+    pub(super) fn add(&mut self, other: &Spent) {
         for (own, others) in self.parts().into_iter().zip({ *other }.parts()) {
             *own += *others;
         }
     }
 
     /// Each part so many times.
-    #[must_use]
-    pub fn times(mut self, factor: f64) -> Spent {
+    pub(super) fn times(mut self, factor: f64) -> Spent {
         for part in self.parts() {
             *part *= factor;
         }

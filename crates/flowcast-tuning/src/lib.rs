@@ -8,7 +8,7 @@
 pub mod allocations;
 pub mod cases;
 pub mod choose;
-pub mod collective;
+mod collective;
 pub mod fit;
 pub mod held_out;
 pub mod hosts;

@@ -46,7 +46,7 @@ impl CollectiveCase {
     /// Whether its messages can be followed.
     ///
     /// # Errors
-    /// More than [`CollectivePlan::MOST_MESSAGES`].
+    /// More of them than fit in memory.
     pub fn check(&self) -> Result<(), TooManyMessages> {
         let is_possible = CollectivePlan::is_possible(&stages(self), self.ranks());
         is_possible.then_some(()).ok_or(TooManyMessages)
@@ -68,14 +68,17 @@ struct CaseFamily<'a> {
 }
 
 /// Cases that are made ready once and timed with many costs.
-pub struct StepTimes<'a> {
+pub(crate) struct StepTimes<'a> {
     families: Vec<CaseFamily<'a>>,
     count: usize,
 }
 
 impl<'a> StepTimes<'a> {
     /// Makes the cases ready.
-    pub fn new(cases: impl IntoIterator<Item = &'a PlacedCase>, threads: usize) -> StepTimes<'a> {
+    pub(crate) fn new(
+        cases: impl IntoIterator<Item = &'a PlacedCase>,
+        threads: usize,
+    ) -> StepTimes<'a> {
         let cases: Vec<&PlacedCase> = cases.into_iter().collect();
         let cases = &cases;
         let families = parallel::map(&families(cases), threads, |places| family(cases, places));
@@ -86,7 +89,7 @@ impl<'a> StepTimes<'a> {
     }
 
     /// The seconds of each case.
-    pub fn seconds(&self, costs: &CollectiveCosts, threads: usize) -> Vec<f64> {
+    pub(crate) fn seconds(&self, costs: &CollectiveCosts, threads: usize) -> Vec<f64> {
         let jobs: Vec<_> = self
             .families
             .iter()
@@ -107,7 +110,11 @@ impl<'a> StepTimes<'a> {
 }
 
 /// The seconds of each case, without keeping the steps of more families than there are threads.
-pub fn seconds_once(cases: &[PlacedCase], costs: &CollectiveCosts, threads: usize) -> Vec<f64> {
+pub(crate) fn seconds_once(
+    cases: &[PlacedCase],
+    costs: &CollectiveCosts,
+    threads: usize,
+) -> Vec<f64> {
     let cases: &Vec<&PlacedCase> = &cases.iter().collect();
     let families = families(cases);
     let times = parallel::map(&families, threads, |places| {

@@ -3,15 +3,15 @@
 use flowcast_fit::{
     loggp::interval,
     zoo::{
-        Unit,
         compare::{CompareOptions, Compared, FittedParameter, Predicted},
         pattern::ZooPattern,
     },
 };
+use flowcast_network::quantity::Quantity;
 use flowcast_table::{
     Document, Rows, Table, Value, figure, or_dash, percent, relative_error, rows,
 };
-use flowcast_units::{Rounded, Time};
+use flowcast_units::Rounded;
 
 /// Models of which people see parameters and residuals.
 const SHOWN: usize = 4;
@@ -97,12 +97,13 @@ fn all_parameters(models: &[Compared], shown: &[Compared], level: f64) -> Table 
     let all = models.iter().flat_map(|model| &model.parameters);
     rows(all.zip(names))
         .cell("model", |(_, name)| name)
-        .cell("parameter", |(fitted, _)| &fitted.parameter.symbol)
-        .cell("value", |(fitted, _)| figure(text(fitted, fitted.value)))
+        .cell("parameter", |(fitted, _)| &fitted.symbol)
+        .cell("value", |(fitted, _)| figure(text(fitted.value)))
         .cell(format!("{} % interval", level * 100.0), |(fitted, _)| {
-            or_dash(interval(fitted.interval).map(|(low, high)| {
-                figure(format!("{} .. {}", text(fitted, low), text(fitted, high)))
-            }))
+            or_dash(
+                interval(fitted.interval)
+                    .map(|(low, high)| figure(format!("{} .. {}", text(low), text(high)))),
+            )
         })
         .most(most, OTHERS)
         .into()
@@ -114,20 +115,22 @@ fn named(model: &Compared) -> usize {
 
 fn parameters<'a>(fitted: impl Iterator<Item = &'a FittedParameter>) -> Value {
     rows(fitted)
-        .field("symbol", |fitted| &fitted.parameter.symbol)
-        .field("unit", |fitted| match fitted.parameter.unit {
-            Unit::Time => "ns",
-            Unit::TimePerByte => "ns/B",
+        .field("symbol", |fitted| &fitted.symbol)
+        .field("unit", |fitted| match fitted.value {
+            Quantity::TimePerByte(_) => "ns/B",
+            _ => "ns",
         })
-        .field("value", |fitted| fitted.value)
-        .field("interval", |fitted| interval(fitted.interval))
+        .field("value", |fitted| fitted.value.number())
+        .field("interval", |fitted| {
+            interval(fitted.interval).map(|(low, high)| (low.number(), high.number()))
+        })
         .into()
 }
 
-fn text(fitted: &FittedParameter, value: f64) -> String {
-    match fitted.parameter.unit {
-        Unit::Time => Rounded(Time::from_nanos(value)).to_string(),
-        Unit::TimePerByte => format!("{value:.4} ns/B"),
+fn text(value: Quantity) -> String {
+    match value {
+        Quantity::TimePerByte(gap) => format!("{:.4} ns/B", gap.as_nanos()),
+        value => value.rounded(),
     }
 }
 
@@ -205,9 +208,12 @@ fn summary(models: &[Compared]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_fit::zoo::ZooParameter;
     use flowcast_report::chart_page::{Picture, chart_page};
-    use flowcast_units::{Bytes, Node};
+    use flowcast_units::{Bytes, Node, Time};
+
+    fn nanos(nanos: f64) -> Quantity {
+        Quantity::Time(Time::from_nanos(nanos))
+    }
 
     fn model(model: &'static str, left_out: f64, by_size: [f64; 2]) -> Compared {
         Compared {
@@ -216,12 +222,9 @@ mod tests {
             source: "a < b",
             choice: String::new(),
             parameters: vec![FittedParameter {
-                parameter: ZooParameter {
-                    symbol: "L".into(),
-                    unit: Unit::Time,
-                },
-                value: 1500.0,
-                interval: (1400.0, 1700.0),
+                symbol: "L".into(),
+                value: nanos(1500.0),
+                interval: (nanos(1400.0), nanos(1700.0)),
             }],
             fitted: 0.0,
             left_out,

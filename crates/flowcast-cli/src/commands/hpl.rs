@@ -12,8 +12,8 @@ use flowcast::{
     },
     model::{costs::CostParameters, csv::Table, linpack_costs::LinpackCosts},
     statements::of_networks,
-    table::{Document, Value, fixed, percent, rows, shown},
-    units::{Rounded, Time},
+    table::{Document, fixed, percent, rows},
+    units::Time,
 };
 
 use flowcast_terminal::{
@@ -158,7 +158,7 @@ fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
         .column("grid", "grid", |(run, _)| {
             format!("{}x{}", run.settings.rows, run.settings.columns)
         })
-        .column("measured_s", "measured", |(run, _)| time(run.seconds))
+        .column("measured_s", "measured", |(run, _)| run.time)
         .column("error", "error", |(_, error)| percent(error.exp_m1(), 1));
     Document::new("linpack-fit")
         .table("constants", costs)
@@ -242,12 +242,9 @@ impl Predict {
     }
 }
 
-fn time(seconds: f64) -> Value {
-    shown(seconds, Rounded(Time::from_seconds(seconds)))
-}
-
 fn seconds(prediction: &RunPrediction) -> [String; 3] {
-    [prediction.seconds, prediction.low, prediction.high].map(|seconds| format!("{seconds:.3}"))
+    [prediction.time, prediction.low, prediction.high]
+        .map(|time| format!("{:.3}", time.as_seconds()))
 }
 
 /// Choose grid, block size, broadcast, swap and depth
@@ -346,8 +343,9 @@ impl Choose {
 }
 
 fn chosen(choice: &LinpackChoice) -> Document {
-    let gigaflops =
-        |settings: &HplSettings, seconds: f64| fixed(operations(settings) / seconds / 1e9, 0);
+    let gigaflops = |settings: &HplSettings, time: Time| {
+        fixed(operations(settings) / time.as_seconds() / 1e9, 0)
+    };
     let candidates = rows(&choice.candidates)
         .heading("The best settings")
         .column("grid", "grid", |(settings, _)| {
@@ -359,11 +357,11 @@ fn chosen(choice: &LinpackChoice) -> Document {
         })
         .column("swap", "swap", |(settings, _)| settings.swap.to_string())
         .column("depth", "depth", |(settings, _)| settings.depth)
-        .column("predicted_s", "predicted", |(_, run)| time(run.seconds))
-        .column("low_s", "from", |(_, run)| time(run.low))
-        .column("high_s", "to", |(_, run)| time(run.high))
+        .column("predicted_s", "predicted", |(_, run)| run.time)
+        .column("low_s", "from", |(_, run)| run.low)
+        .column("high_s", "to", |(_, run)| run.high)
         .column("gflops", "Gflop/s", |(settings, run)| {
-            gigaflops(settings, run.seconds)
+            gigaflops(settings, run.time)
         })
         .column("low_gflops", "from", |(settings, run)| {
             gigaflops(settings, run.high)

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flowcast_network::quantity::Quantity;
 use flowcast_statistics::{
     StatsError,
     resampling::{Resampler, percentile_interval},
@@ -105,12 +106,12 @@ impl Compared {
 /// A parameter as it was fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FittedParameter {
-    /// The parameter's symbol, as the paper has it, and its unit.
-    pub parameter: ZooParameter,
-    /// Its value in that unit, 0 or more.
-    pub value: f64,
-    /// Lower and upper end in that unit; the same where samples do not differ.
-    pub interval: (f64, f64),
+    /// The parameter's symbol, as the paper has it.
+    pub symbol: String,
+    /// Its value, 0 or more.
+    pub value: Quantity,
+    /// Lower and upper end; the same where samples do not differ.
+    pub interval: (Quantity, Quantity),
 }
 
 /// All models, the one that explains the samples best first; of equal ones the simplest. `patterns` may be empty.
@@ -335,16 +336,19 @@ impl ModelComparison {
         let fitted = model.parameters(choice).into_iter().zip(parameters);
         fitted
             .enumerate()
-            .map(|(at, (parameter, value))| {
+            .map(|(at, (ZooParameter { symbol, unit }, value))| {
                 let drawn: Vec<f64> = again.iter().map(|parameters| parameters[at]).collect();
                 let (low, high) = match &drawn[..] {
                     [] => (*value, *value),
                     drawn => percentile_interval(drawn, self.level)?,
                 };
                 Ok(FittedParameter {
-                    parameter,
-                    value: *value,
-                    interval: (low.min(*value), high.max(*value)),
+                    symbol,
+                    value: unit.with_number(*value),
+                    interval: (
+                        unit.with_number(low.min(*value)),
+                        unit.with_number(high.max(*value)),
+                    ),
                 })
             })
             .collect()
@@ -432,11 +436,10 @@ mod tests {
         // Delays of 500 us with 1 % of noise say little about an overhead of 1.9 us.
         for (at, truth, tolerance) in [(0, 24_300.0, 0.1), (3, 4.09, 0.03)] {
             let found = &loggp.parameters[at];
-            assert!((found.value / truth - 1.0).abs() < tolerance, "{found:?}");
-            assert!(
-                found.interval.0 <= truth && truth <= found.interval.1,
-                "{found:?}"
-            );
+            let [value, low, high] =
+                [found.value, found.interval.0, found.interval.1].map(Quantity::number);
+            assert!((value / truth - 1.0).abs() < tolerance, "{found:?}");
+            assert!(low <= truth && truth <= high, "{found:?}");
         }
         let hockney = compared
             .iter()

@@ -19,8 +19,9 @@ use std::{
     iter,
 };
 
+use flowcast_network::quantity::Quantity;
 use flowcast_statistics::StatsError;
-use flowcast_units::{Bytes, Time};
+use flowcast_units::{Bytes, Time, TimePerByte};
 use thiserror::Error;
 
 use crate::prtt::PrttPoint;
@@ -224,8 +225,8 @@ impl ZooModel {
         let mut parameters = Vec::new();
         for symbol in self.symbols {
             let (name, unit) = match symbol.strip_suffix("/B") {
-                Some(name) => (name, Unit::TimePerByte),
-                None => (*symbol, Unit::Time),
+                Some(name) => (name, Quantity::TimePerByte(TimePerByte::from_nanos(1.0))),
+                None => (*symbol, Quantity::Time(Time::from_nanos(1.0))),
             };
             match (name.strip_suffix("(s)"), choice) {
                 (Some(table), OpenSizes::Places(places)) => {
@@ -243,10 +244,16 @@ impl ZooModel {
         parameters
     }
 
-    /// A round trip in which `parameters` are times in nanoseconds and nanoseconds per byte.
-    pub fn round_trip(&self, choice: &OpenSizes, point: PrttPoint, parameters: &[f64]) -> Time {
+    /// A round trip with these values of its parameters.
+    pub fn round_trip(
+        &self,
+        choice: &OpenSizes,
+        point: PrttPoint,
+        parameters: &[Quantity],
+    ) -> Time {
         let exchange = TimedExchange::RoundTrip(point);
-        Time::from_nanos(self.cost(choice, &exchange).at(parameters))
+        let parameters: Vec<f64> = parameters.iter().map(|value| value.number()).collect();
+        Time::from_nanos(self.cost(choice, &exchange).at(&parameters))
     }
 
     /// The busiest node decides how long a pattern takes: the messages that it sends follow each other, or those that it
@@ -299,21 +306,12 @@ impl ZooModel {
 }
 
 /// A parameter of a model, 0 or more.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ZooParameter {
     /// The symbol of the paper, of tables with the size, as `g(1KiB)`.
     pub symbol: String,
-    /// What its number counts.
-    pub unit: Unit,
-}
-
-/// The unit of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// A time, in nanoseconds.
-    Time,
-    /// A time per byte, in nanoseconds for each byte.
-    TimePerByte,
+    /// One nanosecond, or one for each byte.
+    pub unit: Quantity,
 }
 
 /// Why models cannot be compared.

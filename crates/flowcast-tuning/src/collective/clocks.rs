@@ -8,7 +8,7 @@ use flowcast_place::rank_place::RankPlace;
 
 /// What a message of one size costs, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct MessageCosts {
+pub(crate) struct MessageCosts {
     /// Processor time of its sender.
     pub send: f64,
     /// Processor time of its receiver, once it is there.
@@ -23,7 +23,7 @@ pub struct MessageCosts {
 
 /// What the steps of an operation cost, in seconds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StepCosts {
+pub(crate) struct StepCosts {
     /// What each rank does before its first step.
     pub start: f64,
     /// By the sizes of the plan.
@@ -34,7 +34,7 @@ pub struct StepCosts {
 
 /// The time of the last rank to end, in seconds. Late arrivals are drawn for the messages' numbers: equal plans have equal
 /// draws, so that the time is a smooth function of the costs.
-pub fn slowest_rank(
+pub(crate) fn slowest_rank(
     plan: &CollectivePlan,
     costs: &StepCosts,
     places: &[RankPlace],

@@ -9,6 +9,6 @@ mod clocks;
 mod plan;
 mod shared_ports;
 
-pub use clocks::{MessageCosts, StepCosts, slowest_rank};
-pub use plan::{CollectivePlan, MessageSize};
-pub use shared_ports::SharedPorts;
+pub(crate) use clocks::{MessageCosts, StepCosts, slowest_rank};
+pub(crate) use plan::{CollectivePlan, MessageSize};
+pub(crate) use shared_ports::SharedPorts;

@@ -68,7 +68,7 @@ struct PlannedSize {
 
 /// The steps of all ranks of an operation, for data of any size that its algorithm cuts into as many blocks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CollectivePlan {
+pub(crate) struct CollectivePlan {
     steps: Vec<PlannedStep>,
     /// By rank, and the end.
     starts: Vec<usize>,
@@ -78,7 +78,7 @@ pub struct CollectivePlan {
 
 /// The size of a message, and what happens to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MessageSize {
+pub(crate) struct MessageSize {
     /// Bytes, up to one where blocks differ by one.
     pub bytes: u64,
     /// Whether its receiver combines it with its own data.
@@ -89,10 +89,10 @@ pub struct MessageSize {
 
 impl CollectivePlan {
     /// Messages that an operation may have: some 50 bytes are kept of each.
-    pub const MOST_MESSAGES: usize = 1 << 25;
+    pub(crate) const MOST_MESSAGES: usize = 1 << 25;
 
     /// Whether stages of so many ranks have no more than [`CollectivePlan::MOST_MESSAGES`].
-    pub fn is_possible(stages: &[Stage], ranks: u32) -> bool {
+    pub(crate) fn is_possible(stages: &[Stage], ranks: u32) -> bool {
         if ranks as usize
             * stages
                 .iter()
@@ -117,7 +117,7 @@ impl CollectivePlan {
     }
 
     /// The steps of stages one after the other, which have no more than [`CollectivePlan::MOST_MESSAGES`].
-    pub fn new(stages: &[Stage], ranks: u32) -> CollectivePlan {
+    pub(crate) fn new(stages: &[Stage], ranks: u32) -> CollectivePlan {
         let mut builder = PlanBuilder::default();
         for rank in 0..ranks {
             builder.starts.push(builder.steps.len());
@@ -138,17 +138,17 @@ impl CollectivePlan {
     }
 
     /// Ranks of the operation.
-    pub fn ranks(&self) -> u32 {
+    pub(crate) fn ranks(&self) -> u32 {
         self.starts.len() as u32 - 1
     }
 
     /// Messages of the operation.
-    pub fn messages(&self) -> usize {
+    pub(crate) fn messages(&self) -> usize {
         self.messages.len()
     }
 
     /// The different sizes of its messages, for stages that are cut into as many blocks as those it was made from.
-    pub fn sizes(&self, stages: &[Stage]) -> Vec<MessageSize> {
+    pub(crate) fn sizes(&self, stages: &[Stage]) -> Vec<MessageSize> {
         self.sizes
             .iter()
             .map(|size| MessageSize {

@@ -11,14 +11,14 @@ const FEW: usize = 1 << 20;
 
 /// Factors on the time at the port, by message; none: nothing is shared.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct SharedPorts {
+pub(crate) struct SharedPorts {
     stretches: Option<Vec<f32>>,
 }
 
 impl SharedPorts {
     /// For messages of such sizes. `group_links` is what the links out of a group carry, in interfaces of a node; infinite if they
     /// are no limit.
-    pub fn new(
+    pub(crate) fn new(
         plan: &CollectivePlan,
         bytes: &[u64],
         places: &[RankPlace],

@@ -5,19 +5,22 @@ use std::{fmt::Write as _, sync::Arc};
 use crate::random_programs::{as_program, read_text};
 use flowcast::{
     model::{
-        algorithm::{Algorithm, AlgorithmTable, Choice, RuleExtent},
+        algorithm::{Algorithm, AlgorithmTable, Base, Choice},
+        collective_costs::CollectiveCosts,
+        costs::{CostParameters, FittedCosts},
+        measured_collectives::{MeasuredCollectives, ResidualSpread},
         network::{LinkRate, MessageRule, Network},
     },
     replay::{costs::Rendezvous, placement::Placement, walk::Replay},
     trace::{
         Program, ReadOptions,
-        expand::{NonBlocking, expand, group::uniform_stages},
+        expand::{NonBlocking, expand},
     },
     units::{Bytes, CollectiveOp, Rate, Time},
 };
 use flowcast_place::rank_place::RankPlace;
-use flowcast_tuning::collective::{
-    CollectivePlan, MessageCosts, SharedPorts, StepCosts, slowest_rank,
+use flowcast_tuning::{
+    cases::CollectiveCase, job::JobKey, predict::predict_collectives, step_times::PlacedCase,
 };
 use proptest::prelude::*;
 
@@ -71,14 +74,25 @@ fn replayed(program: &Program, table: &AlgorithmTable, per_byte: f64) -> f64 {
     replay.run().unwrap().makespan().as_seconds()
 }
 
-fn stepped(op: CollectiveOp, ranks: u32, block: u64, table: &AlgorithmTable, per_byte: f64) -> f64 {
-    let extent = RuleExtent {
-        ranks,
-        bytes: Bytes(block),
-        total: Bytes(block * u64::from(ranks)),
+/// By costs of messages alone, each of the same latency, and links between groups that carry all of it.
+fn stepped(op: CollectiveOp, ranks: u32, block: u64, choice: Choice, per_byte: f64) -> f64 {
+    use CollectiveOp::*;
+    let blocks = match op {
+        Barrier | Bcast | Reduce | Allreduce => 1,
+        _ => u64::from(ranks),
     };
-    let stages = uniform_stages(op, table.choose(op, &extent), &extent, table);
-    let plan = CollectivePlan::new(&stages, ranks);
+    let case = CollectiveCase {
+        job: JobKey {
+            system: String::new(),
+            run: String::new(),
+            nodes: ranks,
+        },
+        ranks_per_node: 1,
+        library: Base::Mpich,
+        op,
+        choice,
+        bytes: Bytes(block * blocks),
+    };
     let places: Arc<[RankPlace]> = (0..ranks)
         .map(|rank| RankPlace {
             node: rank,
@@ -86,25 +100,51 @@ fn stepped(op: CollectiveOp, ranks: u32, block: u64, table: &AlgorithmTable, per
             group: rank % 2,
         })
         .collect();
-    let sizes = plan.sizes(&stages);
-    let bytes: Vec<u64> = sizes.iter().map(|size| size.bytes).collect();
-    let messages = sizes.into_iter().map(|size| MessageCosts {
-        send: OVERHEAD,
-        receive: OVERHEAD,
-        wire: [size.bytes as f64 * per_byte; 4],
-        latency: [LATENCY; 4],
-        handshake: None,
-    });
-    let costs = StepCosts {
-        start: 0.0,
-        messages: messages.collect(),
-        noise: 0.0,
+    let free = CollectiveCosts::from_values(&[0.0; CollectiveCosts::PARAMETERS.len()]);
+    let costs = CollectiveCosts {
+        send_overhead: OVERHEAD,
+        receive_overhead: OVERHEAD,
+        switch_latency: LATENCY,
+        group_latency: LATENCY,
+        global_latency: LATENCY,
+        gap: per_byte,
+        inline_limit: f64::INFINITY,
+        long_from: f64::INFINITY,
+        eager_limit: f64::INFINITY,
+        memory_ranks: 1.0,
+        global_share: 1.0,
+        ..free
     };
-    let seconds = slowest_rank(&plan, &costs, &places, &SharedPorts::default());
-    let wide_links = SharedPorts::new(&plan, &bytes, &places, 1e6);
-    let through_links = slowest_rank(&plan, &costs, &places, &wide_links);
-    assert_eq!(through_links, seconds, "links that carry all of it");
-    seconds
+    let measured = MeasuredCollectives {
+        system: String::new(),
+        widening: 1.0,
+        costs: FittedCosts {
+            costs,
+            low: costs,
+            high: costs,
+        },
+        spread: ResidualSpread {
+            algorithm: 0.0,
+            algorithm_here: 0.0,
+            operation_here: 0.0,
+            run: 0.0,
+            shared_node: 0.0,
+            single: 0.0,
+            disturbance: 0.0,
+            sizes: 1.0,
+            ranks: 1.0,
+        },
+        series: Vec::new(),
+    };
+    let placed = [f64::INFINITY, 1e6].map(|group_links| PlacedCase {
+        case: case.clone(),
+        places: places.clone(),
+        group_links,
+    });
+    let predictions = predict_collectives(&measured, &placed, 0.9, 1);
+    let [time, through_links] = [0, 1].map(|at| predictions[at].predicted);
+    assert_eq!(through_links, time, "links that carry all of it");
+    time.as_seconds()
 }
 
 fn table(op: CollectiveOp, choice: Choice) -> AlgorithmTable {
@@ -144,7 +184,7 @@ proptest! {
                 let table = table(op, choice);
                 let (block, per_byte) = (block * u64::from(ranks), 1e-18);
                 let replayed = replayed(&program(op, ranks, block), &table, per_byte);
-                let stepped = stepped(op, ranks, block, &table, per_byte);
+                let stepped = stepped(op, ranks, block, choice, per_byte);
                 prop_assert!((stepped / replayed - 1.0).abs() < 1e-6, "{op:?} {choice} {ranks}: {stepped} {replayed}");
             }
         }
@@ -159,7 +199,7 @@ proptest! {
             let table = table(op, choice);
             let block = block * u64::from(ranks) * 64;
             let replayed = replayed(&program(op, ranks, block), &table, 1e-9);
-            let stepped = stepped(op, ranks, block, &table, 1e-9);
+            let stepped = stepped(op, ranks, block, choice, 1e-9);
             prop_assert!((stepped / replayed - 1.0).abs() < 1e-3, "{op:?} {choice} {ranks} {block}: {stepped} {replayed}");
         }
     }

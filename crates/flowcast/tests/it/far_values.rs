@@ -11,7 +11,7 @@ use flowcast::{
         generate::{ProgramShape, Workload},
         ti_rank, write,
     },
-    hpl::{Broadcast, CallSpread, HplSettings, KernelRates, Pivots, Processor, Script, Swap},
+    hpl::{Broadcast, CallSpread, HplSettings, KernelRates, NodeProcessors, Pivots, Script, Swap},
     model::{
         builtin,
         cluster::{
@@ -206,9 +206,10 @@ proptest! {
             swap: Swap::Binary,
         };
         let rates = KernelRates { solve, cache_rate, memory_rate, ..KernelRates::default() };
-        let processor = Processor { intercept: 0.0, per_mnk, spread };
-        let usual = Script::new(settings, &Pivots::Random { seed: 1 }, KernelRates::default(), vec![processor; 4]);
-        let script = Script::new(settings, &Pivots::Random { seed: 1 }, rates, vec![processor; 4])
+        let table = format!("node,intercept_s,s_per_mnk,resid_per_mnk\n0,0,{per_mnk:e},{:e}\n", f64::min(spread * per_mnk, f64::MAX));
+        let processors = NodeProcessors::parse(&table).unwrap().of_ranks(4, 4).unwrap();
+        let usual = Script::new(settings, &Pivots::Random { seed: 1 }, KernelRates::default(), processors.clone());
+        let script = Script::new(settings, &Pivots::Random { seed: 1 }, rates, processors)
             .with_spread(CallSpread { share, seed: 1 });
         if let Ok(program) = script.program() {
             if let Ok(usual) = usual.program() {

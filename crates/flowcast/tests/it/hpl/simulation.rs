@@ -3,64 +3,68 @@
 use flowcast::{
     Contention, Options,
     hpl::{
-        Broadcast, Cluster, HplChannel, HplSettings, KernelRates, Machine, MeasuredRun,
-        NodeProcessors, Pivots, Processor, Script, SimulatedExtent, Simulation, Swap, estimate,
-        fit_linpack, predict_runs,
+        Broadcast, Cluster, HplSettings, KernelRates, MeasuredRun, NodeProcessors, Pivots, Script,
+        SimulatedExtent, Swap, estimate, fit_linpack, predict_runs,
     },
-    model::network::{Network, Overheads},
+    model::{linpack_costs::LinpackCosts, network::Network},
     predict,
     trace::Trace,
+    units::Time,
 };
 use proptest::prelude::*;
 
-const LATENCY: f64 = 2e-6;
-const PER_BYTE: f64 = 1e-9;
+const SEED: u64 = 7;
 
-fn processor(rank: u32) -> Processor {
-    Processor {
-        intercept: 1e-6,
-        per_mnk: 1e-10 * (1.0 + 0.01 * f64::from(rank % 5)),
-        spread: 0.0,
+fn processors(ranks: u32) -> NodeProcessors {
+    let mut text = "node,intercept_s,s_per_mnk,resid_per_mnk\n".to_owned();
+    for rank in 0..ranks {
+        let per_mnk = 1e-10 * (1.0 + 0.01 * f64::from(rank % 5));
+        text += &format!("{rank},1e-6,{per_mnk:e},0\n");
     }
+    NodeProcessors::parse(&text).unwrap()
 }
 
-fn processors(ranks: u32) -> Vec<Processor> {
-    (0..ranks).map(processor).collect()
+fn network() -> Network {
+    let network = "schema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n\
+                   [nic]\nlatency = \"2us\"\ngap_per_byte = \"1ns/B\"\n";
+    Network::from_toml(network, &[]).unwrap()
 }
 
 /// A rank on each node, and interfaces that take any number of messages at once.
-fn machine(ranks: u32) -> Machine {
-    let channel = HplChannel {
-        latency: LATENCY,
-        per_byte: PER_BYTE,
-        shared_per_byte: 0.0,
-        rendezvous_from: u64::MAX,
-        overheads: Overheads::default(),
-    };
-    Machine {
-        nodes: (0..ranks).collect(),
-        ranks_per_node: 1,
-        processors: processors(ranks),
+fn one_rank_a_node(ranks: u32) -> Cluster {
+    let mut cluster = Cluster::new(network(), processors(ranks), 1);
+    cluster.network.nic.count = u32::MAX;
+    let KernelRates {
+        multiply,
+        solve,
+        cache_bytes,
+        cache_rate,
+        memory_rate,
+    } = KernelRates::default();
+    cluster.costs = LinpackCosts {
+        multiply,
         call_spread: 0.0,
-        inside: channel.clone(),
-        between: channel,
-        rates: KernelRates::default(),
-        node_memory_rate: KernelRates::default().memory_rate,
-    }
+        solve,
+        cache: cache_bytes,
+        cache_gap: 1.0 / cache_rate,
+        memory_gap: 1.0 / memory_rate,
+        node_memory_gap: 1.0 / memory_rate,
+        ..cluster.costs
+    };
+    cluster
 }
 
 /// What the trace takes whose messages cost the same.
 fn replayed(settings: HplSettings) -> f64 {
-    let pivots = Pivots::Random { seed: 7 };
     let script = Script::new(
         settings,
-        &pivots,
+        &Pivots::Random { seed: SEED },
         KernelRates::default(),
-        processors(settings.ranks()),
+        processors(settings.ranks())
+            .of_ranks(settings.ranks(), 1)
+            .unwrap(),
     );
-    let network = "schema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n\
-                   [nic]\nlatency = \"2us\"\ngap_per_byte = \"1ns/B\"\n";
-    let network = Network::from_toml(network, &[]).unwrap();
+    let network = network();
     let trace = Trace::Program(script.program().unwrap());
     let options = Options {
         contention: Contention::Limits,
@@ -71,12 +75,9 @@ fn replayed(settings: HplSettings) -> f64 {
 }
 
 fn simulated(settings: HplSettings) -> f64 {
-    let pivots = Pivots::Random { seed: 7 };
-    let panels = 0..settings.panels();
-    let machine = machine(settings.ranks());
-    Simulation::new(settings, &machine, pivots, panels, 1)
-        .run()
-        .seconds
+    let machine = one_rank_a_node(settings.ranks()).machine(&settings, 0);
+    let simulated = estimate(&settings, &machine, SimulatedExtent::Full, SEED).unwrap();
+    simulated.time().as_seconds()
 }
 
 proptest! {
@@ -141,7 +142,8 @@ fn seconds(cluster: &Cluster, settings: HplSettings) -> f64 {
     let machine = cluster.machine(&settings, 0);
     estimate(&settings, &machine, SimulatedExtent::Full, 1)
         .unwrap()
-        .seconds
+        .time()
+        .as_seconds()
 }
 
 #[test]
@@ -163,8 +165,8 @@ fn some_panels_tell_the_time_of_all_within_the_error_that_is_said() {
         let machine = cluster.machine(&settings, 0);
         let whole = estimate(&settings, &machine, SimulatedExtent::Full, 1).unwrap();
         let some = estimate(&settings, &machine, SimulatedExtent::Windows(6), 1).unwrap();
-        assert!(some.simulated < 0.7 * whole.seconds);
-        let error = (some.seconds / whole.seconds - 1.0).abs();
+        assert!(some.simulated() < whole.time() * 0.7);
+        let error = (some.time().as_seconds() / whole.time().as_seconds() - 1.0).abs();
         assert!(error < some.error.max(0.02), "{error} {}", some.error);
     }
 }
@@ -187,7 +189,7 @@ fn predictions_are_equal_on_any_number_of_threads_and_intervals_hold_them() {
     let predictions = predict(1).unwrap();
     assert_eq!(predictions, predict(3).unwrap());
     for prediction in predictions {
-        assert!(prediction.low < prediction.seconds && prediction.seconds < prediction.high);
+        assert!(prediction.low < prediction.time && prediction.time < prediction.high);
     }
 }
 
@@ -199,7 +201,7 @@ fn a_fit_finds_a_cluster_whose_products_are_slower_than_measured() {
         .map(|order| run(order, 4, 4))
         .map(|settings| MeasuredRun {
             settings,
-            seconds: seconds(&slow, settings),
+            time: Time::from_seconds(seconds(&slow, settings)),
         })
         .to_vec();
     let fit = fit_linpack(&cluster(nodes(4, 1.0), "10GB/s"), &runs, 2, &|| ()).unwrap();
@@ -219,7 +221,7 @@ fn products_that_take_forever_have_no_time_and_no_fit() {
     let settings = run(3000, 2, 2);
     let measured = MeasuredRun {
         settings,
-        seconds: 1.0,
+        time: Time::from_seconds(1.0),
     };
     let found = predict_runs(
         &endless,

@@ -5,7 +5,7 @@ mod matrix;
 use std::fmt::Write;
 
 use flowcast::{
-    hpl::{Exchange, HplSettings, KernelRates, Pivots, Processor, Script, ScriptStep},
+    hpl::{Exchange, HplSettings, KernelRates, NodeProcessors, Pivots, Script, ScriptStep},
     units::Rank,
 };
 
@@ -47,12 +47,10 @@ impl Calls {
 
 /// A run on processors that are all alike.
 pub(crate) fn script(settings: HplSettings, pivots: &Pivots) -> Script {
-    let processor = Processor {
-        intercept: 1e-6,
-        per_mnk: 1e-10,
-        spread: 0.0,
-    };
-    let processors = vec![processor; settings.ranks() as usize];
+    let table = "node,intercept_s,s_per_mnk,resid_per_mnk\n0,1e-6,1e-10,0\n";
+    let node = NodeProcessors::parse(table).unwrap();
+    let ranks = settings.ranks();
+    let processors = node.of_ranks(ranks, ranks).unwrap();
     Script::new(settings, pivots, KernelRates::default(), processors)
 }
 
