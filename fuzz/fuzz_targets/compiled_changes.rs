@@ -4,7 +4,7 @@ mod predict;
 
 use std::sync::Arc;
 
-use flowcast::trace::folded::{Folded, Part};
+use flowcast::trace::folded::{Folded, FoldedPart};
 use flowcast::trace::{Trace, compiled};
 
 /// Blocking and non-blocking collectives, messages of both kinds, a file and a window.
@@ -17,7 +17,7 @@ const PROGRAM: &[u8] = b"#DIMEMAS:\"c\":0:3(1,1,1),2\nd:1:1:3:0:1:2\nd:1:2:2:0:2
 fn trace(is_loop: bool) -> Trace {
     match flowcast::read_text("c", PROGRAM).expect("the program is well formed") {
         Trace::Program(program) if is_loop => {
-            let parts = vec![Part::Once(program.clone()), Part::Loop(5, vec![Part::Once(program)])];
+            let parts = vec![FoldedPart::Once(program.clone()), FoldedPart::Loop(5, vec![FoldedPart::Once(program)])];
             Trace::Folded(Folded::new(parts).expect("the parts are alike"))
         }
         program => program,

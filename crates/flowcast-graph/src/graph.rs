@@ -5,7 +5,7 @@ mod schedule;
 
 use flowcast_program::slot::Slot;
 use flowcast_replay::{
-    Engine, SimulateError,
+    ReplayEngine, SimulateError,
     loggops::{costs::LogGopsCosts, sends::Sends},
     outcome::Outcome,
     time_part::TimePart,
@@ -285,8 +285,10 @@ impl<'a> EventGraph<'a> {
     /// Replays, and records what waits for what.
     ///
     /// # Errors
-    /// As [`Engine::run`].
-    pub fn record(engine: &'a Engine<'a>) -> Result<(Outcome, EventGraph<'a>), SimulateError> {
+    /// As [`ReplayEngine::run`].
+    pub fn record(
+        engine: &'a ReplayEngine<'a>,
+    ) -> Result<(Outcome, EventGraph<'a>), SimulateError> {
         let mut recorder = ProgramRecorder::new(engine);
         let outcome = engine.observed(&mut recorder)?;
         Ok((outcome, recorder.finish()))

@@ -30,7 +30,7 @@ use flowcast_program::{
     slot::Slot,
 };
 use flowcast_replay::{
-    Engine,
+    ReplayEngine,
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     outcome::Outcome,
     time_part::TimePart,
@@ -125,7 +125,7 @@ pub struct Explainer<'a> {
 
 impl<'a> Explainer<'a> {
     /// For a replay by this engine.
-    pub fn new(engine: &'a Engine<'_>) -> Explainer<'a> {
+    pub fn new(engine: &'a ReplayEngine<'_>) -> Explainer<'a> {
         let replay = engine.free();
         let program = replay.program();
         let columns = FlightColumns { moves: true };

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use flowcast_network::network::Network;
     use flowcast_program::{ReadOptions, SharedBytes, Trace};
-    use flowcast_replay::{Engine, costs::Rendezvous, placement::Placement};
+    use flowcast_replay::{ReplayEngine, costs::Rendezvous, placement::Placement};
     use std::sync::Arc;
 
     /// Rank 0 computes 1 ms and sends 1000 bytes to rank 1 inside region 1; a barrier follows.
@@ -181,7 +181,7 @@ mod tests {
                     bandwidth = \"1MB/s\"\n[collectives]\ndefault = \"NULL | NULL\"\n";
         let (network, program) = (Network::from_toml(text, &[]).unwrap(), program());
         let placement = Placement::of_program(&network.machine, None, &program).unwrap();
-        let engine = Engine::new(
+        let engine = ReplayEngine::new(
             &program,
             &network,
             placement,

@@ -9,7 +9,7 @@ use flowcast_recording::fold::{FoldEntry, runs};
 
 use super::{
     Trace, TraceError,
-    folded::{Folded, Part},
+    folded::{Folded, FoldedPart},
     key_map::KeyMap,
     opcodes::{self, Op},
     program::{Program, RankStream},
@@ -53,7 +53,7 @@ pub fn fold(program: Program) -> Result<Trace, TraceError> {
 }
 
 /// What comes before the loop of a program, the loop, what comes behind it.
-fn parts(program: &Program) -> Option<Vec<Part<Program>>> {
+fn parts(program: &Program) -> Option<Vec<FoldedPart<Program>>> {
     let ranks = (0..program.ranks() as u32).map(Rank);
     let loops = common(ranks.map(|rank| longest_run(program, rank)).collect())?;
     let cut = Cut::new(program, &loops)?;
@@ -70,9 +70,9 @@ fn parts(program: &Program) -> Option<Vec<Part<Program>>> {
         if is_empty && piece.ignored.is_empty() {
             continue;
         }
-        let inner = parts(&piece).unwrap_or_else(|| vec![Part::Once(piece)]);
+        let inner = parts(&piece).unwrap_or_else(|| vec![FoldedPart::Once(piece)]);
         match section {
-            FoldSection::Loop => all.push(Part::Loop(cut.repeats as u64, inner)),
+            FoldSection::Loop => all.push(FoldedPart::Loop(cut.repeats as u64, inner)),
             _ => all.extend(inner),
         }
     }

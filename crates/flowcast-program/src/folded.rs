@@ -1,7 +1,7 @@
 //! Programs whose loops stay loops: what is repeated is held once, with how often it comes.
 //!
-//! A [`Part`] that is repeated is *closed*: what is sent in one iteration is received in it, what is begun is waited for, and
-//! all members of a communicator make a collective call in it. So nothing is in flight from one iteration to the next, and
+//! A [`FoldedPart`] that is repeated is *closed*: what is sent in one iteration is received in it, what is begun is waited
+//! for, and all members of a communicator make a collective call in it. So nothing is in flight from one iteration to the next, and
 //! each is a whole [`Program`] of its own.
 
 use serde::{Deserialize, Serialize};
@@ -19,14 +19,14 @@ use flowcast_units::{Bytes, Rank};
 /// A piece of a sequence: something, or a loop over pieces.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part<T> {
+pub enum FoldedPart<T> {
     /// What comes once at its place.
     Once(T),
     /// Comes so often, at least once.
-    Loop(u64, Vec<Part<T>>),
+    Loop(u64, Vec<FoldedPart<T>>),
 }
 
-impl<T> Part<T> {
+impl<T> FoldedPart<T> {
     /// The same with something else in the place of each piece.
     ///
     /// # Errors
@@ -34,18 +34,20 @@ impl<T> Part<T> {
     pub(crate) fn try_map<U, E>(
         self,
         change: &mut impl FnMut(T) -> Result<U, E>,
-    ) -> Result<Part<U>, E> {
+    ) -> Result<FoldedPart<U>, E> {
         Ok(match self {
-            Part::Once(piece) => Part::Once(change(piece)?),
-            Part::Loop(count, body) => Part::Loop(count, map_all(body, change)?),
+            FoldedPart::Once(piece) => FoldedPart::Once(change(piece)?),
+            FoldedPart::Loop(count, body) => FoldedPart::Loop(count, map_all(body, change)?),
         })
     }
 
     /// The same, of references.
-    pub fn as_ref(&self) -> Part<&T> {
+    pub fn as_ref(&self) -> FoldedPart<&T> {
         match self {
-            Part::Once(piece) => Part::Once(piece),
-            Part::Loop(count, body) => Part::Loop(*count, body.iter().map(Part::as_ref).collect()),
+            FoldedPart::Once(piece) => FoldedPart::Once(piece),
+            FoldedPart::Loop(count, body) => {
+                FoldedPart::Loop(*count, body.iter().map(FoldedPart::as_ref).collect())
+            }
         }
     }
 }
@@ -55,39 +57,44 @@ impl<T> Part<T> {
 /// # Errors
 /// The first one of `change`.
 pub fn map_all<T, U, E>(
-    parts: Vec<Part<T>>,
+    parts: Vec<FoldedPart<T>>,
     change: &mut impl FnMut(T) -> Result<U, E>,
-) -> Result<Vec<Part<U>>, E> {
+) -> Result<Vec<FoldedPart<U>>, E> {
     parts.into_iter().map(|part| part.try_map(change)).collect()
 }
 
 /// Each piece once, with how often it comes in all; `None` for a number beyond 2^64.
 ///
 /// ```
-/// use flowcast_program::folded::{Part, pieces};
+/// use flowcast_program::folded::{FoldedPart, pieces};
 ///
-/// let parts = [Part::Once('a'), Part::Loop(3, vec![Part::Once('b'), Part::Loop(2, vec![Part::Once('c')])])];
+/// let inner = FoldedPart::Loop(2, vec![FoldedPart::Once('c')]);
+/// let parts = [FoldedPart::Once('a'), FoldedPart::Loop(3, vec![FoldedPart::Once('b'), inner])];
 /// assert_eq!(pieces(&parts), Some(vec![(&'a', 1), (&'b', 3), (&'c', 6)]));
 /// ```
-pub fn pieces<T>(parts: &[Part<T>]) -> Option<Vec<(&T, u64)>> {
+pub fn pieces<T>(parts: &[FoldedPart<T>]) -> Option<Vec<(&T, u64)>> {
     let mut all = Vec::new();
     collect(parts, 1, &mut all).map(|()| all)
 }
 
-fn collect<'a, T>(parts: &'a [Part<T>], times: u64, all: &mut Vec<(&'a T, u64)>) -> Option<()> {
+fn collect<'a, T>(
+    parts: &'a [FoldedPart<T>],
+    times: u64,
+    all: &mut Vec<(&'a T, u64)>,
+) -> Option<()> {
     parts.iter().try_for_each(|part| match part {
-        Part::Once(piece) => {
+        FoldedPart::Once(piece) => {
             all.push((piece, times));
             Some(())
         }
-        Part::Loop(count, body) => collect(body, times.checked_mul(*count)?, all),
+        FoldedPart::Loop(count, body) => collect(body, times.checked_mul(*count)?, all),
     })
 }
 
 /// A program with loops. All parts have the same ranks, threads, communicators and progress streams.
 ///
 /// ```
-/// use flowcast_program::folded::Part;
+/// use flowcast_program::folded::FoldedPart;
 /// use flowcast_program::{Folded, Trace};
 /// use flowcast_formats::convert::generate::{ProgramShape, Workload};
 /// use flowcast_units::{Bytes, Time};
@@ -103,14 +110,14 @@ fn collect<'a, T>(parts: &'a [Part<T>], times: u64, all: &mut Vec<(&'a T, u64)>)
 ///     period: 0,
 /// };
 /// let Trace::Program(iteration) = shape.trace()? else { panic!("it has no loop") };
-/// let folded = Folded::new(vec![Part::Loop(10, vec![Part::Once(iteration)])])?;
+/// let folded = Folded::new(vec![FoldedPart::Loop(10, vec![FoldedPart::Once(iteration)])])?;
 /// assert_eq!(folded.messages(), 40);
 /// assert_eq!(folded.unfold()?.messages(), 40);
 /// # Ok::<(), flowcast_program::TraceError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Folded {
-    parts: Vec<Part<Program>>,
+    parts: Vec<FoldedPart<Program>>,
     messages: u64,
     collectives: u64,
     bytes: Bytes,
@@ -121,7 +128,7 @@ impl Folded {
     ///
     /// # Errors
     /// [`TraceError::Limit`] if the parts do not fit together, or come more often than can be counted.
-    pub fn new(parts: Vec<Part<Program>>) -> Result<Folded, TraceError> {
+    pub fn new(parts: Vec<FoldedPart<Program>>) -> Result<Folded, TraceError> {
         let limit = |found| move || TraceError::Limit(found);
         let pieces = pieces(&parts).ok_or_else(limit("more iterations than 2^64"))?;
         let (first, _) = pieces
@@ -160,12 +167,12 @@ impl Folded {
     }
 
     /// What comes one after the other.
-    pub fn parts(&self) -> &[Part<Program>] {
+    pub fn parts(&self) -> &[FoldedPart<Program>] {
         &self.parts
     }
 
     /// The same, given up.
-    pub fn into_parts(self) -> Vec<Part<Program>> {
+    pub fn into_parts(self) -> Vec<FoldedPart<Program>> {
         self.parts
     }
 
@@ -174,8 +181,8 @@ impl Folded {
         let mut parts = &self.parts;
         loop {
             match &parts[0] {
-                Part::Once(piece) => return piece,
-                Part::Loop(_, body) => parts = body,
+                FoldedPart::Once(piece) => return piece,
+                FoldedPart::Loop(_, body) => parts = body,
             }
         }
     }
@@ -272,11 +279,11 @@ impl Flat {
         }
     }
 
-    fn append(&mut self, parts: &[Part<Program>]) -> Result<(), TraceError> {
+    fn append(&mut self, parts: &[FoldedPart<Program>]) -> Result<(), TraceError> {
         for part in parts {
             match part {
-                Part::Once(piece) => self.piece(piece)?,
-                Part::Loop(count, body) => (0..*count).try_for_each(|_| self.append(body))?,
+                FoldedPart::Once(piece) => self.piece(piece)?,
+                FoldedPart::Loop(count, body) => (0..*count).try_for_each(|_| self.append(body))?,
             }
         }
         Ok(())

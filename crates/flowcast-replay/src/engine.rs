@@ -34,7 +34,7 @@ use flowcast_traffic::flows::traffic::Rule;
 use flowcast_units::{Bytes, Time};
 
 /// The replay of a program: without limits and sharing a walk without events.
-pub struct Engine<'a> {
+pub struct ReplayEngine<'a> {
     replay: Replay<'a>,
     /// Links, buses or processors are limited: event by event, by Dimemas' rules.
     limits: Option<Box<Links>>,
@@ -59,10 +59,10 @@ struct SharedNetwork {
     notes_loads: bool,
 }
 
-impl<'a> From<Replay<'a>> for Engine<'a> {
+impl<'a> From<Replay<'a>> for ReplayEngine<'a> {
     /// Messages do not disturb each other, whatever the machine limits.
-    fn from(replay: Replay<'a>) -> Engine<'a> {
-        Engine {
+    fn from(replay: Replay<'a>) -> ReplayEngine<'a> {
+        ReplayEngine {
             replay,
             limits: None,
             shared: None,
@@ -71,7 +71,7 @@ impl<'a> From<Replay<'a>> for Engine<'a> {
     }
 }
 
-impl<'a> Engine<'a> {
+impl<'a> ReplayEngine<'a> {
     /// Chooses by what the machine limits, and computes the costs of all messages.
     ///
     /// # Errors
@@ -81,18 +81,18 @@ impl<'a> Engine<'a> {
         network: &Network,
         placement: Placement,
         rendezvous: Rendezvous,
-    ) -> Result<Engine<'a>, SimulateError> {
+    ) -> Result<ReplayEngine<'a>, SimulateError> {
         let replay = Replay::new(program, network, placement, rendezvous)?;
         Ok(match contention::is_needed(network, &replay.placement) {
-            true => Engine::limited(replay, network),
+            true => ReplayEngine::limited(replay, network),
             false => replay.into(),
         })
     }
 
     /// Event by event, by Dimemas' rules, whether the machine limits anything or not.
-    pub fn limited(replay: Replay<'a>, network: &Network) -> Engine<'a> {
+    pub fn limited(replay: Replay<'a>, network: &Network) -> ReplayEngine<'a> {
         let links = Links::new(replay.program, network, &replay.placement);
-        Engine {
+        ReplayEngine {
             limits: Some(Box::new(links)),
             ..replay.into()
         }
@@ -100,23 +100,23 @@ impl<'a> Engine<'a> {
 
     /// Messages between nodes that share the network by `model`, once they have the links and buses that the machine limits;
     /// packet by packet they need neither. Processors and what happens inside nodes and between sites stay as in
-    /// [`Engine::new`].
+    /// [`ReplayEngine::new`].
     ///
     /// # Errors
-    /// As [`Engine::new`].
+    /// As [`ReplayEngine::new`].
     pub fn sharing(
         program: &'a Program,
         network: &Network,
         placement: Placement,
         rendezvous: Rendezvous,
         model: Model,
-    ) -> Result<Engine<'a>, SimulateError> {
+    ) -> Result<ReplayEngine<'a>, SimulateError> {
         let (network, model) = as_followed(program, network, model)?;
         let replay = Replay::new(program, &network, placement, rendezvous)?;
         let (machine, nodes) = limits(model, &network, &replay.placement);
         let links = contention::is_needed(&machine, &nodes)
             .then(|| Box::new(Links::new(program, &machine, &nodes)));
-        Ok(Engine {
+        Ok(ReplayEngine {
             replay,
             limits: links,
             shared: Some(Box::new(SharedNetwork {
@@ -133,13 +133,13 @@ impl<'a> Engine<'a> {
     /// their receiver, are those of the first. They need no links and no buses of the machine.
     ///
     /// # Errors
-    /// As [`Engine::new`]; [`SimulateError::Rails`] for models that cannot be followed together, and for several sites.
+    /// As [`ReplayEngine::new`]; [`SimulateError::Rails`] for models that cannot be followed together, and for several sites.
     pub fn over_rails(
         program: &'a Program,
         rails: &[ProgramRail],
         rendezvous: Rendezvous,
         rule: RailRule,
-    ) -> Result<Engine<'a>, SimulateError> {
+    ) -> Result<ReplayEngine<'a>, SimulateError> {
         let mut followed = Vec::new();
         for rail in rails {
             if rail.placement.sites() > 1 {
@@ -175,7 +175,7 @@ impl<'a> Engine<'a> {
         let (machine, nodes) = limits(Model::Packet, &first.network, &replay.placement);
         let links = contention::is_needed(&machine, &nodes)
             .then(|| Box::new(Links::new(program, &machine, &nodes)));
-        Ok(Engine {
+        Ok(ReplayEngine {
             limits: links,
             rails: Some(Box::new(SeveralNetworks {
                 rails: followed,
@@ -190,10 +190,10 @@ impl<'a> Engine<'a> {
         self.limits.is_none() && self.shared.is_none() && self.rails.is_none()
     }
 
-    /// [`Engine::run`] may use so many threads where that makes it faster; the result does not depend on it.
+    /// [`ReplayEngine::run`] may use so many threads where that makes it faster; the result does not depend on it.
     #[must_use]
-    pub fn on_threads(self, threads: usize) -> Engine<'a> {
-        Engine {
+    pub fn on_threads(self, threads: usize) -> ReplayEngine<'a> {
+        ReplayEngine {
             replay: self.replay.on_threads(threads),
             ..self
         }
@@ -201,7 +201,7 @@ impl<'a> Engine<'a> {
 
     /// The outcome says how loaded the links are that messages share ([`Outcome::loads`]), and what these cost ([`Outcome::delays`]).
     #[must_use]
-    pub fn noting_loads(mut self) -> Engine<'a> {
+    pub fn noting_loads(mut self) -> ReplayEngine<'a> {
         if let Some(shared) = &mut self.shared {
             shared.notes_loads = true;
         }
@@ -210,7 +210,7 @@ impl<'a> Engine<'a> {
 
     /// With random times of hosts, where messages go packet by packet; other engines stay what they are.
     #[must_use]
-    pub fn disturbed(mut self, seed: u64) -> Engine<'a> {
+    pub fn disturbed(mut self, seed: u64) -> ReplayEngine<'a> {
         if let Some(shared) = &mut self.shared {
             shared.seed = Some(seed);
         }
@@ -232,7 +232,7 @@ impl<'a> Engine<'a> {
     /// Runs and notifies an observer, or a pair of them, of what happens.
     ///
     /// # Errors
-    /// As [`Engine::run`].
+    /// As [`ReplayEngine::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
         match self.is_free() {
             true => self.replay.observed(observer),

@@ -1,6 +1,6 @@
 //! How long a program's communication takes on a network: the replay of its computations, messages and collectives.
 //!
-//! An [`Engine`] replays a program, a [`loggops::Layout`] a schedule. Each gives an [`Outcome`](outcome::Outcome), when every rank ends and what
+//! A [`ReplayEngine`] replays a program, a [`loggops::Layout`] a schedule. Each gives an [`Outcome`](outcome::Outcome), when every rank ends and what
 //! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a `ReplayJournal` for timelines
 //! and files, an `Explainer` for the causes of communication time, a
 //! `RunTimer` for the times of calls and regions, or several of them at once, as a pair.
@@ -8,7 +8,7 @@
 //! ```
 //! use flowcast_network::builtin;
 //! use flowcast_observers::journal::{ReplayJournal, Keeps};
-//! use flowcast_replay::{Engine, costs::Rendezvous, placement::Placement};
+//! use flowcast_replay::{ReplayEngine, costs::Rendezvous, placement::Placement};
 //! use flowcast_formats::read;
 //! use flowcast_program::{ReadOptions, Trace};
 //! use flowcast_units::{Rank, Rounded};
@@ -22,7 +22,7 @@
 //!
 //! let network = builtin::network("gige-tcp").expect("this network is built in");
 //! let placement = Placement::of_program(&network.machine, None, &program)?;
-//! let engine = Engine::new(&program, &network, placement, Rendezvous::from_network(&network, None))?;
+//! let engine = ReplayEngine::new(&program, &network, placement, Rendezvous::from_network(&network, None))?;
 //! let mut journal = ReplayJournal::new(&program, Keeps::TIMELINE);
 //! let outcome = engine.observed(&mut journal)?;
 //!
@@ -69,7 +69,7 @@ pub mod timeline;
 pub mod transit;
 pub mod walk;
 
-pub use engine::Engine;
+pub use engine::ReplayEngine;
 use thiserror::Error;
 
 /// Why a trace cannot be replayed to its end.

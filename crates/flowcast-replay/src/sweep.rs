@@ -9,7 +9,7 @@
 //! replay of its own.
 
 use super::{
-    Engine, SimulateError, contention,
+    ReplayEngine, SimulateError, contention,
     costs::{Costs, Rendezvous},
     observer::Unobserved,
     outcome::{Outcome, RankOutcome},
@@ -81,10 +81,10 @@ impl WhatIf {
     /// The replay on its own.
     ///
     /// # Errors
-    /// As [`Engine::new`].
-    pub fn replay<'a>(&self, program: &'a Program) -> Result<Engine<'a>, SimulateError> {
+    /// As [`ReplayEngine::new`].
+    pub fn replay<'a>(&self, program: &'a Program) -> Result<ReplayEngine<'a>, SimulateError> {
         if self.is_limited {
-            return Engine::new(
+            return ReplayEngine::new(
                 program,
                 &self.network,
                 self.placement.clone(),
@@ -140,7 +140,7 @@ impl From<&Outcome> for SetOutcome {
 /// Replays the program on every network; results in the order of the networks.
 ///
 /// # Errors
-/// As [`Engine::new`] and [`Engine::run`].
+/// As [`ReplayEngine::new`] and [`ReplayEngine::run`].
 pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, SimulateError> {
     let prepared: Vec<Costs> = what_ifs
         .iter()

@@ -11,7 +11,7 @@ use crate::{
 
 /// What people read.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Part {
+pub enum DocumentPart {
     /// One or more lines of words.
     Line(String),
     /// Rows under a heading.
@@ -31,7 +31,7 @@ pub struct Document {
     /// The headline of a page.
     pub title: String,
     /// In the order in which they are read.
-    pub parts: Vec<Part>,
+    pub parts: Vec<DocumentPart>,
     /// Sentences on what the result rests on, each once; lines among the parts show them to people.
     pub notes: Vec<String>,
     fields: Record,
@@ -85,7 +85,7 @@ impl Document {
 
     /// Words for people.
     pub fn line(mut self, text: impl Display) -> Document {
-        self.parts.push(Part::Line(text.to_string()));
+        self.parts.push(DocumentPart::Line(text.to_string()));
         self
     }
 
@@ -115,14 +115,14 @@ impl Document {
 
     /// A table for people alone.
     pub fn shown(mut self, table: impl Into<Table>) -> Document {
-        self.parts.push(Part::Table(table.into()));
+        self.parts.push(DocumentPart::Table(table.into()));
         self
     }
 
     /// People see so many rows of each table at most; the option shows all.
     pub fn most(mut self, rows: usize, option: &'static str) -> Document {
         for part in &mut self.parts {
-            if let Part::Table(table) = part {
+            if let DocumentPart::Table(table) = part {
                 table.most = Some((rows, option));
             }
         }
@@ -137,16 +137,16 @@ impl Document {
     /// The words for people.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Line(line) => Some(line.as_str()),
-            Part::Table(_) => None,
+            DocumentPart::Line(line) => Some(line.as_str()),
+            DocumentPart::Table(_) => None,
         })
     }
 
     /// The tables for people.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Line(_) => None,
-            Part::Table(table) => Some(table),
+            DocumentPart::Line(_) => None,
+            DocumentPart::Table(table) => Some(table),
         })
     }
 

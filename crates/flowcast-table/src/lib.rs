@@ -28,7 +28,7 @@ mod shell;
 mod table;
 mod value;
 
-pub use document::{Document, Part, RESULT};
+pub use document::{Document, DocumentPart, RESULT};
 pub use page::escape;
 pub use shell::{command_line, shell_word};
 pub use table::{Rows, Table, TableColumn, is_silent, rows};

@@ -17,7 +17,7 @@ use crate::{
     tables::{RECORD, TableForm, written},
     width::{error_width, fitted, output_width},
 };
-use flowcast::table::{Document, Part};
+use flowcast::table::{Document, DocumentPart};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 #[macro_export]
@@ -59,11 +59,11 @@ impl Format {
         document.check()?;
         for part in &document.parts {
             match part {
-                Part::Line(line) if TableForm::chosen() == TableForm::Text => {
+                DocumentPart::Line(line) if TableForm::chosen() == TableForm::Text => {
                     println_out!("{}", fitted(line, output_width()));
                 }
-                Part::Line(line) => println_out!("{line}"),
-                Part::Table(table) => written(table)
+                DocumentPart::Line(line) => println_out!("{line}"),
+                DocumentPart::Table(table) => written(table)
                     .iter()
                     .for_each(|text| println_out!("{text}")),
             }

@@ -20,7 +20,7 @@ use crate::{
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ReplayFileKind {
     Paraver,
     Perfetto,
     Messages,
@@ -31,21 +31,21 @@ enum Kind {
 /// The option, for messages.
 const OPTION: &str = "--write";
 
-impl Kind {
-    const NAMES: [(&str, Kind); 5] = [
-        ("paraver", Kind::Paraver),
-        ("perfetto", Kind::Perfetto),
-        ("messages", Kind::Messages),
-        ("ranks", Kind::Ranks),
-        ("pairs", Kind::Pairs),
+impl ReplayFileKind {
+    const NAMES: [(&str, ReplayFileKind); 5] = [
+        ("paraver", ReplayFileKind::Paraver),
+        ("perfetto", ReplayFileKind::Perfetto),
+        ("messages", ReplayFileKind::Messages),
+        ("ranks", ReplayFileKind::Ranks),
+        ("pairs", ReplayFileKind::Pairs),
     ];
 
     fn endings(self) -> &'static [&'static str] {
         match self {
-            Kind::Paraver => &["prv"],
-            Kind::Perfetto => &["pftrace"],
-            Kind::Messages => &["csv", "parquet"],
-            Kind::Ranks | Kind::Pairs => &["csv"],
+            ReplayFileKind::Paraver => &["prv"],
+            ReplayFileKind::Perfetto => &["pftrace"],
+            ReplayFileKind::Messages => &["csv", "parquet"],
+            ReplayFileKind::Ranks | ReplayFileKind::Pairs => &["csv"],
         }
     }
 }
@@ -53,13 +53,13 @@ impl Kind {
 /// A file to write.
 #[derive(Debug, Clone)]
 struct ReplayFile {
-    kind: Kind,
+    kind: ReplayFileKind,
     path: PathBuf,
 }
 
 /// Reads `paraver=run.prv`.
 fn replay_file(text: &str) -> Result<ReplayFile, String> {
-    kind_and_file(text, &Kind::NAMES).map(|(kind, path)| ReplayFile { kind, path })
+    kind_and_file(text, &ReplayFileKind::NAMES).map(|(kind, path)| ReplayFile { kind, path })
 }
 
 /// Files for other programs.
@@ -77,7 +77,7 @@ impl OutputArgs {
     pub fn paraver(path: &Path) -> OutputArgs {
         OutputArgs {
             files: vec![ReplayFile {
-                kind: Kind::Paraver,
+                kind: ReplayFileKind::Paraver,
                 path: path.to_owned(),
             }],
         }
@@ -92,9 +92,9 @@ impl OutputArgs {
     pub fn keeps(&self) -> Keeps {
         let mut keeps = Keeps::default();
         for ReplayFile { kind, .. } in &self.files {
-            keeps.calls |= *kind == Kind::Paraver;
-            keeps.slices |= matches!(kind, Kind::Paraver | Kind::Perfetto);
-            keeps.receipts |= *kind == Kind::Perfetto;
+            keeps.calls |= *kind == ReplayFileKind::Paraver;
+            keeps.slices |= matches!(kind, ReplayFileKind::Paraver | ReplayFileKind::Perfetto);
+            keeps.receipts |= *kind == ReplayFileKind::Perfetto;
         }
         keeps
     }
@@ -112,7 +112,10 @@ impl OutputArgs {
 
     /// The `.pcf` and `.row` files, which Paraver looks for beside the `.prv`.
     pub fn beside_paraver(&self) -> Vec<PathBuf> {
-        let traces = self.files.iter().filter(|file| file.kind == Kind::Paraver);
+        let traces = self
+            .files
+            .iter()
+            .filter(|file| file.kind == ReplayFileKind::Paraver);
         traces
             .flat_map(|file| ["pcf", "row"].map(|ending| file.path.with_extension(ending)))
             .collect()
@@ -138,7 +141,7 @@ impl ReplayFile {
     ) -> Result<()> {
         let ReplayFile { kind, path } = self;
         match kind {
-            Kind::Paraver => {
+            ReplayFileKind::Paraver => {
                 batch.write(&path.with_extension("pcf"), |out| {
                     Ok(paraver::pcf(replayed, out)?)
                 })?;
@@ -148,15 +151,21 @@ impl ReplayFile {
                 let stamp = Stamp(provenance::paraver_date());
                 batch.write(path, |out| Ok(paraver::prv(replayed, &stamp, out)?))
             }
-            Kind::Perfetto => batch.write(path, |out| Ok(perfetto::pftrace(replayed, out)?)),
-            Kind::Messages if ends_in(path, "parquet") => batch.write(path, |out| {
+            ReplayFileKind::Perfetto => {
+                batch.write(path, |out| Ok(perfetto::pftrace(replayed, out)?))
+            }
+            ReplayFileKind::Messages if ends_in(path, "parquet") => batch.write(path, |out| {
                 Ok(parquet::messages(replayed, provenance, out)?)
             }),
-            Kind::Messages => {
+            ReplayFileKind::Messages => {
                 batch.write(path, |out| Ok(tables::messages(replayed, provenance, out)?))
             }
-            Kind::Ranks => batch.write(path, |out| Ok(tables::ranks(replayed, provenance, out)?)),
-            Kind::Pairs => batch.write(path, |out| Ok(tables::pairs(replayed, provenance, out)?)),
+            ReplayFileKind::Ranks => {
+                batch.write(path, |out| Ok(tables::ranks(replayed, provenance, out)?))
+            }
+            ReplayFileKind::Pairs => {
+                batch.write(path, |out| Ok(tables::pairs(replayed, provenance, out)?))
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use flowcast_network::{network::Network, sharing::model::Model};
 use flowcast_observers::inside::InsideTraffic;
 use flowcast_program::{
-    folded::{Folded, Part, map_all, pieces},
+    folded::{Folded, FoldedPart, map_all, pieces},
     program::{IgnoredRecords, Transfers},
 };
 use flowcast_replay::{
@@ -24,7 +24,7 @@ use crate::{
 
 /// A program with loops whose messages do not disturb one another: its loops are walked until they repeat themselves.
 pub struct PreparedFolded<'a> {
-    parts: Vec<Part<PreparedProgram<'a>>>,
+    parts: Vec<FoldedPart<PreparedProgram<'a>>>,
     model: ModelChoice,
     ignored: Vec<IgnoredRecords>,
     options: Options,
@@ -81,7 +81,7 @@ impl<'a> PreparedFolded<'a> {
         let ignored = folded.ignored();
         let parts = match folded {
             Cow::Borrowed(folded) => {
-                let parts = folded.parts().iter().map(Part::as_ref).collect();
+                let parts = folded.parts().iter().map(FoldedPart::as_ref).collect();
                 map_all(parts, &mut |part| {
                     PreparedProgram::new(part, network, options)
                 })?
@@ -216,7 +216,7 @@ impl<'a> PreparedFolded<'a> {
 
     /// The same program without loops, its collectives as they are carried out here.
     pub(crate) fn unfolded(&self) -> Result<PreparedProgram<'a>, Error> {
-        let parts = self.parts.iter().map(Part::as_ref).collect();
+        let parts = self.parts.iter().map(FoldedPart::as_ref).collect();
         let parts = map_all(parts, &mut |part: &PreparedProgram<'a>| {
             Ok::<_, Error>(part.program().clone())
         })?;
@@ -260,11 +260,11 @@ pub(crate) fn sum<'a>(
 
 /// The replay of the parts on a network; `None` if a loop over them cannot be jumped.
 fn replay_of<'b>(
-    parts: &'b [Part<PreparedProgram<'_>>],
+    parts: &'b [FoldedPart<PreparedProgram<'_>>],
     network: &Network,
 ) -> Result<Option<FoldedReplay<'b>>, SimulateError> {
     let replays = map_all(
-        parts.iter().map(Part::as_ref).collect(),
+        parts.iter().map(FoldedPart::as_ref).collect(),
         &mut |part: &'b PreparedProgram<'_>| {
             Replay::new(
                 &part.program,

@@ -14,7 +14,7 @@ use flowcast_observers::{
 };
 use flowcast_program::{Program, TraceRef, run_times::RunTimes, together::together};
 use flowcast_replay::{
-    Engine, contention,
+    ReplayEngine, contention,
     costs::Rendezvous,
     meetings::messages_meet,
     observer::Observer,
@@ -219,19 +219,24 @@ impl<'a> PreparedProgram<'a> {
     ///
     /// # Errors
     /// [`Error::Replay`] if the network lacks what the sharing model needs, or if ranks wait for each other.
-    pub fn engine(&self) -> Result<Engine<'_>, Error> {
+    pub fn engine(&self) -> Result<ReplayEngine<'_>, Error> {
         let (program, network, placement) = (&*self.program, self.network, self.placement.clone());
         if let Some((rails, rule)) = self.rails()? {
-            let engine = Engine::over_rails(program, &rails, self.rendezvous, rule);
+            let engine = ReplayEngine::over_rails(program, &rails, self.rendezvous, rule);
             return Ok(engine?);
         }
         let Contention::Shared(model) = self.model.contention else {
-            return Ok(Engine::new(program, network, placement, self.rendezvous)?);
+            return Ok(ReplayEngine::new(
+                program,
+                network,
+                placement,
+                self.rendezvous,
+            )?);
         };
         if self.is_uncontended(model)? {
             return Ok(Replay::new(program, network, placement, self.rendezvous)?.into());
         }
-        Ok(Engine::sharing(
+        Ok(ReplayEngine::sharing(
             program,
             network,
             placement,
@@ -363,7 +368,7 @@ impl<'a> PreparedProgram<'a> {
     /// As [`PreparedProgram::observe`].
     pub fn run_times(&self, regions: &[String], seeds: u64) -> Result<Vec<RunTimes>, Error> {
         let mut engine = self.engine()?;
-        let timed = |engine: &Engine<'_>| -> Result<RunTimes, Error> {
+        let timed = |engine: &ReplayEngine<'_>| -> Result<RunTimes, Error> {
             let mut timer = RunTimer::new(&self.program, regions);
             let outcome = finite(engine.observed(&mut timer)?, Some(self.network), &[])?;
             Ok(timer.finish(&outcome))
@@ -459,7 +464,7 @@ fn undivided(network: &Network) -> Option<String> {
 
 /// Not part of what is generic above: it would be compiled, engines and all, by whoever calls that, with the caller's
 /// settings of the optimiser.
-fn watched(engine: &Engine<'_>, observers: Observers<'_, '_>) -> Result<Outcome, Error> {
+fn watched(engine: &ReplayEngine<'_>, observers: Observers<'_, '_>) -> Result<Outcome, Error> {
     Ok(match observers {
         ((None, None), None) => engine.run()?,
         mut all => engine.observed(&mut all)?,

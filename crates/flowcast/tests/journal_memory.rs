@@ -20,7 +20,7 @@ use flowcast::{
     formats::read,
     observers::journal::{Keeps, ReplayJournal},
     replay::{
-        Engine,
+        ReplayEngine,
         costs::Rendezvous,
         loggops::{self, Loggops, costs::LogGopsCosts},
         placement::Placement,
@@ -125,7 +125,7 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
     };
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
-    let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+    let engine = ReplayEngine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
     let of_program = |keeps| {
         bytes_a_message(program.messages() as usize, || {
             let mut journal = ReplayJournal::new(&program, keeps);

@@ -19,7 +19,7 @@ use flowcast::{
         network::Network,
         sharing::model::Model,
     },
-    replay::{Engine, costs::Rendezvous, placement::Placement},
+    replay::{ReplayEngine, costs::Rendezvous, placement::Placement},
     trace::{Program, ReadOptions, Trace},
     units::Bytes,
 };
@@ -107,8 +107,10 @@ fn allocations(
 ) -> u64 {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
     let engine = match model {
-        None => Engine::new(program, network, placement, rendezvous).unwrap(),
-        Some(model) => Engine::sharing(program, network, placement, rendezvous, model).unwrap(),
+        None => ReplayEngine::new(program, network, placement, rendezvous).unwrap(),
+        Some(model) => {
+            ReplayEngine::sharing(program, network, placement, rendezvous, model).unwrap()
+        }
     };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let outcome = engine.run().unwrap();

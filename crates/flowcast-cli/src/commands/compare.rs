@@ -14,7 +14,7 @@ use flowcast::{
         sample::median,
         two_sample::{DifferenceTest, RunNoise, TwoSamples},
     },
-    table::{Document, Part, Table, rows},
+    table::{Document, DocumentPart, Table, rows},
     trace::{Trace, recorded_times::measured, run_times::RunTimes},
     units::{Rounded, Time},
     why::{change_words, compare_runs, relative_change},
@@ -248,7 +248,7 @@ impl Compare {
             let line = format!(
                 "a prediction ({predicted}) beside a recording ({recorded}): the difference contains the error of the prediction"
             );
-            answer.parts.insert(0, Part::Line(line));
+            answer.parts.insert(0, DocumentPart::Line(line));
         } else {
             answer = with_work(answer, &before.work, &after.work);
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flowcast::{
     recording::{decode::RankFile, summary},
-    table::{Document, Grouped, Part, Record},
+    table::{Document, DocumentPart, Grouped, Record},
     trace::Program,
 };
 
@@ -77,7 +77,7 @@ pub(super) fn with_work(document: Document, before: &Work, after: &Work) -> Docu
         .field("work_before", before.record())
         .field("work_after", after.record());
     if let Some(line) = difference(before, after) {
-        document.parts.insert(1, Part::Line(line));
+        document.parts.insert(1, DocumentPart::Line(line));
     }
     document
 }

@@ -42,7 +42,7 @@ use flowcast_terminal::{
     provenance,
 };
 use import::ImportArgs;
-use inputs::{FitInput, Kind, one_kind};
+use inputs::{FitInput, FitInputKind, one_kind};
 use regions::FitRegions;
 
 /// Bootstrap replicates of each of all models.
@@ -160,37 +160,46 @@ impl Fit {
         let inputs = self.inputs.iter().map(|path| FitInput::read(path));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         if self.model.is_some() {
-            let benchmark = inputs.iter().find(|input| input.kind == Kind::Benchmark);
-            self.refuse_others(benchmark.map_or(Kind::RoundTrips, |_| Kind::Benchmark))?;
+            let benchmark = inputs
+                .iter()
+                .find(|input| input.kind == FitInputKind::Benchmark);
+            self.refuse_others(
+                benchmark.map_or(FitInputKind::RoundTrips, |_| FitInputKind::Benchmark),
+            )?;
             return self.compare_models(&inputs);
         }
         let kind = one_kind(&inputs)?;
         self.refuse_others(kind)?;
         let input = &inputs[0];
         match kind {
-            Kind::Conflicts => self.fit_conflicts(input).with_context(|| input.place()),
-            Kind::Calls => self.fit_calls(input),
-            Kind::Recording => self.fit_regions(),
-            Kind::Benchmark => {
+            FitInputKind::Conflicts => self.fit_conflicts(input).with_context(|| input.place()),
+            FitInputKind::Calls => self.fit_calls(input),
+            FitInputKind::Recording => self.fit_regions(),
+            FitInputKind::Benchmark => {
                 let (output, name) = (self.output(), self.network_name());
                 import::run(&inputs, &self.import, output, &name, self.format)
             }
-            Kind::RoundTrips | Kind::Pairs => self.fit_round_trips(input),
-            Kind::Collectives => self.fit_collectives(),
+            FitInputKind::RoundTrips | FitInputKind::Pairs => self.fit_round_trips(input),
+            FitInputKind::Collectives => self.fit_collectives(),
         }
     }
 
-    fn refuse_others(&self, found: Kind) -> Result<()> {
+    fn refuse_others(&self, found: FitInputKind) -> Result<()> {
         let calls = &self.calls;
-        const CALLS: Kinds<'_, Kind> = (&[Kind::Calls], "medians of calls");
-        const RECORDINGS: Kinds<'_, Kind> = (&[Kind::Recording], "recordings");
-        const KNOWN: Kinds<'_, Kind> = (
-            &[Kind::Recording, Kind::Collectives, Kind::Calls],
+        const CALLS: Kinds<'_, FitInputKind> = (&[FitInputKind::Calls], "medians of calls");
+        const RECORDINGS: Kinds<'_, FitInputKind> = (&[FitInputKind::Recording], "recordings");
+        const KNOWN: Kinds<'_, FitInputKind> = (
+            &[
+                FitInputKind::Recording,
+                FitInputKind::Collectives,
+                FitInputKind::Calls,
+            ],
             "recordings, collective operations or medians of calls",
         );
-        const CONFLICTS: Kinds<'_, Kind> = (&[Kind::Conflicts], "conflicts");
-        const BENCHMARKS: Kinds<'_, Kind> = (&[Kind::Benchmark], "outputs of benchmarks");
-        const ROUND_TRIPS: Kinds<'_, Kind> = (&[Kind::RoundTrips], "round trips");
+        const CONFLICTS: Kinds<'_, FitInputKind> = (&[FitInputKind::Conflicts], "conflicts");
+        const BENCHMARKS: Kinds<'_, FitInputKind> =
+            (&[FitInputKind::Benchmark], "outputs of benchmarks");
+        const ROUND_TRIPS: Kinds<'_, FitInputKind> = (&[FitInputKind::RoundTrips], "round trips");
         let options = [
             ("--test", self.import.test.is_some(), BENCHMARKS),
             ("--section", !self.import.section.is_empty(), BENCHMARKS),
@@ -306,7 +315,7 @@ impl Fit {
     }
 
     fn fit_collectives(&self) -> Result<()> {
-        self.refuse_others(Kind::Collectives)?;
+        self.refuse_others(FitInputKind::Collectives)?;
         let args = &self.collectives;
         let (Some(measured), Some(allocations), Some(system)) =
             (&args.collectives, &args.allocations, &args.system)

@@ -20,7 +20,7 @@ use flowcast::{
 
 use super::fit::{
     import::{ImportArgs, ImportedFiles},
-    inputs::{FitInput, Kind},
+    inputs::{FitInput, FitInputKind},
 };
 use flowcast_terminal::{answers::write_page, output::Format, provenance};
 
@@ -62,11 +62,14 @@ fn round_trips(inputs: &[FitInput], args: &ImportArgs) -> Result<ImportedFiles> 
     let found: Vec<&FitInput> = inputs.iter().filter(is_one).collect();
     match found[..] {
         [] => bail!("found no round trips, expected some beside patterns"),
-        [one] if one.kind == Kind::RoundTrips => {
+        [one] if one.kind == FitInputKind::RoundTrips => {
             let samples = PrttSamples::from_csv(&one.text).with_context(|| one.place())?;
             Ok(ImportedFiles::from_samples(samples))
         }
-        _ if found.iter().all(|input| input.kind == Kind::Benchmark) => {
+        _ if found
+            .iter()
+            .all(|input| input.kind == FitInputKind::Benchmark) =>
+        {
             ImportedFiles::read(inputs, args)
         }
         _ => bail!("found several files with round trips, expected one, or outputs of benchmarks"),
@@ -74,7 +77,10 @@ fn round_trips(inputs: &[FitInput], args: &ImportArgs) -> Result<ImportedFiles> 
 }
 
 fn is_one(input: &&FitInput) -> bool {
-    matches!(input.kind, Kind::RoundTrips | Kind::Benchmark)
+    matches!(
+        input.kind,
+        FitInputKind::RoundTrips | FitInputKind::Benchmark
+    )
 }
 
 /// The patterns of pairs and of conflicts; conflicts whose messages differ in size or start are left out, and noted.
@@ -84,13 +90,13 @@ fn patterns(inputs: &[FitInput], notes: &mut Vec<String>) -> Result<Vec<PatternS
         let place = || input.place();
         let text = &input.text;
         match input.kind {
-            Kind::RoundTrips | Kind::Benchmark => continue,
-            Kind::Pairs => {
+            FitInputKind::RoundTrips | FitInputKind::Benchmark => continue,
+            FitInputKind::Pairs => {
                 all.extend(of_pairs(&PairSamples::from_csv(text).with_context(place)?));
                 continue;
             }
-            Kind::Conflicts => {}
-            kind @ (Kind::Calls | Kind::Recording | Kind::Collectives) => {
+            FitInputKind::Conflicts => {}
+            kind @ (FitInputKind::Calls | FitInputKind::Recording | FitInputKind::Collectives) => {
                 bail!(
                     "{}: found {kind}, expected round trips or patterns",
                     place()

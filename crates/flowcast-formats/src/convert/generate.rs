@@ -9,7 +9,7 @@ use super::{StepMessage, StreamStep};
 use flowcast_program::{
     Trace, TraceError,
     build::{Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
-    folded::{Folded, Part},
+    folded::{Folded, FoldedPart},
     link::link_generated,
     opcodes::{Record, is_duration},
     program::{MessageClass, Program, SendMode},
@@ -112,17 +112,17 @@ impl ProgramShape {
         if period == 0 || period >= self.iterations {
             return self.program().map(Trace::Program);
         }
-        let body = vec![Part::Once(
+        let body = vec![FoldedPart::Once(
             ProgramShape {
                 iterations: period,
                 ..self
             }
             .program()?,
         )];
-        let mut parts = vec![Part::Loop(u64::from(self.iterations / period), body)];
+        let mut parts = vec![FoldedPart::Loop(u64::from(self.iterations / period), body)];
         let rest = self.iterations % period;
         if rest > 0 {
-            parts.push(Part::Once(
+            parts.push(FoldedPart::Once(
                 ProgramShape {
                     iterations: rest,
                     ..self

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::{
     calls::{self, CommunicatorOrigin, CompletedRequest, Leaders, RankCalls, Sizes, TracedCall},
     fault::Fault,
-    parts::Part,
+    parts::TracePart,
     scan::{ScanInput, bytes_of, lines, shown},
 };
 use flowcast_program::{
@@ -38,7 +38,7 @@ fn is_start(line: &[u8]) -> bool {
 /// Reads the trace; parts may hold several ranks one after the other.
 pub(super) fn read(
     name: &str,
-    parts: &[Part],
+    parts: &[TracePart],
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
     let mut sections = Vec::new();

@@ -24,7 +24,7 @@ use flowcast_program::{
 };
 use scan::bytes_of;
 
-pub use parts::{OpenPart, Part, Unpacking, listed, unpacked};
+pub use parts::{OpenPart, TracePart, Unpacking, listed, unpacked};
 pub use recorded::{
     CUT, Clock, FAILED, PROVENANCE, disturbance, disturbed_by, files as recorded_files,
     program as recorded_program, read as read_recording, region_names as recorded_regions,
@@ -46,7 +46,7 @@ enum FormatReader {
     /// The first file, and those that it names.
     Opening(fn(&str, SharedBytes, OpenPart<'_>, ReadOptions) -> Result<Trace, TraceError>),
     /// A file for each rank, in the order of the ranks.
-    PerRank(fn(&str, &[Part], ReadOptions) -> Result<Program, TraceError>),
+    PerRank(fn(&str, &[TracePart], ReadOptions) -> Result<Program, TraceError>),
 }
 
 const FORMATS: &[TraceFormat] = &[
@@ -175,9 +175,13 @@ pub fn is_part(text: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`TraceError`], as [`read`].
-pub fn read_parts(name: &str, parts: Vec<Part>, options: ReadOptions) -> Result<Trace, TraceError> {
+pub fn read_parts(
+    name: &str,
+    parts: Vec<TracePart>,
+    options: ReadOptions,
+) -> Result<Trace, TraceError> {
     let mut unpacking = Unpacking::default();
-    let parts: Vec<Part> = parts
+    let parts: Vec<TracePart> = parts
         .into_iter()
         .map(|(name, bytes)| unpacking.unpack(&name, bytes).map(|bytes| (name, bytes)))
         .collect::<Result<_, _>>()?;

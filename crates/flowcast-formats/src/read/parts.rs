@@ -18,7 +18,7 @@ use flowcast_units::{Bytes, plain_text};
 pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
 
 /// A file's name and content.
-pub type Part = (String, SharedBytes);
+pub type TracePart = (String, SharedBytes);
 
 /// Names of files: one printable word on each line, with a dot or a slash in it.
 pub(super) fn is_list(text: &[u8]) -> bool {
@@ -82,7 +82,11 @@ fn value_in(text: &[u8], tag: Range<usize>) -> Option<Range<usize>> {
 ///
 /// # Errors
 /// A file cannot be read or unpacked.
-pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<Part>, TraceError> {
+pub(super) fn named(
+    name: &str,
+    text: &[u8],
+    open: OpenPart<'_>,
+) -> Result<Vec<TracePart>, TraceError> {
     let mut unpacking = Unpacking::default();
     ranges_of_names(text)
         .into_iter()

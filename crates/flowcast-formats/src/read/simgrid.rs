@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     fault::Fault,
-    parts::{Part, content_lines, words_of},
+    parts::{TracePart, content_lines, words_of},
     scan::{ScanInput, bytes_of, shown},
 };
 use flowcast_program::{
@@ -93,7 +93,7 @@ fn is_action(word: &[u8]) -> bool {
 /// Reads the trace.
 pub(super) fn read(
     name: &str,
-    parts: &[Part],
+    parts: &[TracePart],
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
     let ranks = count_ranks(parts)?;
@@ -176,7 +176,7 @@ const NAME_THE_LIST: &str = "name the list of the trace's files, or the folder t
 const WORLD: i32 = 0;
 
 /// The highest rank that begins a line, plus one.
-fn count_ranks(parts: &[Part]) -> Result<u32, TraceError> {
+fn count_ranks(parts: &[TracePart]) -> Result<u32, TraceError> {
     let mut ranks = 0;
     for (name, bytes) in parts {
         let input = ScanInput {

@@ -10,7 +10,7 @@ use flowcast_program::{
     slot::Slot,
 };
 use flowcast_replay::{
-    Engine,
+    ReplayEngine,
     costs::PathCosts,
     observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
     time_part::TimePart,
@@ -67,7 +67,7 @@ struct RecordedInstances {
 
 impl<'a> ProgramRecorder<'a> {
     /// For a replay by this engine.
-    pub fn new(engine: &'a Engine<'a>) -> ProgramRecorder<'a> {
+    pub fn new(engine: &'a ReplayEngine<'a>) -> ProgramRecorder<'a> {
         let replay = engine.free();
         let program = replay.program();
         let (slots, streams) = (program.messages() as usize, program.streams());

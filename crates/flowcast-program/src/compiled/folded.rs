@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Damage, encode_tables, program};
 use crate::{
-    folded::{Folded, Part, map_all, pieces},
+    folded::{Folded, FoldedPart, map_all, pieces},
     program::SharedBytes,
 };
 
@@ -15,14 +15,14 @@ use crate::{
 #[derive(Serialize, Deserialize)]
 pub(super) struct FoldedTables {
     schema: String,
-    parts: Vec<Part<program::Tables>>,
+    parts: Vec<FoldedPart<program::Tables>>,
 }
 
 const SCHEMA: &str = "flowcast/compiled-loops/1";
 
 /// Tables, then the streams.
 pub(super) fn parts(folded: &Folded) -> Vec<Vec<u8>> {
-    let of_each = folded.parts().iter().map(Part::as_ref).collect();
+    let of_each = folded.parts().iter().map(FoldedPart::as_ref).collect();
     let Ok(parts) = map_all(of_each, &mut |piece| {
         Ok::<_, Infallible>(program::tables_of(piece))
     });

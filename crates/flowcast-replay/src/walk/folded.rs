@@ -19,7 +19,7 @@ use crate::{
     transit::Undisturbed,
 };
 use flowcast_program::{
-    folded::{Part, map_all, pieces},
+    folded::{FoldedPart as Part, map_all, pieces},
     opcodes::Op,
     program::{CollectiveMode, Program},
 };

@@ -9,7 +9,9 @@ use flowcast::{
         network::{LinkRate, LoneFlow, MessageRule, Network},
         sharing::model::Model,
     },
-    replay::{Engine, costs::Rendezvous, placement::Placement, time_part::TimePart, walk::Replay},
+    replay::{
+        ReplayEngine, costs::Rendezvous, placement::Placement, time_part::TimePart, walk::Replay,
+    },
     trace::{Program, Trace, compiled},
     units::{Rate, Time},
 };
@@ -61,7 +63,7 @@ fn ends(program: &Program, network: &Network) -> Vec<f64> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     ends_by(
         program,
-        &Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap(),
+        &ReplayEngine::new(program, network, placement, Rendezvous::AsRecorded).unwrap(),
     )
 }
 
@@ -70,7 +72,7 @@ fn ends_sharing(program: &Program, network: &Network, model: Model) -> Vec<f64> 
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     ends_by(
         program,
-        &Engine::sharing(program, network, placement, Rendezvous::AsRecorded, model).unwrap(),
+        &ReplayEngine::sharing(program, network, placement, Rendezvous::AsRecorded, model).unwrap(),
     )
 }
 
@@ -87,7 +89,7 @@ fn limited(mut network: Network, links: u32, cpus: u32) -> Network {
     network
 }
 
-fn ends_by(program: &Program, engine: &Engine<'_>) -> Vec<f64> {
+fn ends_by(program: &Program, engine: &ReplayEngine<'_>) -> Vec<f64> {
     let (outcome, explanation) = explained(engine);
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
         let (found, expected) = (
@@ -202,7 +204,7 @@ fn who_never_gets_a_lock_is_told() {
     let program = program(&["", "30:5:1:0:0", "1:0.000001 30:5:1:0:0"]);
     let network = network(MessageRule::Hockney, 0);
     let placement = Placement::new(&network.machine, None, 3).unwrap();
-    let error = Engine::new(&program, &network, placement, Rendezvous::AsRecorded)
+    let error = ReplayEngine::new(&program, &network, placement, Rendezvous::AsRecorded)
         .unwrap()
         .run()
         .unwrap_err();
@@ -253,7 +255,7 @@ fn waiting_for_others_is_told_from_the_request_itself() {
     let program = program(&["31:3:0:0:5000", "31:3:0:0:5000"]);
     let network = network(MessageRule::Hockney, 1);
     let placement = Placement::new(&network.machine, None, 2).unwrap();
-    let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+    let engine = ReplayEngine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
     let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[1].time(cost).as_nanos();
     assert_eq!(
@@ -384,7 +386,7 @@ fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
     let network = network(MessageRule::Hockney, 0);
     let limits = limited(network, 1, 1);
     let placement = Placement::new(&limits.machine, None, 3).unwrap();
-    let engine = Engine::new(&program, &limits, placement, Rendezvous::AsRecorded).unwrap();
+    let engine = ReplayEngine::new(&program, &limits, placement, Rendezvous::AsRecorded).unwrap();
     let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[2].time(cost).as_nanos();
     assert_eq!(
@@ -456,16 +458,16 @@ proptest! {
         let program = program(&records.iter().map(String::as_str).collect::<Vec<_>>());
         let network = network([MessageRule::Hockney, MessageRule::Dimemas, MessageRule::Loggops][rule], requests);
         let placement = || Placement::new(&network.machine, None, 4).unwrap();
-        let contention = Engine::limited(Replay::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap(), &network);
+        let contention = ReplayEngine::limited(Replay::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap(), &network);
         let by_events = contention.run().unwrap();
-        let walked = Engine::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap().run().unwrap();
+        let walked = ReplayEngine::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap().run().unwrap();
         for (one, other) in by_events.ranks.iter().zip(&walked.ranks) {
             prop_assert!((one.end.as_nanos() - other.end.as_nanos()).abs() < 1e-3, "{by_events:?} {walked:?}");
             prop_assert!((one.blocked.as_nanos() - other.blocked.as_nanos()).abs() < 1e-3);
         }
         // No message meets another: the models of sharing leave each what it has alone.
         let model = Model::Independent;
-        let shared = Engine::sharing(&program, &network, placement(), Rendezvous::AsRecorded, model).unwrap().run().unwrap();
+        let shared = ReplayEngine::sharing(&program, &network, placement(), Rendezvous::AsRecorded, model).unwrap().run().unwrap();
         for (one, other) in shared.ranks.iter().zip(&walked.ranks) {
             prop_assert!((one.end.as_nanos() - other.end.as_nanos()).abs() < 1e-3, "{shared:?} {walked:?}");
         }

@@ -12,7 +12,7 @@ use flowcast::{
         network::{MessageRule, Progress},
         sharing::model::Model,
     },
-    replay::{Engine, outcome::Outcome, placement::Placement, time_part::TimePart},
+    replay::{ReplayEngine, outcome::Outcome, placement::Placement, time_part::TimePart},
     trace::Program,
     units::{Rank, Time},
 };
@@ -43,7 +43,7 @@ fn path_of(ranks: &[&str], numbers: Numbers) -> CriticalPath {
     recorded(&numbers.replay(&program).into()).1
 }
 
-fn recorded(engine: &Engine<'_>) -> (Outcome, CriticalPath) {
+fn recorded(engine: &ReplayEngine<'_>) -> (Outcome, CriticalPath) {
     let (outcome, graph) = EventGraph::record(engine).unwrap();
     (outcome, graph.critical_path())
 }
@@ -247,7 +247,7 @@ proptest! {
             network.point_to_point.progress = Progress::InCalls;
         }
         let placement = Placement::new(&network.machine, None, ranks).unwrap();
-        let engine = Engine::sharing(&program, &network, placement, numbers.rendezvous(), model).unwrap();
+        let engine = ReplayEngine::sharing(&program, &network, placement, numbers.rendezvous(), model).unwrap();
         let (outcome, path) = recorded(&engine);
         check_path(&path, &outcome)?;
     }

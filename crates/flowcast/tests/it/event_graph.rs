@@ -7,13 +7,13 @@ use crate::random_programs::{Numbers, Record, Records, any_numbers, any_records}
 use flowcast::{
     graph::{EventGraph, noise::ComputeNoise, selector::Selector},
     model::network::MessageRule,
-    replay::{Engine, placement::Placement, walk::Replay},
+    replay::{ReplayEngine, placement::Placement, walk::Replay},
     trace::slot::Slot,
     units::{Rank, Time},
 };
 use proptest::prelude::*;
 
-fn engine<'a>(program: &'a flowcast::trace::Program, numbers: &Numbers) -> Engine<'a> {
+fn engine<'a>(program: &'a flowcast::trace::Program, numbers: &Numbers) -> ReplayEngine<'a> {
     numbers.replay(program).into()
 }
 

@@ -9,7 +9,7 @@ use flowcast::{
         algorithm::{Algorithm, AlgorithmTable, Base},
         network::{LinkRate, MessageRule, Network},
     },
-    replay::{Engine, costs::Rendezvous, placement::Placement, walk::Replay},
+    replay::{ReplayEngine, costs::Rendezvous, placement::Placement, walk::Replay},
     trace::{
         Program, ReadOptions,
         expand::{Expanded, NonBlocking, expand},
@@ -281,7 +281,7 @@ fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
     }];
     let placement = Placement::new(&network.machine, None, 5).unwrap();
     let engine =
-        flowcast::replay::Engine::new(&program, &network, placement, Rendezvous::AsRecorded)
+        flowcast::replay::ReplayEngine::new(&program, &network, placement, Rendezvous::AsRecorded)
             .unwrap();
     let piece = 65536.0 * NANOS_PER_BYTE;
     assert!((engine.run().unwrap().makespan().as_nanos() - (16.0 + 3.0) * piece).abs() < 1.0);
@@ -474,7 +474,7 @@ proptest! {
         let Expanded { program, .. } = expanded(&program(op, ranks, bytes), &table.with_base());
         let network = hockney();
         let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-        let event_driven = Engine::limited(Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap(), &network);
+        let event_driven = ReplayEngine::limited(Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap(), &network);
         prop_assert_eq!(event_driven.run().unwrap().makespan().as_nanos(), makespan(&program, &network));
     }
 

@@ -13,7 +13,8 @@ use flowcast::{
         run_times::RunTimer,
     },
     replay::{
-        Engine, costs::Rendezvous, outcome::Outcome, placement::Placement, time_part::TimePart,
+        ReplayEngine, costs::Rendezvous, outcome::Outcome, placement::Placement,
+        time_part::TimePart,
     },
     report::export::{
         Replayed,
@@ -32,8 +33,10 @@ fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Out
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = Rendezvous::from_network(network, None);
     let engine = match model {
-        Some(model) => Engine::sharing(program, network, placement, rendezvous, model).unwrap(),
-        None => Engine::new(program, network, placement, rendezvous).unwrap(),
+        Some(model) => {
+            ReplayEngine::sharing(program, network, placement, rendezvous, model).unwrap()
+        }
+        None => ReplayEngine::new(program, network, placement, rendezvous).unwrap(),
     };
     recorded(program, |journal| engine.observed(journal));
     crate::random_programs::explained(&engine)
@@ -159,7 +162,7 @@ fn calls_that_events_name_have_these_names_everywhere() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = Rendezvous::from_network(&network, None);
-    let engine = Engine::new(&program, &network, placement.clone(), rendezvous).unwrap();
+    let engine = ReplayEngine::new(&program, &network, placement.clone(), rendezvous).unwrap();
     let keeps = Keeps {
         timeline: true,
         ..Keeps::FILES

@@ -17,7 +17,7 @@ use flowcast::{
     model::{dimemas_cfg::DimemasConfig, machine::Machine, network::Network},
     observers::journal::{Keeps, ReplayJournal},
     replay::{
-        Engine,
+        ReplayEngine,
         costs::Rendezvous,
         loggops::{self, Loggops, sends::Sends},
         observer::Unobserved,
@@ -49,7 +49,7 @@ struct Written {
 
 fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Written {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
+    let engine = ReplayEngine::new(program, network, placement.clone(), rendezvous).unwrap();
     let mut journal = ReplayJournal::new(program, Keeps::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
     assert_eq!(

@@ -18,31 +18,32 @@ use flowcast::{
     trace::{
         Program, Trace, compiled,
         fold::fold,
-        folded::{Folded, Part, map_all, pieces},
+        folded::{Folded, FoldedPart, map_all, pieces},
     },
     units::{Bytes, Rank, Time},
 };
 use proptest::prelude::*;
 
 /// Loops over programs: pieces are taken modulo what there is.
-fn any_parts(depth: u32) -> BoxedStrategy<Vec<Part<usize>>> {
-    let piece = any::<usize>().prop_map(Part::Once);
+fn any_parts(depth: u32) -> BoxedStrategy<Vec<FoldedPart<usize>>> {
+    let piece = any::<usize>().prop_map(FoldedPart::Once);
     if depth == 0 {
         return proptest::collection::vec(piece, 1..3).boxed();
     }
     let counts = prop_oneof![1u64..4, 20u64..60];
-    let inner = (counts, any_parts(depth - 1)).prop_map(|(count, body)| Part::Loop(count, body));
+    let inner =
+        (counts, any_parts(depth - 1)).prop_map(|(count, body)| FoldedPart::Loop(count, body));
     proptest::collection::vec(prop_oneof![piece, inner], 1..4).boxed()
 }
 
-fn folded(parts: Vec<Part<usize>>, pieces: &[Program]) -> Folded {
+fn folded(parts: Vec<FoldedPart<usize>>, pieces: &[Program]) -> Folded {
     let piece = &mut |index: usize| Ok::<_, ()>(pieces[index % pieces.len()].clone());
     Folded::new(map_all(parts, piece).unwrap()).unwrap()
 }
 
 /// By the folded walk; `None` where it is not exact.
 fn walked(folded: &Folded, numbers: &Numbers) -> Option<FoldedOutcome> {
-    let parts = folded.parts().iter().map(Part::as_ref).collect();
+    let parts = folded.parts().iter().map(FoldedPart::as_ref).collect();
     let replays = map_all(parts, &mut |piece| Ok::<_, ()>(numbers.replay(piece))).unwrap();
     FoldedReplay::new(replays)?.run().unwrap()
 }
@@ -130,8 +131,8 @@ fn late_overtaking(iterations: u64) -> Folded {
                 3:1:0:0:-1:8:7:1:0\n1:1:0:0.000000100\n";
     let [begin, body] = [begin, body].map(|text| as_program(read_text(text).unwrap()));
     Folded::new(vec![
-        Part::Once(begin),
-        Part::Loop(iterations, vec![Part::Once(body)]),
+        FoldedPart::Once(begin),
+        FoldedPart::Loop(iterations, vec![FoldedPart::Once(body)]),
     ])
     .unwrap()
 }

@@ -13,7 +13,7 @@ use flowcast::{
         sharing::model::Model,
     },
     replay::{
-        Engine,
+        ReplayEngine,
         costs::Rendezvous,
         outcome::Outcome,
         placement::{Application, Placement},
@@ -55,7 +55,7 @@ fn network_at(name: &str) -> Network {
 
 fn replay(program: &Program, network: &Network) -> Outcome {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    Engine::new(program, network, placement, Rendezvous::AsRecorded)
+    ReplayEngine::new(program, network, placement, Rendezvous::AsRecorded)
         .unwrap()
         .run()
         .unwrap()
@@ -169,7 +169,7 @@ fn joined(programs: &[&Program], network: &Network, mappings: [&Mapping; 2]) -> 
         .collect();
     let placement = Placement::of_applications(&network.machine, &own).unwrap();
     let whole = together(programs).unwrap();
-    Engine::new(&whole, network, placement, Rendezvous::AsRecorded)
+    ReplayEngine::new(&whole, network, placement, Rendezvous::AsRecorded)
         .unwrap()
         .run()
         .unwrap()
@@ -306,7 +306,7 @@ fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked
     let network = network(more);
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
     let rendezvous = Rendezvous::AsRecorded;
-    let engine = Engine::sharing(
+    let engine = ReplayEngine::sharing(
         &program,
         &network,
         placement.clone(),

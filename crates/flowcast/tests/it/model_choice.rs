@@ -15,7 +15,7 @@ use flowcast::{
         sharing::model::Model,
     },
     predict, read_text,
-    replay::{Engine, meetings::messages_meet, placement::Placement, walk::Replay},
+    replay::{ReplayEngine, meetings::messages_meet, placement::Placement, walk::Replay},
     sweep,
     trace::Trace,
     units::{Bytes, Time},
@@ -386,7 +386,7 @@ proptest! {
         let alone = walk.run().unwrap();
         let meet = messages_meet(&walk).unwrap();
         for model in [Model::Fair, Model::DegreeFair] {
-            let shared = Engine::sharing(&program, &network, placement.clone(), rendezvous, model).unwrap().run().unwrap();
+            let shared = ReplayEngine::sharing(&program, &network, placement.clone(), rendezvous, model).unwrap().run().unwrap();
             if !meet {
                 let difference = (shared.makespan() - alone.makespan()).as_nanos().abs();
                 prop_assert!(difference < 0.1, "{model:?}: {:?} {:?}", shared.makespan(), alone.makespan());

@@ -14,7 +14,7 @@ use flowcast::{
     },
     observers::journal::{Keeps, ReplayJournal},
     replay::{
-        Engine, SimulateError,
+        ReplayEngine, SimulateError,
         costs::Rendezvous,
         placement::Placement,
         sweep::{self, WhatIf},
@@ -108,9 +108,9 @@ fn limited(rule: MessageRule) -> Network {
     network
 }
 
-fn engine<'a>(program: &'a Program, network: &Network) -> Engine<'a> {
+fn engine<'a>(program: &'a Program, network: &Network) -> ReplayEngine<'a> {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    Engine::new(
+    ReplayEngine::new(
         program,
         network,
         placement,
@@ -119,10 +119,10 @@ fn engine<'a>(program: &'a Program, network: &Network) -> Engine<'a> {
     .unwrap()
 }
 
-fn sharing<'a>(program: &'a Program, network: &Network) -> Engine<'a> {
+fn sharing<'a>(program: &'a Program, network: &Network) -> ReplayEngine<'a> {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
     let model = Model::named("fair").unwrap();
-    Engine::sharing(
+    ReplayEngine::sharing(
         program,
         network,
         placement,
@@ -132,7 +132,7 @@ fn sharing<'a>(program: &'a Program, network: &Network) -> Engine<'a> {
     .unwrap()
 }
 
-fn micros(engine: &Engine<'_>) -> f64 {
+fn micros(engine: &ReplayEngine<'_>) -> f64 {
     engine.run().unwrap().makespan().as_nanos() / 1e3
 }
 
@@ -398,7 +398,7 @@ proptest! {
         let network = network(MessageRule::Hockney);
         let walked = engine(&messages, &network).run().unwrap();
         let placement = Placement::of_program(&network.machine, None, &messages).unwrap();
-        let events = Engine::limited(Replay::new(&messages, &network, placement, Rendezvous::from_network(&network, None)).unwrap(), &network).run().unwrap();
+        let events = ReplayEngine::limited(Replay::new(&messages, &network, placement, Rendezvous::from_network(&network, None)).unwrap(), &network).run().unwrap();
         let what_if = || WhatIf::new(&messages, network.clone(), None, None).unwrap();
         let swept = sweep::run(&messages, &[what_if(), what_if()]).unwrap();
         for (rank, walked) in walked.ranks.iter().enumerate() {

@@ -7,7 +7,7 @@ use std::{
 
 use crate::mutations::{any_mutations, mutate};
 use flowcast::{
-    formats::read::{Part, is_part, read_parts},
+    formats::read::{TracePart, is_part, read_parts},
     trace::{Program, ReadOptions, Trace, TraceError},
 };
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn files(name: &str, ending: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 fn read(files: Vec<(String, Vec<u8>)>) -> Result<Program, TraceError> {
-    let parts: Vec<Part> = files
+    let parts: Vec<TracePart> = files
         .into_iter()
         .map(|(name, bytes)| (name, Arc::new(bytes) as _))
         .collect();
@@ -293,11 +293,11 @@ fn messages_of_dumpi_to_nobody_are_left_out_and_counts_below_0_refused() {
 fn replay(program: &Program) {
     use flowcast::{
         model::builtin,
-        replay::{Engine, costs::Rendezvous, placement::Placement},
+        replay::{ReplayEngine, costs::Rendezvous, placement::Placement},
     };
     let network = builtin::network("gige-tcp").unwrap();
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    let outcome = Engine::new(program, &network, placement, Rendezvous::AsRecorded)
+    let outcome = ReplayEngine::new(program, &network, placement, Rendezvous::AsRecorded)
         .unwrap()
         .run()
         .unwrap();

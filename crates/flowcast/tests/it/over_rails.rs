@@ -12,7 +12,7 @@ use flowcast::{
     },
     predict,
     replay::{
-        Engine,
+        ReplayEngine,
         costs::Rendezvous,
         placement::Placement,
         rails_transit::{ProgramRail, RailRule},
@@ -102,9 +102,9 @@ proptest! {
         let placement = Placement::of_program(&network.machine, None, &program).unwrap();
         let rule = RailRule { policy: MessagePolicy::default(), eager_limit: EAGER_LIMIT };
         for model in [Model::Fair, Model::Asymmetric, Model::Independent] {
-            let direct = Engine::sharing(&program, &network, placement.clone(), numbers.rendezvous(), model);
+            let direct = ReplayEngine::sharing(&program, &network, placement.clone(), numbers.rendezvous(), model);
             let rail = ProgramRail { network: network.clone(), model, placement: placement.clone() };
-            let rails = Engine::over_rails(&program, &[rail], numbers.rendezvous(), rule);
+            let rails = ReplayEngine::over_rails(&program, &[rail], numbers.rendezvous(), rule);
             prop_assert_eq!(
                 direct.unwrap().run().unwrap().ranks,
                 rails.unwrap().run().unwrap().ranks,
@@ -131,8 +131,9 @@ fn one_rail_by_packets_is_nearly_the_network_itself() {
             placement: placement.clone(),
         };
         let direct =
-            Engine::sharing(&program, &network, placement, rendezvous, Model::Packet).unwrap();
-        let rails = Engine::over_rails(&program, &[rail], rendezvous, rule).unwrap();
+            ReplayEngine::sharing(&program, &network, placement, rendezvous, Model::Packet)
+                .unwrap();
+        let rails = ReplayEngine::over_rails(&program, &[rail], rendezvous, rule).unwrap();
         let (direct, rails) = (direct.run().unwrap(), rails.run().unwrap());
         let ratio = rails.makespan().as_nanos() / direct.makespan().as_nanos();
         assert!((ratio - 1.0).abs() < 0.002, "{ratio}");

@@ -12,7 +12,7 @@ use flowcast::{
         network::Network,
         sharing::{flow_cuts::Strictness, model::Model},
     },
-    replay::{Engine, costs::Rendezvous, outcome::Outcome, placement::Placement},
+    replay::{ReplayEngine, costs::Rendezvous, outcome::Outcome, placement::Placement},
     trace::Program,
     units::{Bytes, Node, Time},
 };
@@ -74,7 +74,8 @@ fn ends(streams: &[&str], rendezvous: Rendezvous) -> Vec<f64> {
 fn ends_over(network: &Network, streams: &[&str], rendezvous: Rendezvous) -> Vec<f64> {
     let program = program(streams);
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let engine = Engine::sharing(&program, network, placement, rendezvous, Model::Packet).unwrap();
+    let engine =
+        ReplayEngine::sharing(&program, network, placement, rendezvous, Model::Packet).unwrap();
     let (outcome, explanation) = explained(&engine);
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
         let (found, expected) = (
@@ -98,7 +99,8 @@ fn ends_over(network: &Network, streams: &[&str], rendezvous: Rendezvous) -> Vec
     let mut limited = network.clone();
     limited.machine.further_sites.push(Site::default());
     let placement = Placement::new(&limited.machine, None, program.ranks()).unwrap();
-    let engine = Engine::sharing(&program, &limited, placement, rendezvous, Model::Packet).unwrap();
+    let engine =
+        ReplayEngine::sharing(&program, &limited, placement, rendezvous, Model::Packet).unwrap();
     let limited = explained(&engine).0;
     for (found, expected) in ends(&limited).iter().zip(ends(&outcome)) {
         assert!((found - expected).abs() < 1e-9, "{limited:?} {outcome:?}");
@@ -241,7 +243,8 @@ fn a_closed_loop_of_known_windows_follows_short_messages_as_packets_do() {
         let network = network_with(&[("sharing.transient", "true")]);
         let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
         let engine =
-            Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model).unwrap();
+            ReplayEngine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model)
+                .unwrap();
         engine
             .run()
             .unwrap()
@@ -284,7 +287,7 @@ fn hosts_take_random_times_with_a_seed() {
     let network = network();
     let placement = Placement::new(&network.machine, None, 2).unwrap();
     let engine = || {
-        Engine::sharing(
+        ReplayEngine::sharing(
             &program,
             &network,
             placement.clone(),
@@ -305,7 +308,7 @@ fn a_buffer_is_not_less_than_a_window() {
     let program = program(&["2:1:1448:0:0:0", "3:0:1448:0:0:0"]);
     let network = network_with(&[("sharing.send_buffer", "43kB")]);
     let placement = Placement::new(&network.machine, None, 2).unwrap();
-    let engine = Engine::sharing(
+    let engine = ReplayEngine::sharing(
         &program,
         &network,
         placement,
@@ -380,7 +383,7 @@ fn ranks_of_one_node_need_no_packets() {
     let by = |model| {
         let placement =
             Placement::new(&network.machine, Some(&Mapping::List(vec![0, 0])), 2).unwrap();
-        Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model)
+        ReplayEngine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model)
             .unwrap()
             .run()
             .unwrap()
@@ -421,7 +424,7 @@ proptest! {
                 let text = records.to_dim(crate::random_programs::Offsets::Absent);
                 let program = as_program(read_text(text).unwrap());
                 let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-                let engine = Engine::sharing(&program, network, placement, Rendezvous::AsRecorded, model).unwrap();
+                let engine = ReplayEngine::sharing(&program, network, placement, Rendezvous::AsRecorded, model).unwrap();
                 engine.run().unwrap().ranks.iter().map(|times| times.end).collect()
             };
             let (ends, renumbered) = (ends(&records), ends(&records.renamed(&numbers)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::random_programs::{any_numbers, any_records};
 use flowcast::{
     observers::journal::{Keeps, ReplayJournal},
-    replay::{Engine, placement::Placement},
+    replay::{ReplayEngine, placement::Placement},
     report::export::{Replayed, parquet, tables},
     trace::{Program, TraceRef},
 };
@@ -203,7 +203,7 @@ fn column(bytes: &[u8], meta: &Value) -> Vec<String> {
 fn written(program: &Program, network: &flowcast::model::network::Network) -> (String, Vec<u8>) {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = flowcast::replay::costs::Rendezvous::from_network(network, None);
-    let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
+    let engine = ReplayEngine::new(program, network, placement.clone(), rendezvous).unwrap();
     let mut journal = ReplayJournal::new(program, Keeps::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
     let replayed = Replayed {

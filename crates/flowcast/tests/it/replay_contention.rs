@@ -14,7 +14,7 @@ use flowcast::{
     },
     observers::{flights::Flight, journal::ReplayJournal},
     replay::{
-        Engine, SimulateError, contention, costs::Rendezvous, outcome::Outcome,
+        ReplayEngine, SimulateError, contention, costs::Rendezvous, outcome::Outcome,
         placement::Placement, timeline::Activity, walk::Replay,
     },
     trace::{Program, ReadOptions, slot::Slot},
@@ -49,7 +49,7 @@ fn network_at(name: &str) -> Network {
 /// The predicted time as Dimemas prints it: seconds with nine decimals, half nanoseconds rounded up.
 fn printed(program: &Program, network: &Network, rendezvous: Rendezvous) -> String {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let outcome = Engine::new(program, network, placement, rendezvous)
+    let outcome = ReplayEngine::new(program, network, placement, rendezvous)
         .unwrap()
         .run()
         .unwrap();
@@ -136,9 +136,9 @@ impl Limits {
     }
 }
 
-fn contention<'a>(program: &'a Program, network: &Network, numbers: &Numbers) -> Engine<'a> {
+fn contention<'a>(program: &'a Program, network: &Network, numbers: &Numbers) -> ReplayEngine<'a> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    Engine::limited(
+    ReplayEngine::limited(
         Replay::new(program, network, placement, numbers.rendezvous()).unwrap(),
         network,
     )

@@ -17,7 +17,7 @@ use flowcast::{
         run_times::RunTimer,
     },
     replay::{
-        Engine, SimulateError, costs::Rendezvous, outcome::Outcome, placement::Placement,
+        ReplayEngine, SimulateError, costs::Rendezvous, outcome::Outcome, placement::Placement,
         time_part::TimePart,
     },
     report::export::{
@@ -35,9 +35,9 @@ fn engine<'a>(
     network: &Network,
     rendezvous: Rendezvous,
     model: Model,
-) -> Engine<'a> {
+) -> ReplayEngine<'a> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    Engine::sharing(program, network, placement, rendezvous, model).unwrap()
+    ReplayEngine::sharing(program, network, placement, rendezvous, model).unwrap()
 }
 
 /// The same network with so many links that no message ever waits for one.
@@ -72,7 +72,7 @@ fn compare(found: &Outcome, expected: &Outcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn check_causes(engine: &Engine<'_>) -> Result<(), TestCaseError> {
+fn check_causes(engine: &ReplayEngine<'_>) -> Result<(), TestCaseError> {
     let (outcome, explanation) = explained(engine);
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
         let (found, expected) = (

@@ -6,7 +6,7 @@ use crate::random_programs::{Numbers, Record, Records, any_groups, any_numbers, 
 use flowcast::{
     model::{builtin, network::Network, sharing::model::Model},
     replay::{
-        Engine,
+        ReplayEngine,
         costs::Rendezvous,
         observer::{Gathered, Observer, ReceivedMessage, Sent},
         outcome::Outcome,
@@ -17,10 +17,15 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-fn engine<'a>(program: &'a Program, network: &Network, model: Model, threads: usize) -> Engine<'a> {
+fn engine<'a>(
+    program: &'a Program,
+    network: &Network,
+    model: Model,
+    threads: usize,
+) -> ReplayEngine<'a> {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
     let rendezvous = Rendezvous::from_network(network, None);
-    Engine::sharing(program, network, placement, rendezvous, model)
+    ReplayEngine::sharing(program, network, placement, rendezvous, model)
         .unwrap()
         .on_threads(threads)
 }
@@ -51,7 +56,7 @@ impl Observer for Log {
     }
 }
 
-fn observed(engine: &Engine<'_>) -> (Outcome, String) {
+fn observed(engine: &ReplayEngine<'_>) -> (Outcome, String) {
     let mut log = Log::default();
     let outcome = engine.observed(&mut log).unwrap();
     (outcome, log.0)

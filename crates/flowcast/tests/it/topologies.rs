@@ -15,7 +15,7 @@ use flowcast::{
         },
         topology::Topology,
     },
-    replay::{Engine, costs::Rendezvous, placement::Placement, time_part::TimePart},
+    replay::{ReplayEngine, costs::Rendezvous, placement::Placement, time_part::TimePart},
     trace::{Program, slot::Slot},
     units::{Bytes, Node, Rate, Time},
 };
@@ -332,10 +332,15 @@ fn limits_are_named_in_the_words_of_the_topology() {
     assert!((loads[0].mean - global.mean / 2.0).abs() < 1e-9);
 }
 
-fn engine<'a>(program: &'a Program, network: &Network, model: Model, threads: usize) -> Engine<'a> {
+fn engine<'a>(
+    program: &'a Program,
+    network: &Network,
+    model: Model,
+    threads: usize,
+) -> ReplayEngine<'a> {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
     let rendezvous = Rendezvous::from_network(network, None);
-    Engine::sharing(program, network, placement, rendezvous, model)
+    ReplayEngine::sharing(program, network, placement, rendezvous, model)
         .unwrap()
         .on_threads(threads)
         .noting_loads()

@@ -16,7 +16,7 @@ use flowcast::{
 };
 
 use super::{
-    inputs::{FitInput, Kind},
+    inputs::{FitInput, FitInputKind},
     write,
 };
 use crate::commands::fit_conflicts::percent;
@@ -54,7 +54,7 @@ impl ImportedFiles {
     ) -> Result<ImportedFiles> {
         let files: Vec<&FitInput> = files
             .iter()
-            .filter(|file| file.kind == Kind::Benchmark)
+            .filter(|file| file.kind == FitInputKind::Benchmark)
             .collect();
         if files.len() > 1 && !args.section.is_empty() {
             bail!("--section: found {} files, expected one", files.len());

@@ -12,7 +12,7 @@ use flowcast_terminal::files::read_text;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands) enum Kind {
+pub(in crate::commands) enum FitInputKind {
     RoundTrips,
     Conflicts,
     Pairs,
@@ -22,34 +22,34 @@ pub(in crate::commands) enum Kind {
     Collectives,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FitInputKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Kind::RoundTrips => "round trips",
-            Kind::Conflicts => "conflicts",
-            Kind::Pairs => "times between pairs",
-            Kind::Calls => "medians of calls",
-            Kind::Recording => "recordings",
-            Kind::Benchmark => "outputs of benchmarks",
-            Kind::Collectives => "collective operations of machines",
+            FitInputKind::RoundTrips => "round trips",
+            FitInputKind::Conflicts => "conflicts",
+            FitInputKind::Pairs => "times between pairs",
+            FitInputKind::Calls => "medians of calls",
+            FitInputKind::Recording => "recordings",
+            FitInputKind::Benchmark => "outputs of benchmarks",
+            FitInputKind::Collectives => "collective operations of machines",
         })
     }
 }
 
-impl Kind {
+impl FitInputKind {
     /// By the columns of a table.
-    fn of_columns(text: &str) -> Kind {
+    fn of_columns(text: &str) -> FitInputKind {
         let has = |column| sample_table::has(text, column);
         if ConflictSamples::is_one(text) {
-            Kind::Conflicts
+            FitInputKind::Conflicts
         } else if has("from") {
-            Kind::Pairs
+            FitInputKind::Pairs
         } else if has("median_ns") {
-            Kind::Calls
+            FitInputKind::Calls
         } else if has("time_us") || has("n") || text.starts_with("# schema:") {
-            Kind::RoundTrips
+            FitInputKind::RoundTrips
         } else {
-            Kind::Benchmark
+            FitInputKind::Benchmark
         }
     }
 }
@@ -57,7 +57,7 @@ impl Kind {
 /// A file, read; of a recording, which is a folder, there is no text.
 pub(in crate::commands) struct FitInput {
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: FitInputKind,
     pub text: String,
 }
 
@@ -66,11 +66,11 @@ impl FitInput {
     pub(in crate::commands) fn read(path: &Path) -> Result<FitInput> {
         let path = path.to_owned();
         if path.is_dir() {
-            let (kind, text) = (Kind::Recording, String::new());
+            let (kind, text) = (FitInputKind::Recording, String::new());
             return Ok(FitInput { path, kind, text });
         }
         let text = read_text(&path)?;
-        let kind = Kind::of_columns(&text);
+        let kind = FitInputKind::of_columns(&text);
         Ok(FitInput { path, kind, text })
     }
 
@@ -81,7 +81,7 @@ impl FitInput {
 }
 
 /// What all inputs hold.
-pub(in crate::commands) fn one_kind(inputs: &[FitInput]) -> Result<Kind> {
+pub(in crate::commands) fn one_kind(inputs: &[FitInput]) -> Result<FitInputKind> {
     let (kind, place) = (inputs[0].kind, inputs[0].place());
     for other in &inputs[1..] {
         if other.kind != kind {
@@ -89,9 +89,10 @@ pub(in crate::commands) fn one_kind(inputs: &[FitInput]) -> Result<Kind> {
             bail!("{other}: found {found}, expected {kind} as in {place}, or --model all");
         }
     }
-    let is_one = inputs.len() == 1 || matches!(kind, Kind::Recording | Kind::Benchmark);
+    let is_one =
+        inputs.len() == 1 || matches!(kind, FitInputKind::Recording | FitInputKind::Benchmark);
     match kind {
-        Kind::Pairs => {
+        FitInputKind::Pairs => {
             bail!("{place}: found {kind}, expected --model all and round trips beside them")
         }
         _ if is_one => Ok(kind),
@@ -108,37 +109,40 @@ mod tests {
         for (text, kind) in [
             (
                 include_str!("../../../../../examples/gige-samples.csv"),
-                Kind::RoundTrips,
+                FitInputKind::RoundTrips,
             ),
             (
                 include_str!("../../../../../examples/pair-round-trips.csv"),
-                Kind::RoundTrips,
+                FitInputKind::RoundTrips,
             ),
             (
                 include_str!("../../../../../examples/pairs.csv"),
-                Kind::Pairs,
+                FitInputKind::Pairs,
             ),
             (
                 include_str!("../../../../../examples/taurus-calls.csv"),
-                Kind::Calls,
+                FitInputKind::Calls,
             ),
             (
                 include_str!("../../../../../examples/osu-latency.txt"),
-                Kind::Benchmark,
+                FitInputKind::Benchmark,
             ),
-            ("n,d_us,size_B,prtt_us\n1,0,8,9\n", Kind::RoundTrips),
-            ("from,to,size_B,what,time_us\n0,1,8,both,5\n", Kind::Pairs),
+            ("n,d_us,size_B,prtt_us\n1,0,8,9\n", FitInputKind::RoundTrips),
+            (
+                "from,to,size_B,what,time_us\n0,1,8,both,5\n",
+                FitInputKind::Pairs,
+            ),
             (
                 "what,kind,from,to,from_rack,to_rack,size_B,d_us,step,repetition,time_us\n",
-                Kind::Conflicts,
+                FitInputKind::Conflicts,
             ),
             (
                 "conflict,kind,repetition,flow,src,dst,src_rack,dst_rack,size_B,start_us,duration_us\n",
-                Kind::Conflicts,
+                FitInputKind::Conflicts,
             ),
         ] {
             assert_eq!(
-                Kind::of_columns(text),
+                FitInputKind::of_columns(text),
                 kind,
                 "{}",
                 text.lines().next().unwrap_or_default()

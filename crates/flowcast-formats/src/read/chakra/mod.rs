@@ -12,7 +12,7 @@ mod turns;
 mod walk;
 mod wire;
 
-use super::{fault::Fault, parts::Part, recorded, scan::bytes_of};
+use super::{fault::Fault, parts::TracePart, recorded, scan::bytes_of};
 use flowcast_program::{
     ReadOptions, TraceError,
     program::{IgnoredRecords, Program},
@@ -30,7 +30,7 @@ pub(super) fn recognises(bytes: &[u8]) -> bool {
 /// Reads the trace.
 pub(super) fn read(
     name: &str,
-    parts: &[Part],
+    parts: &[TracePart],
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
     let mut notes = ChakraNotes::default();

@@ -57,7 +57,7 @@ fn file(nodes: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn program(files: &[Vec<u8>]) -> Result<Program, TraceError> {
-    let parts: Vec<Part> = files
+    let parts: Vec<TracePart> = files
         .iter()
         .enumerate()
         .map(|(rank, bytes)| (format!("t.{rank}.et"), Arc::new(bytes.clone()) as _))

@@ -10,7 +10,7 @@ mod types;
 
 use super::{
     calls::{self, RankCalls},
-    parts::Part,
+    parts::TracePart,
     scan::{ScanInput, bytes_of},
 };
 use call::DumpiCalls;
@@ -33,7 +33,7 @@ pub(super) fn recognises(text: &[u8]) -> bool {
 /// Reads the trace.
 pub(super) fn read(
     name: &str,
-    parts: &[Part],
+    parts: &[TracePart],
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
     let functions = table::by_name();

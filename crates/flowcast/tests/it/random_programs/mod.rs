@@ -21,7 +21,7 @@ use flowcast::{
         journal::{Keeps, ReplayJournal},
     },
     replay::{
-        Engine, SimulateError, costs::Rendezvous, outcome::Outcome, placement::Placement,
+        ReplayEngine, SimulateError, costs::Rendezvous, outcome::Outcome, placement::Placement,
         time_part::TimePart, walk::Replay,
     },
     trace::{Program, ReadOptions, Trace, TraceError},
@@ -88,7 +88,7 @@ pub(crate) fn check_path(path: &CriticalPath, outcome: &Outcome) -> Result<(), T
 }
 
 /// A replay and what its communication was spent on.
-pub(crate) fn explained(engine: &Engine<'_>) -> (Outcome, Explanation) {
+pub(crate) fn explained(engine: &ReplayEngine<'_>) -> (Outcome, Explanation) {
     let mut explainer = Explainer::new(engine);
     let outcome = engine.observed(&mut explainer).unwrap();
     let explanation = explainer.finish(&outcome);
