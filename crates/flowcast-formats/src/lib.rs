@@ -21,4 +21,4 @@ mod lowest_free;
 pub mod otf2;
 pub mod read;
 
-pub use read::read;
+pub use read::{read, read_text};

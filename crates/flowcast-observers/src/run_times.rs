@@ -150,9 +150,8 @@ impl Observer for RunTimer<'_> {
 mod tests {
     use super::*;
     use flowcast_network::network::Network;
-    use flowcast_program::{ReadOptions, SharedBytes, Trace};
+    use flowcast_program::Trace;
     use flowcast_replay::{ReplayEngine, costs::Rendezvous, placement::Placement};
-    use std::sync::Arc;
 
     /// Rank 0 computes 1 ms and sends 1000 bytes to rank 1 inside region 1; a barrier follows.
     const TRACE: &str = "#DIMEMAS:\"x\":1,0:2(1,1),1\nd:1:1:2:0:1\n20:0:0:60000019:1\n1:0:0:0.001000000\n\
@@ -160,16 +159,7 @@ mod tests {
                          3:1:0:0:-1:1000:7:1:0\n20:1:0:60000019:0\n10:1:0:0:1:0:0:0:0:1\n";
 
     fn program() -> Program {
-        let mut none =
-            |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
-        match flowcast_formats::read(
-            "x.dim",
-            Arc::new(TRACE.as_bytes()),
-            &mut none,
-            ReadOptions::default(),
-        )
-        .unwrap()
-        {
+        match flowcast_formats::read_text("x.dim", TRACE).unwrap() {
             Trace::Program(program) => program,
             _ => panic!("a .dim is a program"),
         }

@@ -728,25 +728,17 @@ mod tests {
             generate::{ProgramShape, Workload},
             write,
         },
-        read,
+        read_text,
     };
     use flowcast_network::machine::Machine;
-    use flowcast_program::{ReadOptions, Trace};
+    use flowcast_program::Trace;
     use flowcast_replay::walk::Replay;
     use proptest::prelude::*;
-    use std::sync::Arc;
 
     fn program(shape: ProgramShape) -> Program {
         let mut text = Vec::new();
         write::dim(shape, &mut text).unwrap();
-        match read(
-            "generated.dim",
-            Arc::new(text),
-            &mut |_: &str| Err(std::io::ErrorKind::NotFound.into()),
-            ReadOptions::default(),
-        )
-        .unwrap()
-        {
+        match read_text("generated.dim", text).unwrap() {
             Trace::Program(program) => program,
             _ => unreachable!("a trace of Dimemas is a program"),
         }

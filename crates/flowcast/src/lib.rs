@@ -63,7 +63,7 @@ pub use choice::ModelChoice;
 pub use conversion::{Conversion, ConversionError, TraceForm};
 pub use error::Error;
 pub use flowcast_fit as fit;
-pub use flowcast_formats::{self as formats, convert};
+pub use flowcast_formats::{self as formats, convert, read_text};
 pub use flowcast_graph as graph;
 pub use flowcast_hpl as hpl;
 pub use flowcast_network as model;
@@ -96,20 +96,6 @@ pub use why::changes::{Change, changes};
 
 use model::network::Network;
 use trace::{ReadOptions, SharedBytes, Trace, TraceError};
-
-/// Reads a trace that is one text, such as a Dimemas `.dim` or a GOAL schedule, plain or packed; `name` is what errors
-/// call it. Traces of several files, such as recordings, are read with [`read_files`].
-///
-/// # Errors
-/// [`TraceError`] with line, what was found and what was expected.
-pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
-    flowcast_formats::read(
-        name,
-        Arc::new(text.into()),
-        &mut |_: &str| Err(io::ErrorKind::NotFound.into()),
-        ReadOptions::default(),
-    )
-}
 
 /// Reads a trace of any form, also one of several files. `first` is the name of the file by which it is known (of a
 /// recording [`recording::format::RECORDING`]), and `open` gives the bytes of a file by its name.

@@ -6,10 +6,7 @@
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     io::Write,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use flowcast::{
@@ -17,15 +14,15 @@ use flowcast::{
         generate::{ProgramShape, Workload},
         write,
     },
-    formats::read,
     observers::journal::{Keeps, ReplayJournal},
+    read_text,
     replay::{
         ReplayEngine,
         costs::Rendezvous,
         loggops::{self, Loggops, costs::LogGopsCosts},
         placement::Placement,
     },
-    trace::{ReadOptions, Trace},
+    trace::Trace,
     units::{Bytes, Time, TimePerByte},
 };
 
@@ -71,13 +68,7 @@ fn halo(write: fn(ProgramShape, &mut dyn Write) -> std::io::Result<()>) -> Trace
     };
     let mut text = Vec::new();
     write(shape, &mut text).unwrap();
-    let mut none = |file: &str| {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            file.to_owned(),
-        ))
-    };
-    read("halo", Arc::new(text), &mut none, ReadOptions::default()).unwrap()
+    read_text("halo", text).unwrap()
 }
 
 /// Bytes that stay for each message when `journal` has made one and filled it.

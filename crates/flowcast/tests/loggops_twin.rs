@@ -14,13 +14,13 @@ use flowcast::{
         generate::{ProgramShape, Workload},
         write,
     },
-    formats::read,
     graph::ScheduleRecorder,
     observers::{
         explain::Explanation,
         journal::{Keeps, ReplayJournal},
         schedule_explain::ScheduleExplainer,
     },
+    read_text,
     replay::{
         loggops::{
             self, Loggops, PreparedOperations, costs::LogGopsCosts, plain, queues, sends::Sends,
@@ -29,7 +29,7 @@ use flowcast::{
         time_part::TimePart,
     },
     trace::{
-        ReadOptions, Trace,
+        Trace,
         schedule::{After, Dependency, Operation, Schedule, graph, node},
         slot::Slot,
     },
@@ -262,20 +262,7 @@ fn generated(workload: Workload, ranks: u32, iterations: u32) -> Schedule {
     };
     let mut text = Vec::new();
     write::goal(shape, &mut text).unwrap();
-    let mut none = |file: &str| {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            file.to_owned(),
-        ))
-    };
-    match read(
-        "generated",
-        std::sync::Arc::new(text),
-        &mut none,
-        ReadOptions::default(),
-    )
-    .unwrap()
-    {
+    match read_text("generated", text).unwrap() {
         Trace::Schedule(schedule) => schedule,
         _ => panic!("expected a schedule"),
     }

@@ -6,21 +6,18 @@
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use flowcast::{
-    formats::read,
     model::{
         machine::{Machine, NodeGroup},
         network::Network,
         sharing::model::Model,
     },
+    read_text,
     replay::{ReplayEngine, costs::Rendezvous, placement::Placement},
-    trace::{Program, ReadOptions, Trace},
+    trace::{Program, Trace},
     units::Bytes,
 };
 
@@ -60,20 +57,7 @@ fn ring(ranks: usize, turns: usize) -> Program {
             text += &format!("3:{rank}:0:{left}:-1:8192:0:1:0\n");
         }
     }
-    let mut none = |file: &str| {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            file.to_owned(),
-        ))
-    };
-    match read(
-        "ring.dim",
-        Arc::new(text.into_bytes()),
-        &mut none,
-        ReadOptions::default(),
-    )
-    .unwrap()
-    {
+    match read_text("ring.dim", text).unwrap() {
         Trace::Program(program) => program,
         _ => unreachable!("a .dim file is no schedule"),
     }

@@ -17,6 +17,8 @@ mod scan;
 mod simgrid;
 mod unknown;
 
+use std::{io, sync::Arc};
+
 use flowcast_program::{
     ReadOptions, Trace, TraceError, compiled,
     program::{Program, SharedBytes},
@@ -140,6 +142,20 @@ pub fn read(
         }
         None => Err(unrecognised(name, bytes_of(&bytes))),
     }
+}
+
+/// Reads a trace that is one text, such as a Dimemas `.dim` or a GOAL schedule, plain or packed; `name` is what errors
+/// call it. Traces of several files, such as recordings, are read with [`read()`].
+///
+/// # Errors
+/// As [`read()`].
+pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
+    read(
+        name,
+        Arc::new(text.into()),
+        &mut |_: &str| Err(io::ErrorKind::NotFound.into()),
+        ReadOptions::default(),
+    )
 }
 
 /// What traces can be.

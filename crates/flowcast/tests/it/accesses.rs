@@ -1,6 +1,9 @@
 //! One-sided communication and files: what each costs, who waits for whom, and that nothing of it is lost on the way.
 
-use crate::random_programs::{as_program, check_path, explained, read_bytes, read_text, recorded};
+use crate::{
+    random_programs::{check_path, explained, recorded},
+    testing::{all, begun, dim, program_of, read_text},
+};
 use flowcast::{
     graph::EventGraph,
     model::{
@@ -37,26 +40,12 @@ fn network(rule: MessageRule, requests: u32) -> Network {
 }
 
 /// A trace of these records by rank, all ranks in communicator 1.
-fn program(ranks: &[&str]) -> Program {
-    as_program(read_text(text(ranks)).unwrap())
+fn text(ranks: &[&str]) -> String {
+    dim(&[all(ranks.len())], &begun(ranks))
 }
 
-fn text(ranks: &[&str]) -> String {
-    let ones = vec!["1"; ranks.len()].join(",");
-    let members: String = (0..ranks.len()).map(|rank| format!(":{rank}")).collect();
-    let mut text = format!(
-        "#DIMEMAS:\"one-sided\":0:{}({ones}),1\nd:1:1:{}{members}\n",
-        ranks.len(),
-        ranks.len()
-    );
-    for (rank, records) in ranks.iter().enumerate() {
-        text.push_str(&format!("1:{rank}:0:0.0\n"));
-        for record in records.split_whitespace() {
-            let (kind, rest) = record.split_once(':').unwrap();
-            text.push_str(&format!("{kind}:{rank}:0:{rest}\n"));
-        }
-    }
-    text
+fn program(ranks: &[&str]) -> Program {
+    program_of(text(ranks))
 }
 
 fn ends(program: &Program, network: &Network) -> Vec<f64> {
@@ -491,7 +480,7 @@ proptest! {
         }).collect();
         let program = program(&[&own.join(" "), "", ""]);
         let bytes: Vec<u8> = compiled::parts(&Trace::Program(program.clone())).concat();
-        let again = as_program(read_bytes("x.fct", bytes).unwrap());
+        let again = program_of(bytes);
         prop_assert_eq!(again.accesses(), program.accesses());
         prop_assert_eq!(again.words(flowcast::units::Rank(0)), program.words(flowcast::units::Rank(0)));
     }

@@ -1,6 +1,9 @@
 //! Messages sent together: programs stay programs, bytes stay, and what goes together costs what one message costs.
 
-use crate::random_programs::{any_records, as_program, read_text};
+use crate::{
+    random_programs::any_records,
+    testing::{all, dim, program_of},
+};
 use flowcast::{
     Collectives, Contention, Options,
     model::sharing::model::Model,
@@ -12,20 +15,7 @@ use proptest::prelude::*;
 
 /// Ranks 0 and 1 of a `.dim` trace.
 fn two_ranks(first: &str, second: &str) -> Program {
-    let records = |rank: u32, records: &str| {
-        records
-            .split(' ')
-            .map(|record| record.replacen(':', &format!(":{rank}:0:"), 1) + "\n")
-            .collect::<String>()
-    };
-    as_program(
-        read_text(format!(
-            "#DIMEMAS:\"x\":1,0:2(1,1),1\nd:1:1:2:0:1\n{}{}",
-            records(0, first),
-            records(1, second)
-        ))
-        .unwrap(),
-    )
+    program_of(dim(&[all(2)], &[first, second]))
 }
 
 fn makespan(program: &Program) -> f64 {
@@ -110,7 +100,7 @@ proptest! {
         // What is compiled is checked when it is read.
         let mut file = Vec::new();
         compiled::write(&Trace::Program(together.clone()), &mut file).unwrap();
-        let read = as_program(crate::random_programs::read_bytes("together.fct", file).unwrap());
+        let read = program_of(file);
         prop_assert_eq!(makespan(&read), makespan(&together));
         // Only empty messages go together in none.
         if program.classes().iter().all(|class| class.size > Bytes(0)) {

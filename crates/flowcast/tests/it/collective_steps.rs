@@ -1,8 +1,8 @@
 //! The clocks of single collective operations beside the replay of the same operation as a program.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
-use crate::random_programs::{as_program, read_text};
+use crate::testing::collective;
 use flowcast::{
     model::{
         algorithm::{Algorithm, AlgorithmTable, Base, Choice},
@@ -28,7 +28,7 @@ const OVERHEAD: f64 = 300e-9;
 const LATENCY: f64 = 2e-6;
 
 /// One operation of all ranks, each with blocks, or a vector, of so many bytes.
-fn program(op: CollectiveOp, ranks: u32, block: u64) -> Program {
+fn operation(op: CollectiveOp, ranks: u32, block: u64) -> Program {
     use CollectiveOp::*;
     let all = block * u64::from(ranks);
     let (send, receive) = match op {
@@ -38,19 +38,7 @@ fn program(op: CollectiveOp, ranks: u32, block: u64) -> Program {
         Barrier => (0, 0),
         _ => (block, block),
     };
-    let ones = vec!["1"; ranks as usize].join(",");
-    let members: String = (0..ranks).map(|rank| format!(":{rank}")).collect();
-    let mut text = format!("#DIMEMAS:\"one\":0:{ranks}({ones}),1\nd:1:1:{ranks}{members}\n");
-    for rank in 0..ranks {
-        let root = u32::from(rank == 0);
-        writeln!(
-            text,
-            "1:{rank}:0:0.0\n10:{rank}:0:{}:1:{root}:0:{send}:{receive}:1",
-            op as u8
-        )
-        .unwrap();
-    }
-    as_program(read_text(text).unwrap())
+    collective(op, ranks, (send, receive))
 }
 
 fn replayed(program: &Program, table: &AlgorithmTable, per_byte: f64) -> f64 {
@@ -183,7 +171,7 @@ proptest! {
                 let choice = Choice::plain(*algorithm);
                 let table = table(op, choice);
                 let (block, per_byte) = (block * u64::from(ranks), 1e-18);
-                let replayed = replayed(&program(op, ranks, block), &table, per_byte);
+                let replayed = replayed(&operation(op, ranks, block), &table, per_byte);
                 let stepped = stepped(op, ranks, block, choice, per_byte);
                 prop_assert!((stepped / replayed - 1.0).abs() < 1e-6, "{op:?} {choice} {ranks}: {stepped} {replayed}");
             }
@@ -198,7 +186,7 @@ proptest! {
             let choice = Choice::plain(algorithm);
             let table = table(op, choice);
             let block = block * u64::from(ranks) * 64;
-            let replayed = replayed(&program(op, ranks, block), &table, 1e-9);
+            let replayed = replayed(&operation(op, ranks, block), &table, 1e-9);
             let stepped = stepped(op, ranks, block, choice, 1e-9);
             prop_assert!((stepped / replayed - 1.0).abs() < 1e-3, "{op:?} {choice} {ranks} {block}: {stepped} {replayed}");
         }

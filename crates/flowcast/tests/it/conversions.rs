@@ -1,6 +1,9 @@
 //! Programs written in the forms of other tools and read again.
 
-use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
+use crate::{
+    random_programs::{any_numbers, any_records},
+    testing::{program_of, read_text},
+};
 use flowcast::{
     convert::{self, Dialect, WriterTables},
     model::algorithm::{AlgorithmTable, Base},
@@ -20,7 +23,7 @@ use proptest::prelude::*;
 fn as_dim(program: &Program, dialect: Dialect) -> Program {
     let mut text = Vec::new();
     convert::dim(program, dialect, &mut text).unwrap();
-    as_program(read_bytes("t", text).unwrap())
+    program_of(text)
 }
 
 fn as_ti(program: &Program) -> Program {
@@ -29,7 +32,7 @@ fn as_ti(program: &Program) -> Program {
     for rank in (0..program.ranks() as u32).map(Rank) {
         convert::ti_rank(&tables, rank, &mut convert::Losses::default(), &mut text).unwrap();
     }
-    as_program(read_bytes("t", text).unwrap())
+    program_of(text)
 }
 
 fn as_messages(program: &Program) -> Program {
@@ -63,7 +66,7 @@ const OWN: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:0.000001000\n31
 
 #[test]
 fn our_own_records_come_back() {
-    let program = as_program(read_text(OWN).unwrap());
+    let program = program_of(OWN);
     let mut text = Vec::new();
     let losses = convert::dim(&program, Dialect::Own, &mut text).unwrap();
     assert_eq!(
@@ -85,7 +88,7 @@ fn our_own_records_come_back() {
             "{record} in\n{text}"
         );
     }
-    let again = as_program(read_text(text).unwrap());
+    let again = program_of(text);
     assert_eq!(again.accesses(), program.accesses());
     assert!((0..2).all(|rank| again.ops(Rank(rank)).eq(program.ops(Rank(rank)))));
     let mut strict = Vec::new();
@@ -111,7 +114,7 @@ fn our_own_records_come_back() {
 
 #[test]
 fn what_the_reader_has_told_of_is_no_loss() {
-    let program = as_program(read_text(OWN.replace("31:0:0:3:5:0:4096", "77:0:0:5")).unwrap());
+    let program = program_of(OWN.replace("31:0:0:3:5:0:4096", "77:0:0:5"));
     assert_eq!(
         program
             .ignored()
@@ -161,7 +164,7 @@ fn barriers_that_carry_bytes_are_counted_where_they_are_written_without() {
         let records =
             format!("10:0:0:0:1:1:0:{bytes}:{bytes}:1\n10:1:0:0:1:0:0:{bytes}:{bytes}:1\n");
         let text = format!("#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n{records}");
-        let program = as_program(read_text(text).unwrap());
+        let program = program_of(text);
         let (tables, mut losses) = (WriterTables::new(&program), convert::Losses::default());
         for rank in [Rank(0), Rank(1)] {
             convert::ti_rank(&tables, rank, &mut losses, &mut Vec::new()).unwrap();
@@ -196,7 +199,7 @@ fn the_binary_goal_of_txt2bin_is_its_text_in_both_directions() {
     let text = include_str!("../../../../tests/data/tracers/goal/every-word.goal");
     let (text, binary) = (
         read_text(text).unwrap(),
-        read_bytes("trace", BINARY.to_vec()).unwrap(),
+        flowcast::read_text("trace", BINARY.to_vec()).unwrap(),
     );
     let text = without_lines(text);
     assert_eq!(text, without_lines(binary));
@@ -215,7 +218,7 @@ const BESIDE: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n\
 
 #[test]
 fn immediate_collectives_are_chains_beside_the_rank_in_goal_and_counted_where_there_are_none() {
-    let program = as_program(read_text(BESIDE.to_owned()).unwrap());
+    let program = program_of(BESIDE.to_owned());
     assert_eq!(
         (program.collectives(), as_messages(&program).collectives()),
         (1, 0)
@@ -228,7 +231,7 @@ fn immediate_collectives_are_chains_beside_the_rank_in_goal_and_counted_where_th
     let end = |program: &Program| {
         let mut text = Vec::new();
         convert::goal(&as_messages(program), &mut text).unwrap();
-        let Trace::Schedule(schedule) = read_bytes("t", text).unwrap() else {
+        let Trace::Schedule(schedule) = flowcast::read_text("t", text).unwrap() else {
             panic!("expected a schedule")
         };
         let micros = flowcast::units::Time::from_micros;
@@ -294,9 +297,9 @@ proptest! {
         prop_assert_eq!(same_losses, losses);
         let mut binary = Vec::new();
         prop_assert_eq!(convert::goal_binary(&in_memory, &mut binary).unwrap(), convert::Losses::default());
-        let from_text = without_lines(read_bytes("t", text.clone()).unwrap());
-        prop_assert_eq!(from_text, without_lines(read_bytes("t", binary).unwrap()));
-        let Trace::Schedule(schedule) = read_bytes("t", text).unwrap() else { panic!("expected a schedule") };
+        let from_text = without_lines(flowcast::read_text("t", text.clone()).unwrap());
+        prop_assert_eq!(from_text, without_lines(flowcast::read_text("t", binary).unwrap()));
+        let Trace::Schedule(schedule) = flowcast::read_text("t", text).unwrap() else { panic!("expected a schedule") };
         prop_assert_eq!(schedule.messages(), u64::from(program.messages()));
         let network = flowcast::model::builtin::network("gige-tcp").unwrap();
         let mut parameters = Loggops::from_network(&network);

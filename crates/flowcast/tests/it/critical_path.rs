@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::random_programs::{
-    Numbers, any_numbers, any_records, as_program, check_path, read_text,
-};
 use crate::replay_contention::any_limits;
+use crate::{
+    random_programs::{Numbers, any_numbers, any_records, check_path},
+    testing::{all, dim_head, program_of},
+};
 use flowcast::{
     graph::{EventGraph, critical_path::CriticalPath},
     model::{
@@ -33,13 +34,7 @@ const NUMBERS: Numbers = Numbers {
 };
 
 fn path_of(ranks: &[&str], numbers: Numbers) -> CriticalPath {
-    let threads = vec!["1"; ranks.len()].join(",");
-    let body = ranks.concat();
-    let program = format!(
-        "#DIMEMAS:\"t\":0:{}({threads}),1\nd:1:1:2:0:1\n{body}",
-        ranks.len()
-    );
-    let program = as_program(read_text(program).unwrap());
+    let program = program_of(dim_head(ranks.len(), &[all(2)]) + &ranks.concat());
     recorded(&numbers.replay(&program).into()).1
 }
 

@@ -1,8 +1,9 @@
 //! Programs whose collectives have become messages: what they cost, and that nothing else has changed.
 
-use std::fmt::Write as _;
-
-use crate::random_programs::{Mode, Record, any_records, as_program, read_text};
+use crate::{
+    random_programs::{Mode, Record, any_records},
+    testing::{collective, program_of},
+};
 use flowcast::{
     Collectives, Options,
     model::{
@@ -21,23 +22,6 @@ use proptest::prelude::*;
 
 const LATENCY: f64 = 2000.0;
 const NANOS_PER_BYTE: f64 = 0.5;
-
-/// One collective of all ranks.
-fn program(op: CollectiveOp, ranks: u32, bytes: (u64, u64)) -> Program {
-    let ones = vec!["1"; ranks as usize].join(",");
-    let members: String = (0..ranks).map(|rank| format!(":{rank}")).collect();
-    let mut text = format!("#DIMEMAS:\"one\":0:{ranks}({ones}),1\nd:1:1:{ranks}{members}\n");
-    for rank in 0..ranks {
-        let root = u32::from(rank == 0);
-        writeln!(
-            text,
-            "1:{rank}:0:0.0\n10:{rank}:0:{}:1:{root}:0:{}:{}:1",
-            op as u8, bytes.0, bytes.1
-        )
-        .unwrap();
-    }
-    as_program(read_text(text).unwrap())
-}
 
 fn by(op: CollectiveOp, algorithm: &str) -> AlgorithmTable {
     AlgorithmTable::from_toml(&format!("[rows]\n{} = ['{algorithm}']", op.name())).unwrap()
@@ -177,7 +161,7 @@ fn without_contention_each_algorithm_costs_what_the_textbook_says() {
                 program,
                 uses,
                 kept,
-            } = expanded(&program(op, p, sizes), &by(op, algorithm));
+            } = expanded(&collective(op, p, sizes), &by(op, algorithm));
             let found = makespan(&program, &hockney());
             assert!(
                 (found - expected).abs() < 1e-6 * expected,
@@ -216,7 +200,7 @@ fn combining_costs_the_receiver_what_the_network_says() {
             (Bcast, "scatter-ring", 0.0),
             (Allgather, "bruck", 0.0),
         ] {
-            let program = program(op, p, (n, n));
+            let program = collective(op, p, (n, n));
             let table = by(op, algorithm);
             let costly = AlgorithmTable {
                 reduction,
@@ -238,7 +222,7 @@ fn combining_costs_the_receiver_what_the_network_says() {
 
 #[test]
 fn a_prediction_has_the_reduction_of_its_network_under_any_algorithms() {
-    let program = program(CollectiveOp::Allreduce, 4, (1 << 20, 1 << 20));
+    let program = collective(CollectiveOp::Allreduce, 4, (1 << 20, 1 << 20));
     let network = hockney();
     let mut costly = network.clone();
     costly.collectives.reduction = Some(TimePerByte::from_nanos(1.0));
@@ -260,7 +244,7 @@ fn a_prediction_has_the_reduction_of_its_network_under_any_algorithms() {
 
 #[test]
 fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
-    let program = program(CollectiveOp::Bcast, 5, (1 << 20, 1 << 20));
+    let program = collective(CollectiveOp::Bcast, 5, (1 << 20, 1 << 20));
     let table = by(CollectiveOp::Bcast, "chain segment 64KiB");
     let Expanded { program, uses, .. } = expanded(&program, &table);
     assert_eq!(
@@ -305,7 +289,7 @@ fn a_pipeline_follows_the_loggops_formula() {
             let hop = 2.0 * overhead + latency + on_the_wire;
             let period = gap.max(2.0 * overhead) + on_the_wire;
             let expected = f64::from(ranks - 1) * hop + f64::from(pieces - 1) * period;
-            let program = program(CollectiveOp::Bcast, ranks, (bytes, bytes));
+            let program = collective(CollectiveOp::Bcast, ranks, (bytes, bytes));
             let program =
                 expanded(&program, &by(CollectiveOp::Bcast, "chain segment 1000B")).program;
             let found = makespan(&program, &network);
@@ -338,7 +322,7 @@ fn pieces_flow_while_others_are_sent_on_although_senders_wait_for_receivers() {
                 all * deep,
             ),
         ] {
-            let program = program(op, ranks, (bytes, bytes));
+            let program = collective(op, ranks, (bytes, bytes));
             let program = expanded(&program, &by(op, algorithm)).program;
             let placement = Placement::of_program(&network.machine, None, &program).unwrap();
             let replay = Replay::new(&program, &network, placement, Rendezvous::From(Bytes(1)));
@@ -359,7 +343,7 @@ fn who_moves_no_bytes_sends_no_messages() {
     for op in CollectiveOp::ALL {
         for base in [Base::OpenMpi, Base::Mpich] {
             let Expanded { program, uses, .. } =
-                expanded(&program(op, 6, (0, 0)), &AlgorithmTable::from_base(base));
+                expanded(&collective(op, 6, (0, 0)), &AlgorithmTable::from_base(base));
             assert_eq!(
                 program.messages() > 0,
                 op == CollectiveOp::Barrier,
@@ -377,10 +361,8 @@ fn blocks_of_different_sizes_travel_as_they_are() {
         1:0:0:0.0\n10:0:0:3:1:0:0:10:0:1\n10:0:0:5:1:0:0:0:7:1\n10:0:0:9:1:0:0:30:300:1\n\
         1:1:0:0.0\n10:1:0:3:1:1:0:20:36:1\n10:1:0:5:1:1:0:24:8:1\n10:1:0:9:1:0:0:60:200:1\n\
         1:2:0:0.0\n10:2:0:3:1:0:0:6:0:1\n10:2:0:5:1:0:0:0:9:1\n10:2:0:9:1:0:0:90:100:1\n";
-    let Expanded { program, uses, .. } = expanded(
-        &as_program(read_text(text).unwrap()),
-        &AlgorithmTable::from_base(Base::Mpich),
-    );
+    let Expanded { program, uses, .. } =
+        expanded(&program_of(text), &AlgorithmTable::from_base(Base::Mpich));
     let sizes = |rank| {
         let sizes = program.ops(Rank(rank)).filter_map(|(_, op)| match op {
             Op::Send { class, .. } => Some(program.classes()[class as usize].size.0),
@@ -405,7 +387,7 @@ fn immediate_collectives_keep_their_formula_where_they_are_to_and_root_synchrono
     let text = "#DIMEMAS:\"i\":0:2(1,1),1\nd:1:1:2:0:1\n\
         1:0:0:0.0\n10:0:0:10:1:0:0:8:8:3\n10:0:0:8:1:0:0:64:64:0\n10:0:0:0:1:0:0:0:0:2\n\
         1:1:0:0.0\n10:1:0:10:1:0:0:8:0:3\n10:1:0:8:1:0:0:64:64:0\n10:1:0:0:1:0:0:0:0:2\n";
-    let whole = as_program(read_text(text).unwrap());
+    let whole = program_of(text);
     let table = AlgorithmTable::from_base(Base::Mpich);
     let Expanded {
         program,
@@ -471,7 +453,7 @@ proptest! {
         let op = CollectiveOp::ALL[which.0];
         let algorithms = Algorithm::all_for(op);
         let table = by(op, algorithms[which.1 % algorithms.len()].name());
-        let Expanded { program, .. } = expanded(&program(op, ranks, bytes), &table.with_base());
+        let Expanded { program, .. } = expanded(&collective(op, ranks, bytes), &table.with_base());
         let network = hockney();
         let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
         let event_driven = ReplayEngine::limited(Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap(), &network);

@@ -1,6 +1,9 @@
 //! What communication is said to have cost is what it cost, under every engine.
 
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
+use crate::{
+    random_programs::{Numbers, any_numbers, any_records, recorded},
+    testing::program_of,
+};
 use flowcast::{
     model::{
         machine::NodeGroup,
@@ -116,7 +119,7 @@ fn each_cause_is_told_from_the_others() {
     let text = "#DIMEMAS:\"c\":0:3(1,1,1),1\nd:1:1:3:0:1:2\n\
         1:0:0:0.000001000\n20:0:0:60000019:7\n2:0:0:1:-1:1000:0:1:2\n2:0:0:2:-1:1000:0:1:2\n\
         1:1:0:0.0\n3:1:0:0:-1:1000:0:1:0\n1:2:0:0.0\n3:2:0:0:-1:1000:0:1:1\n3:2:0:0:-1:1000:0:1:2\n";
-    let program = as_program(read_text(text).unwrap());
+    let program = program_of(text);
     let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
     network.point_to_point.rule = MessageRule::Hockney;
     network.nic.latency = Time::from_nanos(500.0);
@@ -158,7 +161,7 @@ fn calls_that_events_name_have_these_names_everywhere() {
         startall.get(),
         waitall.get()
     );
-    let program = as_program(read_text(text).unwrap());
+    let program = program_of(text);
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = Rendezvous::from_network(&network, None);

@@ -10,7 +10,8 @@ use std::{
 use crate::{
     paraver_rules::Contents,
     protobuf::{Value, fields, one},
-    random_programs::{any_numbers, any_records, as_program},
+    random_programs::{any_numbers, any_records},
+    testing::{as_program, file, program_at, program_of},
 };
 use flowcast::{
     formats::read,
@@ -185,9 +186,7 @@ fn written(replayed: Replayed<'_>) -> Written {
 }
 
 fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests")
-        .join(name)
+    file("tests").join(name)
 }
 
 fn text_of(name: &str) -> String {
@@ -200,24 +199,6 @@ fn text_of(name: &str) -> String {
         false => (&bytes[..]).read_to_string(&mut text).unwrap(),
     };
     text
-}
-
-fn program(name: &str) -> Program {
-    let bytes = Arc::new(std::fs::read(data(name)).unwrap());
-    as_program(read(name, bytes, &mut |_| unreachable!(), ReadOptions::default()).unwrap())
-}
-
-fn program_of(prv: &str) -> Program {
-    let bytes = Arc::new(prv.as_bytes().to_vec());
-    as_program(
-        read(
-            "written.prv",
-            bytes,
-            &mut |_| unreachable!(),
-            ReadOptions::default(),
-        )
-        .unwrap(),
-    )
 }
 
 fn check(written: &Written) -> Contents {
@@ -292,7 +273,7 @@ fn the_checker_refuses_what_breaks_a_rule() {
 #[test]
 fn replays_with_limited_links_and_buses_are_written_by_the_rules() {
     for case in ["halo_16_5_8192", "alltoall_8_2_16", "dissem_8_3_16"] {
-        let program = program(&format!("golden/replay/{case}.dim"));
+        let program = program_at(format!("tests/golden/replay/{case}.dim"));
         for machine in ["bus1", "hd1", "inf", "rdv"] {
             let cfg = text_of(&format!("golden/replay/{case}.{machine}.cfg"));
             let network = DimemasConfig::read(cfg.as_bytes(), &mut |_| unreachable!())
@@ -391,8 +372,8 @@ fn schedules_are_written_by_the_rules() {
 #[test]
 fn a_sample_of_extrae_holds_what_its_translation_for_dimemas_holds() {
     let (prv, dim) = (
-        program("data/paraver/is.S.4.prv.gz"),
-        program("data/paraver/extrae_is.S.4.dim.gz"),
+        program_at("tests/data/paraver/is.S.4.prv.gz"),
+        program_at("tests/data/paraver/extrae_is.S.4.dim.gz"),
     );
     assert_eq!((prv.messages(), prv.bytes()), (dim.messages(), dim.bytes()));
     assert_eq!((prv.messages(), prv.bytes().0), (3, 12));
@@ -406,7 +387,7 @@ fn a_sample_of_extrae_holds_what_its_translation_for_dimemas_holds() {
         written.outcome.makespan().as_seconds()
     });
     assert!((times[0] / times[1] - 1.0).abs() < 0.01, "{times:?}");
-    let ft = program("data/paraver/ft.S.4.prv.gz");
+    let ft = program_at("tests/data/paraver/ft.S.4.prv.gz");
     assert_eq!((ft.messages(), ft.ranks()), (0, 4));
     assert!(ft.instances().len() >= 20);
 }
@@ -417,21 +398,11 @@ fn collectives_come_back_from_what_was_written() {
         1:0:0:0.000010000\n10:0:0:1:1:1:0:800:800:1\n10:0:0:11:4:0:0:16:16:1\n10:0:0:0:1:0:0:0:0:1\n\
         1:1:0:0.000030000\n10:1:0:1:1:0:0:800:800:1\n10:1:0:0:1:0:0:0:0:1\n\
         1:2:0:0.000020000\n10:2:0:1:1:0:0:800:800:1\n10:2:0:11:4:0:0:16:16:1\n10:2:0:0:1:0:0:0:0:1\n";
-    let mut open = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-    let trace = read(
-        "t",
-        Arc::new(text.as_bytes().to_vec()),
-        &mut open,
-        ReadOptions::default(),
-    )
-    .unwrap();
-    let Trace::Program(program) = trace else {
-        panic!("expected a program")
-    };
+    let program = program_of(text);
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let first = write(&program, &network, Rendezvous::from_network(&network, None));
     check(&first);
-    let again = program_of(&first.prv);
+    let again = program_of(&*first.prv);
     assert!(again.ignored().is_empty(), "{:?}", again.ignored());
     assert_eq!(again.instances().len(), 3);
     let second = write(&again, &network, Rendezvous::from_network(&network, None));
@@ -439,7 +410,7 @@ fn collectives_come_back_from_what_was_written() {
     let times = [&first, &second].map(|written| written.outcome.makespan().as_nanos());
     assert!((times[0] - times[1]).abs() < 10.0, "{times:?}");
     // What is written of what was read keeps the details too.
-    assert_eq!(program_of(&second.prv).instances().len(), 3);
+    assert_eq!(program_of(&*second.prv).instances().len(), 3);
 }
 
 /// Begins and ends alternate on each track, tracks are described before use, each flow begins and ends once.
@@ -595,7 +566,7 @@ proptest! {
         let running = *contents.time_in_state.get(&1).unwrap_or(&0) as f64;
         prop_assert!((running - computed(&written.outcome)).abs() <= contents.states as f64 + 1.0);
 
-        let again = program_of(&written.prv);
+        let again = program_of(&*written.prv);
         prop_assert_eq!((again.ranks(), again.messages(), again.bytes()), (program.ranks(), program.messages(), program.bytes()));
         let replayed = write(&again, &network, Rendezvous::from_network(&network, None));
         check(&replayed);

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::random_programs::{Numbers, any_alike, any_numbers, as_program, read_bytes, read_text};
+use crate::{
+    random_programs::{Numbers, any_alike, any_numbers},
+    testing::program_of,
+};
 use flowcast::{
     Contention, Options,
     convert::{
@@ -129,7 +132,7 @@ fn late_overtaking(iterations: u64) -> Folded {
     let begin = "#DIMEMAS:\"late\":0:2(1,1),1\nd:1:1:2:0:1\n1:1:0:0.001\n";
     let body = "#DIMEMAS:\"late\":0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:0.000000101\n2:0:0:1:-1:8:7:1:0\n\
                 3:1:0:0:-1:8:7:1:0\n1:1:0:0.000000100\n";
-    let [begin, body] = [begin, body].map(|text| as_program(read_text(text).unwrap()));
+    let [begin, body] = [begin, body].map(|text| program_of(text));
     Folded::new(vec![
         FoldedPart::Once(begin),
         FoldedPart::Loop(iterations, vec![FoldedPart::Once(body)]),
@@ -198,7 +201,7 @@ fn a_generated_loop_is_what_the_generated_text_says() {
         };
         let mut text = Vec::new();
         write::dim(shape, &mut text).unwrap();
-        let flat = read_bytes(name, text).unwrap();
+        let flat = flowcast::read_text(name, text).unwrap();
         let Trace::Folded(folded) = shape.trace().unwrap() else {
             panic!("{name} has loops")
         };
@@ -251,7 +254,7 @@ fn the_loop_of_a_text_is_found() {
         };
         let mut text = Vec::new();
         write::dim(shape, &mut text).unwrap();
-        let flat = as_program(read_bytes(name, text).unwrap());
+        let flat = program_of(text);
         let Trace::Folded(found) = fold(flat.clone()).unwrap() else {
             panic!("{name} has loops")
         };
@@ -278,7 +281,7 @@ fn the_loop_of_a_text_is_found() {
     };
     let mut text = Vec::new();
     write::dim(shape, &mut text).unwrap();
-    let irregular = as_program(read_bytes("halo", text).unwrap());
+    let irregular = program_of(text);
     assert!(matches!(fold(irregular).unwrap(), Trace::Program(_)));
 }
 

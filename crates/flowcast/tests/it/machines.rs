@@ -3,11 +3,10 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
+use crate::testing::{self, file, program_of};
 use flowcast::{
     convert::{self, Dialect},
-    formats::read,
     model::{
-        dimemas_cfg::DimemasConfig,
         machine::{Machine, Mapping, NodeGroup, scheduler::Policy},
         network::Network,
         sharing::model::Model,
@@ -18,39 +17,17 @@ use flowcast::{
         outcome::Outcome,
         placement::{Application, Placement},
     },
-    trace::{Program, ReadOptions, Trace, compiled, together::together},
+    trace::{Program, Trace, compiled, together::together},
     units::Rank,
 };
 use flowcast_sensitivity::influence::{FinishedReplay, without_influence};
 
 fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/data/dimemas/machines")
-        .join(name)
-}
-
-fn program_of(name: &str, bytes: Vec<u8>) -> Program {
-    let mut none = |file: &str| {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            file.to_owned(),
-        ))
-    };
-    match read(name, Arc::new(bytes), &mut none, ReadOptions::default()).unwrap() {
-        Trace::Program(program) => program,
-        _ => panic!("{name} is not a program"),
-    }
-}
-
-fn program(text: &str) -> Program {
-    program_of("test.dim", text.as_bytes().to_vec())
+    file("tests/data/dimemas/machines").join(name)
 }
 
 fn network_at(name: &str) -> Network {
-    let mut open = |file: &str| fs::read(data(file));
-    DimemasConfig::read(&fs::read(data(name)).unwrap(), &mut open)
-        .unwrap()
-        .network
+    testing::network_at("tests/data/dimemas/machines", name)
 }
 
 fn replay(program: &Program, network: &Network) -> Outcome {
@@ -74,7 +51,7 @@ fn schedulers_sites_and_threads_take_as_long_as_in_dimemas() {
     let table = fs::read_to_string(data("cases.tsv")).unwrap();
     for line in table.lines().skip(1) {
         let fields: Vec<&str> = line.split('\t').collect();
-        let program = program_of(fields[0], fs::read(data(fields[0])).unwrap());
+        let program = program_of(fs::read(data(fields[0])).unwrap());
         let outcome = replay(&program, &network_at(fields[1]));
         let first_threads = (0..program.ranks() as u32)
             .map(Rank)
@@ -118,7 +95,7 @@ fn one_processor(policy: Policy) -> Network {
 
 #[test]
 fn two_bursts_on_one_processor_end_as_the_policy_says() {
-    let program = program(TWO_BURSTS);
+    let program = program_of(TWO_BURSTS);
     let mut network = one_processor(Policy::Fifo);
     assert_eq!(ends(&replay(&program, &network)), [10_000.0, 20_000.0]);
     network.machine.scheduler.policy = Policy::RoundRobin;
@@ -135,7 +112,7 @@ fn two_bursts_on_one_processor_end_as_the_policy_says() {
 #[test]
 fn an_urgent_rank_takes_the_processor_only_where_priorities_preempt() {
     // Rank 1 waits for a message of rank 2, which comes while rank 0 computes.
-    let program = program(
+    let program = program_of(
         "#DIMEMAS:\"p\":0:3(1,1,1),0\n1:0:0:0.000100000\n1:1:0:0.000000000\n3:1:0:2:-1:0:0:1:0\n1:1:0:0.000010000\n\
          1:2:0:0.000020000\n2:2:0:1:-1:0:0:1:0\n",
     );
@@ -179,7 +156,7 @@ fn joined(programs: &[&Program], network: &Network, mappings: [&Mapping; 2]) -> 
 fn programs_that_number_their_communicators_alike_are_compiled_together() {
     let text = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:4:2:0:1\n10:0:0:8:4:0:0:8:8:1\n2:0:0:1:-1:80:7:4:1\n\
         10:1:0:8:4:0:0:8:8:1\n3:1:0:0:-1:80:7:4:0\n";
-    let one = program(text);
+    let one = program_of(text);
     let whole = together(&[&one, &one, &one]).unwrap();
     let ids: Vec<i32> = whole
         .communicators()
@@ -201,13 +178,13 @@ fn programs_that_number_their_communicators_alike_are_compiled_together() {
     assert_eq!(replay(&again, &network), replay(&whole, &network));
     let mut text = Vec::new();
     convert::dim(&whole, Dialect::Own, &mut text).unwrap();
-    assert_eq!(program_of("t", text).messages(), 3);
+    assert_eq!(program_of(text).messages(), 3);
 }
 
 #[test]
 fn programs_that_share_nothing_end_as_alone_and_those_that_share_a_processor_later() {
-    let ring = program_of("ring", fs::read(data("schedule00.dim")).unwrap());
-    let bursts = program(TWO_BURSTS);
+    let ring = program_of(fs::read(data("schedule00.dim")).unwrap());
+    let bursts = program_of(TWO_BURSTS);
     let mut network = network("");
     network.machine.nodes = vec![NodeGroup {
         count: 64,
@@ -228,7 +205,7 @@ fn programs_that_share_nothing_end_as_alone_and_those_that_share_a_processor_lat
 
 #[test]
 fn equal_seeds_give_equal_results_and_other_seeds_others() {
-    let messages = program_of("messages", fs::read(data("sites00.dim")).unwrap());
+    let messages = program_of(fs::read(data("sites00.dim")).unwrap());
     let of = |seed: &str, distribution: &str| {
         let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let overrides = [
@@ -254,7 +231,7 @@ fn equal_seeds_give_equal_results_and_other_seeds_others() {
 
 #[test]
 fn accelerators_compute_beside_the_processors_at_their_own_speed() {
-    let program = program(
+    let program = program_of(
         "#DIMEMAS:\"a\":0:2(1,1),0\n1:0:0:0.000001000\n11:0:0:0.000010000\n1:1:0:0.000005000\n",
     );
     let mut network = one_processor(Policy::Fifo);
@@ -267,7 +244,7 @@ fn accelerators_compute_beside_the_processors_at_their_own_speed() {
 
 #[test]
 fn parameters_that_nothing_used_are_named_and_others_are_not() {
-    let program = program(TWO_BURSTS);
+    let program = program_of(TWO_BURSTS);
     let network = network(
         "[machine]\nbuses = 3\n[[machine.nodes]]\ncount = 0\nintra_latency = \"1us\"\nspeed = 2.0\n",
     );
@@ -301,7 +278,7 @@ fn parameters_that_nothing_used_are_named_and_others_are_not() {
 
 #[test]
 fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked_for() {
-    let program = program(TWO_BURSTS);
+    let program = program_of(TWO_BURSTS);
     let more = "[sharing.closed_loop]\nkappa = 0.5\n[sharing.packet]\nwindow = \"44kB\"\n";
     let network = network(more);
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
@@ -341,19 +318,7 @@ fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked
 #[test]
 fn threads_that_share_a_channel_are_refused_with_the_line() {
     let text = "#DIMEMAS:\"t\":0:2(2,1),0\n1:0:0:0.0\n2:0:0:1:-1:8:5:1:0\n1:0:1:0.0\n2:0:1:1:-1:8:5:1:0\n1:1:0:0.0\n";
-    let mut none = |file: &str| {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            file.to_owned(),
-        ))
-    };
-    let error = read(
-        "t.dim",
-        Arc::new(text.as_bytes().to_vec()),
-        &mut none,
-        ReadOptions::default(),
-    )
-    .unwrap_err();
+    let error = flowcast::read_text("t.dim", text).unwrap_err();
     assert!(
         error
             .to_string()

@@ -53,6 +53,7 @@ mod shared_limits;
 mod shared_media;
 mod side_by_side;
 mod sweep;
+mod testing;
 mod topologies;
 mod trace_errors;
 mod transient;

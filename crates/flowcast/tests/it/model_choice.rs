@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::random_programs::{any_numbers, any_records};
+use crate::{
+    random_programs::{any_numbers, any_records},
+    testing::{all, dim_head},
+};
 use flowcast::{
     Collectives, Contention, IntervalOptions, Options, Prediction, Prepared,
     model::{
@@ -28,10 +31,7 @@ const PAIR: &str =
 /// Ranks 1 to `senders` send `bytes` to rank 0, which receives in turn.
 fn incast(senders: u32, bytes: u64) -> Trace {
     let ranks = senders + 1;
-    let nodes = vec!["1"; ranks as usize].join(",");
-    let mut text = format!("#DIMEMAS:\"incast\":1,0:{ranks}({nodes}),1\n");
-    let members: Vec<String> = (0..ranks).map(|rank| rank.to_string()).collect();
-    text += &format!("d:1:1:{ranks}:{}\n", members.join(":"));
+    let mut text = dim_head(ranks as usize, &[all(ranks as usize)]);
     text += &(1..ranks)
         .map(|rank| format!("3:0:0:{rank}:-1:{bytes}:7:1:0\n"))
         .collect::<String>();

@@ -1,9 +1,10 @@
 //! Non-blocking collectives that have become messages: they move beside their rank, and are waited for where the program
 //! says.
 
-use std::fmt::Write as _;
-
-use crate::random_programs::{any_records, as_program, explained, read_bytes, read_text, recorded};
+use crate::{
+    random_programs::{any_records, explained, recorded},
+    testing::{all, dim, program_of},
+};
 use flowcast::{
     graph::EventGraph,
     model::{
@@ -27,27 +28,6 @@ use flowcast::{
     units::{CollectiveOp, Rank, Rate, Time},
 };
 use proptest::prelude::*;
-
-/// A program of these communicators; each rank's records, without the rank.
-fn program(communicators: &[&[u32]], ranks: &[String]) -> Program {
-    let ones = vec!["1"; ranks.len()].join(",");
-    let mut text = format!(
-        "#DIMEMAS:\"i\":0:{}({ones}),{}\n",
-        ranks.len(),
-        communicators.len()
-    );
-    for (id, members) in (1..).zip(communicators) {
-        let members: String = members.iter().map(|member| format!(":{member}")).collect();
-        writeln!(text, "d:1:{id}:{}{members}", members.matches(':').count()).unwrap();
-    }
-    for (rank, records) in ranks.iter().enumerate() {
-        for record in records.lines() {
-            let (kind, rest) = record.split_once(':').unwrap();
-            writeln!(text, "{kind}:{rank}:0:{rest}").unwrap();
-        }
-    }
-    as_program(read_text(text).unwrap())
-}
 
 /// Records of one rank.
 fn compute(micros: u32) -> String {
@@ -153,7 +133,7 @@ fn staggered(op: CollectiveOp, ranks: u32, mode: u8, between: u32) -> Program {
         let late = format!("1:0.{:09}\n", 1000 + rank * 3137 + rank * rank * 61);
         late + &call(op, 1, 6000, (rank == 1, mode)) + &compute(between) + &waits + &compute(5)
     };
-    program(&[&members], &(0..ranks).map(one).collect::<Vec<_>>())
+    program_of(dim(&[members], &(0..ranks).map(one).collect::<Vec<_>>()))
 }
 
 #[test]
@@ -228,7 +208,8 @@ fn messages_of_several_operations_under_way_compete_for_links() {
     };
     let ranks = |times| [rank(0, times), rank(1, times)];
     let table = by(op, "binomial");
-    let [one, three] = [1, 3].map(|times| messages_of(&program(&[&[0, 1]], &ranks(times)), &table));
+    let [one, three] =
+        [1, 3].map(|times| messages_of(&program_of(dim(&[all(2)], &ranks(times))), &table));
     assert_eq!((one.streams(), three.streams()), (4, 8));
     // 100 us of bytes each, 10 us of latency in front of all.
     let free = network(MessageRule::Hockney);
@@ -269,7 +250,10 @@ fn operations_on_two_communicators_may_be_called_in_any_order() {
         call(a, 1, 0, (false, IMMEDIATE)) + &wait(a, 1),
         call(b, 2, 800, (false, IMMEDIATE)) + &wait(b, 2),
     );
-    let program = program(&[&[2, 0, 1], &[3, 2, 0]], &[first, only_a, second, only_b]);
+    let program = program_of(dim(
+        &[vec![2, 0, 1], vec![3, 2, 0]],
+        &[first, only_a, second, only_b],
+    ));
     for base in [Base::OpenMpi, Base::Mpich] {
         let messages = messages_of(&program, &AlgorithmTable::from_base(base));
         assert_eq!((messages.ranks(), messages.streams()), (4, 4 + 6));
@@ -288,7 +272,7 @@ fn one_that_is_never_waited_for_ends_by_itself() {
     let op = CollectiveOp::Bcast;
     let records = |is_root| call(op, 1, 1_000_000, (is_root, IMMEDIATE)) + &compute(3);
     let messages = messages_of(
-        &program(&[&[0, 1]], &[records(true), records(false)]),
+        &program_of(dim(&[all(2)], &[records(true), records(false)])),
         &by(op, "binomial"),
     );
     assert!(close(
@@ -305,7 +289,10 @@ fn ranks_that_wait_for_each_other_are_told_without_their_strands() {
     let receive = |from: u32| format!("3:{from}:-1:8:7:0:0\n");
     let send = |to: u32| format!("2:{to}:-1:8:7:0:0\n");
     let calls = call(op, 1, 0, (false, IMMEDIATE)) + &wait(op, 1);
-    let stuck = program(&[&[0, 1]], &[calls.clone() + &send(1), receive(0) + &calls]);
+    let stuck = program_of(dim(
+        &[all(2)],
+        &[calls.clone() + &send(1), receive(0) + &calls],
+    ));
     let messages = messages_of(&stuck, &AlgorithmTable::from_base(Base::OpenMpi));
     let SimulateError::Deadlock { waiting, story } =
         engine(&messages, &network(MessageRule::Hockney))
@@ -381,7 +368,7 @@ fn a_compiled_program_keeps_its_strands() {
     let messages = messages_of(&staggered(op, 5, IMMEDIATE, 9), &by(op, "binomial"));
     let bytes: Vec<u8> =
         compiled::parts(&flowcast::trace::Trace::Program(messages.clone())).concat();
-    let again = as_program(read_bytes("i.fct", bytes).unwrap());
+    let again = program_of(bytes);
     assert_eq!((again.ranks(), again.streams()), (5, 10));
     let network = network(MessageRule::Loggops);
     assert_eq!(

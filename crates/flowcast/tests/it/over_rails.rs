@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text};
+use crate::{
+    random_programs::{Numbers, any_numbers, any_records},
+    testing::{dim_head, program_of, read_text},
+};
 use flowcast::{
     Contention, Options, Prediction, Prepared, RailsOptions,
     model::{
@@ -37,11 +40,7 @@ fn network(name: &str, latency: f64, per_byte: f64) -> Network {
 /// Each rank of the first half computes and sends, over and over, to its partner in the other half: nanoseconds and bytes.
 fn sends(streams: &[Vec<(u64, u64)>]) -> Program {
     let pairs = streams.len();
-    let mut text = format!(
-        "#DIMEMAS:\"sends\":0:{}({}),0\n",
-        2 * pairs,
-        vec!["1"; 2 * pairs].join(",")
-    );
+    let mut text = dim_head(2 * pairs, &[]);
     for (rank, stream) in streams.iter().enumerate() {
         for (pause, bytes) in stream {
             writeln!(text, "1:{rank}:0:{}", *pause as f64 / 1e9).unwrap();
@@ -54,7 +53,7 @@ fn sends(streams: &[Vec<(u64, u64)>]) -> Program {
             writeln!(text, "3:{}:0:{rank}:-1:{bytes}:7:1:0", pairs + rank).unwrap();
         }
     }
-    as_program(read_text(text).unwrap())
+    program_of(text)
 }
 
 fn over(policy: &str, further: &[Network]) -> Options {

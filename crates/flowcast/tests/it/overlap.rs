@@ -1,16 +1,15 @@
 //! What ranks do while their messages move, by hand: under every rule, by every model.
 
+use crate::testing::{all, dim, program_of};
 use flowcast::{
     Contention, Options, PreparedProgram,
-    formats::read,
     model::{
         network::{LinkRate, LoneFlow, MessageRule, Network, Progress},
         sharing::model::Model,
     },
-    trace::{Program, ReadOptions, Trace},
+    trace::Program,
     units::{Bytes, TimePerByte},
 };
-use std::sync::Arc;
 
 const MODELS: [Contention; 6] = [
     Contention::Limits,
@@ -24,39 +23,27 @@ const MODELS: [Contention; 6] = [
 /// Records of two ranks, in nanoseconds and bytes: `c10` computes, `i5` and `s5` send to the other rank without and with
 /// waiting, `r` receives, `p` posts a receive, `w` waits for that, `l0` waits for the last send, `l1` for the one before.
 fn program(ranks: [&str; 2]) -> Program {
-    let mut text = "#DIMEMAS:\"overlap\":0:2(1,1),1\nd:1:1:2:0:1\n".to_owned();
-    for (rank, records) in ranks.iter().enumerate() {
-        for record in records.split_whitespace() {
-            let (kind, number) = record.split_at(1);
-            let (other, number) = (1 - rank, number.parse::<u64>().unwrap_or(0));
-            text += &match kind {
-                "c" => format!(
-                    "1:{rank}:0:{}.{:09}\n",
-                    number / 1_000_000_000,
-                    number % 1_000_000_000
-                ),
-                "i" => format!("2:{rank}:0:{other}:-1:{number}:0:1:2\n"),
-                "s" => format!("2:{rank}:0:{other}:-1:{number}:0:1:0\n"),
-                "r" => format!("3:{rank}:0:{other}:-1:0:0:1:0\n"),
-                "p" => format!("3:{rank}:0:{other}:-1:0:0:1:1\n"),
-                "w" => format!("3:{rank}:0:{other}:-1:0:0:1:2\n"),
-                "l" => format!("32:{rank}:0:{number}\n"),
-                _ => panic!("found {record}"),
-            };
-        }
-    }
-    let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-    match read(
-        "overlap.dim",
-        Arc::new(text.into_bytes()),
-        &mut no_parts,
-        ReadOptions::default(),
-    )
-    .unwrap()
-    {
-        Trace::Program(program) => program,
-        _ => unreachable!("a trace of Dimemas is a program"),
-    }
+    let records = [0, 1].map(|rank: usize| {
+        let other = 1 - rank;
+        let record = |word: &str| {
+            let (kind, number) = word.split_at(1);
+            let number = number.parse::<u64>().unwrap_or(0);
+            let seconds = (number / 1_000_000_000, number % 1_000_000_000);
+            match kind {
+                "c" => format!("1:{}.{:09}", seconds.0, seconds.1),
+                "i" => format!("2:{other}:-1:{number}:0:1:2"),
+                "s" => format!("2:{other}:-1:{number}:0:1:0"),
+                "r" => format!("3:{other}:-1:0:0:1:0"),
+                "p" => format!("3:{other}:-1:0:0:1:1"),
+                "w" => format!("3:{other}:-1:0:0:1:2"),
+                "l" => format!("32:{number}"),
+                _ => panic!("found {word}"),
+            }
+        };
+        let records: Vec<String> = ranks[rank].split_whitespace().map(record).collect();
+        records.join(" ")
+    });
+    program_of(dim(&[all(2)], &records))
 }
 
 /// Gigabit Ethernet in round numbers: 100 us of latency, 8 ns a byte; under LogGOPS 10 us of overhead, 20 us of gap.

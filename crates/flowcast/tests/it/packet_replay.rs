@@ -1,7 +1,8 @@
 //! Programs packet by packet, by hand and beside patterns of the same messages.
 
-use crate::random_programs::{
-    Record, Records, any_records, as_program, explained, read_text, recorded,
+use crate::{
+    random_programs::{Record, Records, any_records, explained, recorded},
+    testing::{begun, dim, program_of},
 };
 use flowcast::{
     flows::concurrent::{Method, predict_flows},
@@ -52,19 +53,7 @@ fn network_with(more: &[(&str, &str)]) -> Network {
 
 /// One task for each stream of records, each on a node of its own.
 fn program(streams: &[&str]) -> Program {
-    let mut text = format!(
-        "#DIMEMAS:\"x\":0:{}({}),0\n",
-        streams.len(),
-        vec!["1"; streams.len()].join(",")
-    );
-    for (task, records) in streams.iter().enumerate() {
-        text += &format!("1:{task}:0:0.0\n");
-        for record in records.split_whitespace() {
-            let (kind, rest) = record.split_once(':').unwrap();
-            text += &format!("{kind}:{task}:0:{rest}\n");
-        }
-    }
-    as_program(read_text(text).unwrap())
+    program_of(dim(&[], &begun(streams)))
 }
 
 fn ends(streams: &[&str], rendezvous: Rendezvous) -> Vec<f64> {
@@ -422,7 +411,7 @@ proptest! {
         ] {
             let ends = |records: &Records| -> Vec<Time> {
                 let text = records.to_dim(crate::random_programs::Offsets::Absent);
-                let program = as_program(read_text(text).unwrap());
+                let program = program_of(text);
                 let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
                 let engine = ReplayEngine::sharing(&program, network, placement, Rendezvous::AsRecorded, model).unwrap();
                 engine.run().unwrap().ranks.iter().map(|times| times.end).collect()

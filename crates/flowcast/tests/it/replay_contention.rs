@@ -1,14 +1,15 @@
 //! Replay with limited links, buses and processors: against Dimemas' own times, against the walk without events where
 //! nothing is limited, and what no limit may ever be exceeded by.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::fs;
 
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, check_path, recorded};
+use crate::{
+    random_programs::{Numbers, any_numbers, any_records, check_path, recorded},
+    testing::{file, network_at, program_at, program_of},
+};
 use flowcast::{
-    formats::read,
     graph::EventGraph,
     model::{
-        dimemas_cfg::DimemasConfig,
         machine::Mapping,
         network::{MessageRule, Network},
     },
@@ -17,34 +18,12 @@ use flowcast::{
         ReplayEngine, SimulateError, contention, costs::Rendezvous, outcome::Outcome,
         placement::Placement, timeline::Activity, walk::Replay,
     },
-    trace::{Program, ReadOptions, slot::Slot},
+    trace::{Program, slot::Slot},
     units::{Bytes, Node, Rank},
 };
 use proptest::prelude::*;
 
-fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/data")
-        .join(name)
-}
-
-fn program_at(name: &str) -> Program {
-    let bytes = fs::read(data(name)).unwrap();
-    let mut none = |file: &str| {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            file.to_owned(),
-        ))
-    };
-    as_program(read(name, Arc::new(bytes), &mut none, ReadOptions::default()).unwrap())
-}
-
-fn network_at(name: &str) -> Network {
-    let mut open = |file: &str| fs::read(data(file));
-    DimemasConfig::read(&fs::read(data(name)).unwrap(), &mut open)
-        .unwrap()
-        .network
-}
+const DATA: &str = "tests/data";
 
 /// The predicted time as Dimemas prints it: seconds with nine decimals, half nanoseconds rounded up.
 fn printed(program: &Program, network: &Network, rendezvous: Rendezvous) -> String {
@@ -58,11 +37,11 @@ fn printed(program: &Program, network: &Network, rendezvous: Rendezvous) -> Stri
 
 #[test]
 fn hand_made_traces_take_as_long_as_in_dimemas() {
-    let table = fs::read_to_string(data("dimemas/micro/REFERENCE_TIMES.txt")).unwrap();
+    let table = fs::read_to_string(file(DATA).join("dimemas/micro/REFERENCE_TIMES.txt")).unwrap();
     for line in table.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let program = program_at(&format!("dimemas/micro/{}.dim", fields[0]));
-        let network = network_at(&format!("dimemas-cfg/{}.cfg", fields[1]));
+        let program = program_at(format!("{DATA}/dimemas/micro/{}.dim", fields[0]));
+        let network = network_at(DATA, &format!("dimemas-cfg/{}.cfg", fields[1]));
         assert_eq!(
             printed(&program, &network, Rendezvous::AsRecorded),
             fields[2],
@@ -74,11 +53,11 @@ fn hand_made_traces_take_as_long_as_in_dimemas() {
 
 #[test]
 fn each_rule_and_random_programs_take_as_long_as_in_dimemas() {
-    let table = fs::read_to_string(data("dimemas/cases/cases.tsv")).unwrap();
+    let table = fs::read_to_string(file(DATA).join("dimemas/cases/cases.tsv")).unwrap();
     for line in table.lines().skip(1) {
         let fields: Vec<&str> = line.split('\t').collect();
-        let program = program_at(&format!("dimemas/cases/{}", fields[0]));
-        let network = network_at(&format!("dimemas/cases/{}", fields[1]));
+        let program = program_at(format!("{DATA}/dimemas/cases/{}", fields[0]));
+        let network = network_at(DATA, &format!("dimemas/cases/{}", fields[1]));
         let rendezvous = fields[2]
             .parse::<u64>()
             .map_or(Rendezvous::AsRecorded, |from| Rendezvous::From(Bytes(from)));
@@ -266,7 +245,7 @@ proptest! {
     ) {
         let numbers = Numbers { ranks_per_node: 1, ..numbers };
         let text = with_odd_computations(&records.to_dim(crate::random_programs::Offsets::Absent), seed);
-        let program = as_program(crate::random_programs::read_text(text).unwrap());
+        let program = program_of(text);
         let ranks = program.ranks();
         let network = Limits { cpus: None, ..limits }.on(&numbers, ranks);
         let turned = (0..ranks).map(|rank| ((rank + turn) % ranks) as u32).collect();

@@ -3,9 +3,9 @@
 
 use std::io::Write as _;
 
-use crate::random_programs::{
-    Numbers, Offsets, Record, Records, any_numbers, any_records, as_program, read_bytes, read_text,
-    recorded,
+use crate::{
+    random_programs::{Numbers, Offsets, Record, Records, any_numbers, any_records, recorded},
+    testing::{as_program, program_of, read_text},
 };
 use flowcast::{
     convert::{
@@ -97,7 +97,7 @@ proptest! {
             compiled,
         ];
         for bytes in forms {
-            let program = as_program(read_bytes("trace", bytes).unwrap());
+            let program = program_of(bytes);
             prop_assert_eq!(&outcome(&numbers, &program), &expected);
         }
     }
@@ -167,7 +167,7 @@ proptest! {
 #[test]
 fn text_and_packed_text_of_nothing_are_refused_alike() {
     for bytes in [Vec::new(), gzip(""), zstd::encode_all(&b""[..], 1).unwrap()] {
-        let message = read_bytes("trace", bytes).unwrap_err().to_string();
+        let message = flowcast::read_text("trace", bytes).unwrap_err().to_string();
         assert!(
             message.starts_with("trace: found an empty file"),
             "{message}"
@@ -194,7 +194,7 @@ fn generated(workload: Workload, ranks: u32, iterations: u32) -> Program {
         &mut text,
     )
     .unwrap();
-    as_program(read_bytes("generated.dim", text).unwrap())
+    program_of(text)
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn threads_that_replay_many_messages_change_nothing() {
 
 #[test]
 fn threads_that_replay_ranks_that_wait_for_ever_say_why() {
-    let program = as_program(read_text(include_str!("../../../../examples/deadlock.dim")).unwrap());
+    let program = program_of(include_str!("../../../../examples/deadlock.dim"));
     let network = builtin::network("gige-tcp").unwrap();
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
     let replay = Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();

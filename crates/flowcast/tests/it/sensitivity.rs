@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
+use crate::{
+    random_programs::{any_numbers, any_records},
+    testing::{bundled, program_of},
+};
 use flowcast::{
     Collectives, Contention, Inexact, Options, Parameter, Sensitivity,
     model::{
@@ -79,11 +82,6 @@ proptest! {
             prop_assert!(off <= 0.1, "{off} ns at {part} of {field:?}: {:?}", curve.curve);
         }
     }
-}
-
-fn bundled(path: &str) -> Trace {
-    let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
-    read_bytes(&path, std::fs::read(&path).unwrap()).unwrap()
 }
 
 #[test]
@@ -192,7 +190,7 @@ fn collectives_that_start_after_whole_nanoseconds_leave_a_curve_exact_but_for_th
 #[test]
 fn a_curve_over_the_speed_of_a_rank_leaves_out_its_accelerator() {
     let text = "#DIMEMAS:\"a\":0:2(1,1),0\n1:0:0:0.000001\n11:0:0:0.00001\n1:1:0:0.00002\n";
-    let trace = Trace::Program(as_program(read_text(text).unwrap()));
+    let trace = Trace::Program(program_of(text));
     let mut network = builtin::network("gige-tcp").unwrap();
     let group = NodeGroup {
         count: 1,

@@ -1,8 +1,9 @@
 //! Links, buses and processors of a machine together with a sharing model: where nothing is short the ranks run as without
 //! limits, and where something is short somebody waits for it.
 
-use crate::random_programs::{
-    Numbers, Record, Records, any_numbers, any_records, as_program, explained, read_text,
+use crate::{
+    random_programs::{Numbers, Record, Records, any_numbers, any_records, explained},
+    testing::program_of,
 };
 use flowcast::{
     graph::EventGraph,
@@ -187,7 +188,7 @@ fn network(machine: &str) -> Network {
 fn two_pairs() -> Program {
     let text = "#DIMEMAS:\"x\":0:4(1,1,1,1),0\n1:0:0:0.001\n2:0:0:2:-1:1000000:0:1:0\n1:1:0:0.001\n\
                 2:1:0:3:-1:1000000:0:1:0\n1:2:0:0.0\n3:2:0:0:-1:1000000:0:1:0\n1:3:0:0.0\n3:3:0:1:-1:1000000:0:1:0\n";
-    as_program(read_text(text).unwrap())
+    program_of(text)
 }
 
 /// When ranks 2 and 3 end, in microseconds, if ranks 0 and 1 share node 0, and 2 and 3 node 1.
@@ -300,7 +301,7 @@ fn all_observers_see_what_waits_and_what_shares() {
 fn ranks_that_wait_for_each_other_are_named() {
     let text = "#DIMEMAS:\"x\":0:2(1,1),0\n1:0:0:0.0\n3:0:0:1:-1:8:0:1:0\n2:0:0:1:-1:8:0:1:0\n1:1:0:0.0\n\
                 3:1:0:0:-1:8:0:1:0\n2:1:0:0:-1:8:0:1:0\n";
-    let (program, mut network) = (as_program(read_text(text).unwrap()), network("cpus = 1"));
+    let (program, mut network) = (program_of(text), network("cpus = 1"));
     network.machine.mapping = Some(Mapping::List(vec![0, 0]));
     for model in [Model::Fair, Model::Packet] {
         let error = engine(&program, &network, Rendezvous::AsRecorded, model)

@@ -1,6 +1,9 @@
 //! A sweep against one replay for each network: equal to the bit, whatever the program and the networks.
 
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text};
+use crate::{
+    random_programs::{Numbers, any_numbers, any_records},
+    testing::program_of,
+};
 use flowcast::{
     replay::sweep::{SetOutcome, WhatIf, run},
     trace::Program,
@@ -49,7 +52,7 @@ proptest! {
 fn a_deadlock_is_told_as_a_replay_tells_it() {
     let text = "#DIMEMAS:\"dead\":0:2(1,1),1\nd:1:1:2:0:1\n3:0:0:1:-1:0:0:1:0\n2:0:0:1:-1:8:0:1:0\n\
                 3:1:0:0:-1:0:0:1:0\n2:1:0:0:-1:8:0:1:0\n";
-    let program = as_program(read_text(text).unwrap());
+    let program = program_of(text);
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let sets: Vec<WhatIf> = (0..3)
         .map(|_| WhatIf::new(&program, network.clone(), None, None).unwrap())
@@ -64,12 +67,9 @@ fn a_deadlock_is_told_as_a_replay_tells_it() {
 
 #[test]
 fn networks_with_limits_are_replayed_as_the_engine_for_limits_does() {
-    let program = as_program(
-        read_text(
-            "#DIMEMAS:\"two\":0:3(1,1,1),1\nd:1:1:3:0:1:2\n2:0:0:2:-1:100000:0:1:0\n2:1:0:2:-1:100000:0:1:0\n\
+    let program = program_of(
+        "#DIMEMAS:\"two\":0:3(1,1,1),1\nd:1:1:3:0:1:2\n2:0:0:2:-1:100000:0:1:0\n2:1:0:2:-1:100000:0:1:0\n\
          3:2:0:0:-1:0:0:1:0\n3:2:0:1:-1:0:0:1:0\n",
-        )
-        .unwrap(),
     );
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let with_buses = |buses: u32| {

@@ -1,6 +1,9 @@
 //! Shapes of switches and cables under the models: what is computed by hand, and what holds for all of them.
 
-use crate::random_programs::{any_groups, as_program, explained, read_text, recorded};
+use crate::{
+    random_programs::{any_groups, explained, recorded},
+    testing::program_of,
+};
 use flowcast::{
     flows::concurrent::{FlowsPrediction, Method, predict_flows},
     graph::EventGraph,
@@ -366,7 +369,7 @@ proptest! {
 fn messages_that_share_a_global_cable_lose_their_time_there() {
     let text = "#DIMEMAS:\"t\":0:4(1,1,1,1),1\nd:1:1:4:0:1:2:3\n2:0:0:2:-1:1000000:1:1:0\n2:1:0:3:-1:2000000:1:1:0\n\
                 3:2:0:0:-1:1000000:1:1:0\n3:3:0:1:-1:2000000:1:1:0\n";
-    let program = as_program(read_text(text).unwrap());
+    let program = program_of(text);
     let network = network("dragonfly = { groups = 2, switches = 1, nodes = 2, global = 1 }");
     let outcome = engine(&program, &network, Model::Fair, 1).run().unwrap();
     // Both have half of the cable for 20 ms, until the shorter one ends; alone they take 10 and 20 ms.
@@ -466,7 +469,7 @@ fn machines_have_the_nodes_and_links_that_their_sources_say() {
 #[test]
 fn programs_run_on_the_machines_under_all_models() {
     let text = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n2:0:0:1:-1:100000:1:1:0\n3:1:0:0:-1:100000:1:1:0\n";
-    let program = as_program(read_text(text).unwrap());
+    let program = program_of(text);
     for name in ["leonardo", "lumi", "mare-nostrum-5"] {
         let network = flowcast::model::builtin::network(name).unwrap();
         for model in [
@@ -495,7 +498,7 @@ fn what_cables_add_to_a_latency_is_latency_and_no_conflict() {
         let text = format!(
             "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n2:0:0:1:-1:1000:1:1:{sync}\n3:1:0:0:-1:1000:1:1:0\n"
         );
-        let program = as_program(read_text(text).unwrap());
+        let program = program_of(text);
         for model in [Model::Independent, Model::Fair] {
             let engine = engine(&program, &network, model, 1);
             let (outcome, explanation) = explained(&engine);

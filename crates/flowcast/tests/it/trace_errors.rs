@@ -2,7 +2,8 @@
 
 use crate::{
     mutations::{any_mutations, mutate},
-    random_programs::{Numbers, read_bytes},
+    random_programs::Numbers,
+    testing::{all, dim_head},
 };
 use flowcast::{
     model::network::MessageRule,
@@ -30,7 +31,7 @@ const NUMBERS: Numbers = Numbers {
 
 /// What `flowcast predict` does, without the printing.
 fn predict(text: impl AsRef<[u8]>) -> Result<Outcome, String> {
-    match read_bytes("t", text.as_ref().to_vec()).map_err(|error| error.to_string())? {
+    match flowcast::read_text("t", text.as_ref().to_vec()).map_err(|error| error.to_string())? {
         Trace::Program(program) => NUMBERS
             .replay(&program)
             .run()
@@ -46,12 +47,7 @@ fn predict(text: impl AsRef<[u8]>) -> Result<Outcome, String> {
 
 /// The header and the communicator of all ranks take lines 1 and 2.
 fn dim(ranks: usize, records: &str) -> String {
-    let threads = vec!["1"; ranks].join(",");
-    let members: Vec<String> = (0..ranks).map(|rank| rank.to_string()).collect();
-    format!(
-        "#DIMEMAS:\"t\":0:{ranks}({threads}),1\nd:1:1:{ranks}:{}\n{records}",
-        members.join(":")
-    )
+    dim_head(ranks, &[all(ranks)]) + records
 }
 
 #[track_caller]
@@ -127,7 +123,7 @@ fn a_deadlock_is_told_as_a_cycle_with_the_places_of_its_records() {
 #[test]
 fn who_waits_for_a_non_blocking_send_is_told_with_the_size_of_its_message() {
     let text = "0 send 1 6 8\n0 isend 1 7 300000\n0 waitall\n0 send 1 9 8\n1 recv 0 6 8\n1 recv 0 9 8\n1 recv 0 7 300000\n";
-    let Trace::Program(program) = read_bytes("t", text.into()).unwrap() else {
+    let Trace::Program(program) = flowcast::read_text("t", text).unwrap() else {
         panic!("found a schedule")
     };
     let numbers = Numbers {
@@ -405,7 +401,7 @@ fn records_of_unknown_type_are_counted() {
         1,
         "1:0:0:0.5\n77:0:0:1:2\n77:0:0:3\n3:0:0:0:-1:8:0:1:3\n10:0:0:0:0:1:0:0:0:1\n",
     );
-    let Trace::Program(program) = read_bytes("t", text.into_bytes()).unwrap() else {
+    let Trace::Program(program) = flowcast::read_text("t", text.into_bytes()).unwrap() else {
         panic!("expected a program")
     };
     let told: Vec<String> = program
@@ -521,7 +517,7 @@ fn a_cut_at_any_byte_is_refused_unless_what_is_left_makes_sense() {
 }
 
 fn compiled_form(text: &str) -> Vec<u8> {
-    compiled::parts(&read_bytes("t", text.as_bytes().to_vec()).unwrap()).concat()
+    compiled::parts(&flowcast::read_text("t", text.as_bytes().to_vec()).unwrap()).concat()
 }
 
 /// A compiled trace with the checksum that its content wants.
@@ -650,7 +646,8 @@ fn large_numbers_in_small_files_do_not_take_memory() {
 #[test]
 fn sends_beyond_their_receives_and_ranks_that_differ_about_the_root_are_told() {
     let told = |records: &str| {
-        let Ok(Trace::Program(program)) = read_bytes("t", dim(2, records).into_bytes()) else {
+        let Ok(Trace::Program(program)) = flowcast::read_text("t", dim(2, records).into_bytes())
+        else {
             panic!("{records}")
         };
         program

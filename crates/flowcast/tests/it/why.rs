@@ -1,6 +1,6 @@
 //! Scenarios, noise, slopes and changes of bundled traces against predictions.
 
-use crate::random_programs::read_bytes;
+use crate::testing::bundled;
 use flowcast::{
     Collectives, Contention, Options, Parameter, Prepared, changes,
     convert::generate::{ProgramShape, Workload},
@@ -11,11 +11,6 @@ use flowcast::{
     units::{Bytes, Node, Time},
     why::{self, Cost, NoiseOptions, Scenario, parse_noise},
 };
-
-fn bundled(path: &str) -> Trace {
-    let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
-    read_bytes(&path, std::fs::read(&path).unwrap()).unwrap()
-}
 
 fn network() -> Network {
     flowcast::model::builtin::network("gige-tcp").unwrap()

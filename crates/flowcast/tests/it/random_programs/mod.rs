@@ -7,10 +7,9 @@
 // Each test crate uses its own part of this module.
 #![allow(dead_code)]
 
-use std::{fmt::Write as _, sync::Arc};
+use std::fmt::Write as _;
 
 use flowcast::{
-    formats::read,
     graph::critical_path::CriticalPath,
     model::{
         machine::{Machine, Mapping, NodeGroup},
@@ -24,7 +23,7 @@ use flowcast::{
         ReplayEngine, SimulateError, costs::Rendezvous, outcome::Outcome, placement::Placement,
         time_part::TimePart, walk::Replay,
     },
-    trace::{Program, ReadOptions, Trace, TraceError},
+    trace::{Program, Trace},
     units::{CollectiveOp, Rank, Rate, Time, TimePerByte},
 };
 use proptest::prelude::*;
@@ -490,7 +489,10 @@ impl Records {
 
     /// The program that the reader makes of it.
     pub(crate) fn program(&self) -> Program {
-        as_program(read_text(self.to_dim(Offsets::Absent)).unwrap())
+        match flowcast::read_text("trace", self.to_dim(Offsets::Absent)).unwrap() {
+            Trace::Program(program) => program,
+            _ => unreachable!("a trace of Dimemas is a program"),
+        }
     }
 
     /// The same program with rank `r` called `names[r]`.
@@ -651,30 +653,6 @@ fn dim_line(rank: usize, record: Record) -> String {
         }
         Record::WaitSend(ago) => format!("32:{rank}:0:{ago}\n"),
         Record::WaitCollective => format!("10:{rank}:0:0:1:0:0:0:0:2\n"),
-    }
-}
-
-/// Reads a trace that stands in memory and names no other files.
-pub(crate) fn read_bytes(name: &str, bytes: Vec<u8>) -> Result<Trace, TraceError> {
-    let mut none = |file: &str| {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            file.to_owned(),
-        ))
-    };
-    read(name, Arc::new(bytes), &mut none, ReadOptions::default())
-}
-
-/// As [`read_bytes`], for a text.
-pub(crate) fn read_text(text: impl Into<String>) -> Result<Trace, TraceError> {
-    read_bytes("trace", text.into().into_bytes())
-}
-
-/// The program of a trace that is one.
-pub(crate) fn as_program(trace: Trace) -> Program {
-    match trace {
-        Trace::Program(program) => program,
-        _ => panic!("expected a program"),
     }
 }
 

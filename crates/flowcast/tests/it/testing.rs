@@ -1,0 +1,106 @@
+//! Programs made by hand, in one place: from a text, from the records of each rank, from a file, or of one collective operation.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use flowcast::{
+    model::{dimemas_cfg::DimemasConfig, network::Network},
+    trace::{Program, Trace, TraceError},
+    units::CollectiveOp,
+};
+
+/// A file of this repository.
+pub(crate) fn file(path: impl AsRef<Path>) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
+}
+
+/// Reads a trace that names no other files.
+pub(crate) fn read_text(text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
+    flowcast::read_text("trace", text)
+}
+
+/// The program of a trace that is one.
+pub(crate) fn as_program(trace: Trace) -> Program {
+    match trace {
+        Trace::Program(program) => program,
+        _ => panic!("expected a program"),
+    }
+}
+
+/// The program of a text or of bytes that are a trace.
+pub(crate) fn program_of(text: impl Into<Vec<u8>>) -> Program {
+    as_program(read_text(text).unwrap())
+}
+
+/// The trace in a file of this repository.
+pub(crate) fn bundled(path: impl AsRef<Path>) -> Trace {
+    read_text(fs::read(file(path)).unwrap()).unwrap()
+}
+
+/// The program in a file of this repository.
+pub(crate) fn program_at(path: impl AsRef<Path>) -> Program {
+    as_program(bundled(path))
+}
+
+/// The network of a configuration of Dimemas in a folder of this repository, with the files beside it that it names.
+pub(crate) fn network_at(folder: &str, name: &str) -> Network {
+    let mut open = |name: &str| fs::read(file(folder).join(name));
+    let bytes = open(name).unwrap();
+    DimemasConfig::read(&bytes, &mut open).unwrap().network
+}
+
+/// All ranks, as the members of a communicator.
+pub(crate) fn all(ranks: usize) -> Vec<u32> {
+    (0..ranks as u32).collect()
+}
+
+/// A trace of Dimemas. Communicators are counted from 1. Each rank has a node of its own and its records, parted by space,
+/// without the rank: `3:1:-1:80:7:1:0` is the record `3:RANK:0:1:-1:80:7:1:0`.
+pub(crate) fn dim(communicators: &[Vec<u32>], ranks: &[impl AsRef<str>]) -> String {
+    let mut text = dim_head(ranks.len(), communicators);
+    for (rank, records) in ranks.iter().enumerate() {
+        for record in records.as_ref().split_whitespace() {
+            let (kind, rest) = record.split_once(':').unwrap();
+            writeln!(text, "{kind}:{rank}:0:{rest}").unwrap();
+        }
+    }
+    text
+}
+
+/// Records of ranks that begin with a computation of no time.
+pub(crate) fn begun(ranks: &[impl AsRef<str>]) -> Vec<String> {
+    let ranks = ranks.iter();
+    ranks
+        .map(|records| format!("1:0.0 {}", records.as_ref()))
+        .collect()
+}
+
+/// The first lines of a trace of Dimemas: of so many ranks, each on a node of its own, and of communicators, counted from 1.
+pub(crate) fn dim_head(ranks: usize, communicators: &[Vec<u32>]) -> String {
+    let nodes = vec!["1"; ranks].join(",");
+    let count = communicators.len();
+    let mut text = format!("#DIMEMAS:\"t\":0:{ranks}({nodes}),{count}\n");
+    for (id, members) in (1..).zip(communicators) {
+        write!(text, "d:1:{id}:{}", members.len()).unwrap();
+        for member in members {
+            write!(text, ":{member}").unwrap();
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// One collective operation of all ranks, whose root is rank 0, with the bytes that each sends and receives.
+pub(crate) fn collective(op: CollectiveOp, ranks: u32, (sent, received): (u64, u64)) -> Program {
+    let records = |rank| {
+        let root = u32::from(rank == 0);
+        format!("1:0.0 10:{}:1:{root}:0:{sent}:{received}:1", op as u8)
+    };
+    let records: Vec<String> = (0..ranks).map(records).collect();
+    program_of(dim(&[all(ranks as usize)], &records))
+}
