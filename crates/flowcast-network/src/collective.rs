@@ -294,13 +294,16 @@ impl FromStr for Row {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Row, String> {
-        let fail = || format!("found `{text}`, expected {ROW_FORM}");
-        let (fan_in, fan_out) = text.split_once('|').ok_or_else(fail)?;
-        Ok(Row {
-            fan_in: phase(fan_in).ok_or_else(fail)?,
-            fan_out: phase(fan_out).ok_or_else(fail)?,
-        })
+        row(text).ok_or_else(|| format!("found `{text}`, expected {ROW_FORM}"))
     }
+}
+
+fn row(text: &str) -> Option<Row> {
+    let (fan_in, fan_out) = text.split_once('|')?;
+    Some(Row {
+        fan_in: phase(fan_in)?,
+        fan_out: phase(fan_out)?,
+    })
 }
 
 fn phase(text: &str) -> Option<Phase> {

@@ -124,8 +124,7 @@ macro_rules! costs {
 
             fn from_values(values: &[f64]) -> $type {
                 let mut values = values.iter().copied();
-                let mut next = || values.next().expect("a value for each parameter");
-                $type { $($name: next(),)* }
+                $type { $($name: values.next().expect("a value for each parameter"),)* }
             }
         }
     };

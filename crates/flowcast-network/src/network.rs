@@ -326,11 +326,11 @@ impl Network {
     /// What stands behind latency and bandwidth; `None` where `[origins]` names neither.
     pub fn evidence(&self) -> Option<Evidence<'_>> {
         const NAMES: [&str; 3] = ["nic.latency", "nic.bandwidth", "nic.gap_per_byte"];
-        let origins = || NAMES.iter().filter_map(|name| self.origins.get(*name));
+        let origins = NAMES.iter().filter_map(|name| self.origins.get(*name));
         Some(Evidence {
-            kind: origins().map(|origin| origin.kind).max()?,
-            year: origins().filter_map(|origin| origin.year).min(),
-            source: origins().min_by_key(|origin| origin.kind)?.short(),
+            kind: origins.clone().map(|origin| origin.kind).max()?,
+            year: origins.clone().filter_map(|origin| origin.year).min(),
+            source: origins.min_by_key(|origin| origin.kind)?.short(),
         })
     }
 

@@ -380,9 +380,9 @@ impl TopologyShape {
         let row = u32::from(level) - 1;
         match self {
             TopologyShape::Grid(grid, _) => {
-                let side = |at: usize| grid.sides.get(at).copied().unwrap_or(1);
-                let above = number / side(0);
-                [number % side(0), above % side(1), above / side(1)]
+                let [first, second] = [0, 1].map(|at| grid.sides.get(at).copied().unwrap_or(1));
+                let above = number / first;
+                [number % first, above % second, above / second]
             }
             TopologyShape::Dragonfly { groups, .. } => {
                 let in_group = match level {
@@ -421,36 +421,27 @@ impl TopologyShape {
     }
 
     fn cable_classes(&self) -> Vec<LinkClass> {
-        let class = |name: String, cables| LinkClass { name, cables };
-        let levels = |kinds: Vec<CableKind>| {
-            let named = kinds.into_iter().enumerate();
-            named
-                .map(|(at, kind)| class(level_name(at), kind))
-                .collect()
-        };
-        match self {
-            TopologyShape::FatTree { cables, .. } => levels(vec![*cables; 2]),
-            TopologyShape::KAryTree {
-                levels: count,
-                cables,
-                ..
-            } => levels(vec![*cables; count.saturating_sub(1) as usize]),
+        let named: Vec<(String, CableKind)> = match self {
+            TopologyShape::FatTree { cables, .. } => of_levels(vec![*cables; 2]),
+            TopologyShape::KAryTree { levels, cables, .. } => {
+                of_levels(vec![*cables; levels.saturating_sub(1) as usize])
+            }
             TopologyShape::Levels(given) => {
                 let upward = given.iter().filter(|(level, _)| level.up > 0);
-                levels(upward.map(|(_, kind)| *kind).collect())
+                of_levels(upward.map(|(_, kind)| *kind).collect())
             }
             TopologyShape::Grid(grid, cables) => (0..grid.sides.len())
-                .map(|at| class(SwitchGrid::dimension(at), *cables))
+                .map(|at| (SwitchGrid::dimension(at), *cables))
                 .collect(),
-            TopologyShape::Dragonfly { local, global, .. } => vec![
-                class("local".to_owned(), *local),
-                class("global".to_owned(), *global),
-            ],
-            TopologyShape::Graph(_, classes) => classes
-                .iter()
-                .map(|(name, kind): &(String, CableKind)| class(name.clone(), *kind))
-                .collect(),
-        }
+            TopologyShape::Dragonfly { local, global, .. } => {
+                vec![("local".to_owned(), *local), ("global".to_owned(), *global)]
+            }
+            TopologyShape::Graph(_, classes) => classes.clone(),
+        };
+        let classes = named.into_iter();
+        classes
+            .map(|(name, cables)| LinkClass { name, cables })
+            .collect()
     }
 
     /// Of a tree, in whichever way it is given.
@@ -489,6 +480,11 @@ impl TopologyShape {
             _ => unreachable!("only trees are asked for their levels"),
         }
     }
+}
+
+fn of_levels(kinds: Vec<CableKind>) -> Vec<(String, CableKind)> {
+    let levels = kinds.into_iter().enumerate();
+    levels.map(|(at, kind)| (level_name(at), kind)).collect()
 }
 
 /// What the cables upward of a tree's level are called, counted from 0.
@@ -561,16 +557,19 @@ fn checked_groups(shape: &Dragonfly) -> Result<&Dragonfly, SharingError> {
             ("dragonfly_plus", [("leaves", leaves), ("spines", spines)])
         }
     };
-    let within = |name: &str, found: u32, most: u32| {
-        let refused = refused(&format!("{section}.{name}"), found, format!("1 to {most}"));
-        (1..=most).contains(&found).then_some(()).ok_or(refused)
-    };
-    within("groups", shape.groups, 1 << 12)?;
-    for (name, found) in switches {
-        within(name, found, 1 << 10)?;
+    let [first, second] = switches.map(|(name, found)| (name, found, 1 << 10));
+    let groups = ("groups", shape.groups, 1 << 12);
+    let nodes = ("nodes", shape.nodes, 1 << 8);
+    let global = ("global", shape.global, 1 << 8);
+    for (name, found, most) in [groups, first, second, nodes, global] {
+        if !(1..=most).contains(&found) {
+            return Err(refused(
+                &format!("{section}.{name}"),
+                found,
+                format!("1 to {most}"),
+            ));
+        }
     }
-    within("nodes", shape.nodes, 1 << 8)?;
-    within("global", shape.global, 1 << 8)?;
     let ports = u64::from(shape.gateways()) * u64::from(shape.global);
     let others = u64::from(shape.groups - 1);
     if ports < others {

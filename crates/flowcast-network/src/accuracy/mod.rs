@@ -150,12 +150,11 @@ impl Accuracy {
         &'a self,
         held_out: Option<&'a str>,
     ) -> impl Iterator<Item = (&'a str, &'a [f64])> {
-        let is_held_out = move |name: &str| held_out.is_some_and(|case| is_part_of(name, case));
         let named = self
             .errors
             .iter()
             .map(|(name, errors)| (name.as_str(), errors.as_slice()));
-        named.filter(move |(name, _)| !is_held_out(name))
+        named.filter(move |(name, _)| !held_out.is_some_and(|case| is_part_of(name, case)))
     }
 
     /// Whether it says something of messages of this size: all that was measured on programs does, of the rest what was validated on
@@ -206,35 +205,19 @@ impl<'a> AccuracyRecord<'a> {
     /// the one most like `wanted`, then the one on which most models were compared. Where the size of
     /// messages is given, what was measured on other sizes does not count. None where nothing was validated.
     pub fn best(self, wanted: CaseKind, size: Option<Bytes>) -> Option<&'a Accuracy> {
-        let speaks =
-            |entry: &&Accuracy| entry.mean.is_some() && size.is_none_or(|size| entry.covers(size));
-        let models = |of: &Accuracy| {
-            let alike = self
-                .0
-                .iter()
-                .filter(speaks)
-                .filter(|entry| entry.is_comparable(of));
-            alike
-                .map(|entry| &entry.model)
-                .collect::<BTreeSet<_>>()
-                .len()
-        };
-        let first = self
-            .0
-            .iter()
-            .filter(speaks)
-            .min_by_key(|entry: &&Accuracy| {
-                (
-                    entry.fitted,
-                    distance(wanted, entry.judged),
-                    std::cmp::Reverse(models(entry)),
-                )
-            })?;
-        let alike = self
-            .0
-            .iter()
-            .filter(speaks)
-            .filter(|entry| entry.is_comparable(first));
+        let speaking = self.0.iter().filter(|entry: &&Accuracy| {
+            entry.mean.is_some() && size.is_none_or(|size| entry.covers(size))
+        });
+        let first = speaking.clone().min_by_key(|entry: &&Accuracy| {
+            let alike = speaking.clone().filter(|other| other.is_comparable(entry));
+            let models: BTreeSet<_> = alike.map(|other| &other.model).collect();
+            (
+                entry.fitted,
+                distance(wanted, entry.judged),
+                std::cmp::Reverse(models.len()),
+            )
+        })?;
+        let alike = speaking.filter(|entry| entry.is_comparable(first));
         alike.min_by(|a, b| {
             a.mean
                 .unwrap_or(f64::MAX)
@@ -247,22 +230,23 @@ impl<'a> AccuracyRecord<'a> {
     /// fitted to. None where there is no such entry.
     pub fn by_model(self, model: &str, wanted: CaseKind) -> Vec<&'a Accuracy> {
         let base = model.split('/').next().unwrap_or_default();
-        let known = || {
-            self.0
-                .iter()
-                .filter(|entry| entry.base_model() == base && !entry.errors.is_empty())
-        };
-        let order = |entry: &&Accuracy| {
-            (
+        let known = self
+            .0
+            .iter()
+            .filter(|entry| entry.base_model() == base && !entry.errors.is_empty());
+        let ordered = known.map(|entry: &Accuracy| {
+            let order = (
                 distance(wanted, entry.judged),
                 entry.model != model,
                 entry.fitted,
-            )
-        };
-        let Some(nearest) = known().map(|entry| order(&entry)).min() else {
-            return Vec::new();
-        };
-        known().filter(|entry| order(entry) == nearest).collect()
+            );
+            (order, entry)
+        });
+        let nearest = ordered.clone().map(|(order, _)| order).min();
+        ordered
+            .filter(|(order, _)| Some(*order) == nearest)
+            .map(|(_, entry)| entry)
+            .collect()
     }
 
     /// Whether there is any entry.
@@ -351,21 +335,20 @@ fn distance(wanted: CaseKind, kind: Option<CaseKind>) -> usize {
 
 /// Checks the entry at a place of the file.
 pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkError> {
-    let field = |name: &str| format!("accuracy.{place}.{name}");
     let model = entry.base_model();
     if model != LIMITS && Model::named(model).is_err() {
         return Err(refused(
-            field("model"),
+            format!("accuracy.{place}.model"),
             format!("`{model}`"),
             "limits or a model of sharing",
         ));
     }
     if entry.cases == 0 {
-        return Err(refused(field("cases"), 0, "at least 1"));
+        return Err(refused(format!("accuracy.{place}.cases"), 0, "at least 1"));
     }
     if let Some(name) = entry.quantiles.keys().find(|name| !is_share(name)) {
         return Err(refused(
-            field("quantiles"),
+            format!("accuracy.{place}.quantiles"),
             format!("`{name}`"),
             "shares of cases from 0 to 1",
         ));
@@ -376,7 +359,7 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
             .find(|error| !(error.is_finite() && **error >= -1.0))
         {
             return Err(refused(
-                field(&format!("errors.{name}")),
+                format!("accuracy.{place}.errors.{name}"),
                 error,
                 "(predicted - measured) / measured, at least -1",
             ));
@@ -385,7 +368,7 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
     let errors: usize = entry.errors.values().map(Vec::len).sum();
     if errors > 0 && errors as u64 != entry.cases {
         return Err(refused(
-            field("cases"),
+            format!("accuracy.{place}.cases"),
             entry.cases,
             &format!("{errors}, as many as errors"),
         ));

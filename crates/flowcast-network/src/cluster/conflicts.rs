@@ -237,16 +237,13 @@ impl ConflictPlan {
 
     /// One to all pairs of the first two racks at the same time.
     fn between_racks(&self) -> Vec<Conflict> {
-        let places = |rack| {
+        let [first, second] = [0, 1].map(|rack| {
+            let nodes = self.nodes.iter().enumerate();
             let here =
-                move |(_, node): &(usize, &Node)| self.racks.rack_of(**node) == Some(Rack(rack));
-            self.nodes
-                .iter()
-                .enumerate()
-                .filter(here)
-                .map(|(place, _)| place)
-        };
-        let pairs: Vec<(usize, usize)> = places(0).zip(places(1)).collect();
+                nodes.filter(move |(_, node)| self.racks.rack_of(**node) == Some(Rack(rack)));
+            here.map(|(place, _)| place)
+        });
+        let pairs: Vec<(usize, usize)> = first.zip(second).collect();
         (1..=pairs.len())
             .map(|count: usize| {
                 self.conflict(
@@ -262,15 +259,13 @@ impl ConflictPlan {
     fn some_of_each_rack(&self, most: usize) -> Vec<Node> {
         let each = most / self.racks.count().max(1);
         let mut taken = vec![0; self.racks.count().max(1)];
-        let mut free = |node: &&Node| {
-            let taken = &mut taken[self.racks.rack_of(**node).map_or(0, |rack| rack.0 as usize)];
-            *taken += 1;
-            *taken <= each.max(1)
-        };
-        self.nodes
-            .iter()
-            .filter(|node| free(node))
-            .copied()
+        let nodes = self.nodes.iter().copied();
+        nodes
+            .filter(|node| {
+                let taken = &mut taken[self.racks.rack_of(*node).map_or(0, |rack| rack.0 as usize)];
+                *taken += 1;
+                *taken <= each.max(1)
+            })
             .collect()
     }
 }

@@ -123,8 +123,7 @@ impl Steps {
 /// # Errors
 /// Those of the writer; [`ErrorKind::InvalidInput`] for a start that is later than a file may say.
 pub fn write(flows: &[Flow], out: &mut dyn Write) -> io::Result<()> {
-    let is_readable = |flow: &&Flow| flow.start <= Time::LONGEST;
-    if let Some(late) = flows.iter().find(|flow| !is_readable(flow)) {
+    if let Some(late) = flows.iter().find(|flow| flow.start > Time::LONGEST) {
         let (id, start) = (late.id, late.start);
         let text = format!(
             "found flow {id}, which starts after {start}, expected at most {}: look for a load or a rate that is too small",

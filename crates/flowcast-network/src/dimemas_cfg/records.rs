@@ -119,30 +119,33 @@ fn first_mark(text: &str) -> Option<(usize, RecordMark)> {
 impl ConfigLine {
     /// The record on this line.
     pub(super) fn record(&self) -> Result<ConfigRecord<'_>, DimemasConfigError> {
-        let wrong = |expected: &str| DimemasConfigError::Line {
-            line: self.number,
-            found: shortened(&self.text),
-            expected: expected.to_owned(),
-        };
         let (name, rest) = self
             .text
             .strip_prefix('"')
             .and_then(|rest| rest.split_once('"'))
-            .ok_or_else(|| wrong("a record such as \"environment information\" {...};;"))?;
+            .ok_or_else(|| self.wrong("a record such as \"environment information\" {...};;"))?;
         let body = rest
             .trim_start()
             .strip_prefix('{')
-            .ok_or_else(|| wrong("a `{` after the record's name"))?;
+            .ok_or_else(|| self.wrong("a `{` after the record's name"))?;
         let (fields, tail) = fields(body)
-            .ok_or_else(|| wrong("a `}` at the end of the record, on the same line"))?;
+            .ok_or_else(|| self.wrong("a `}` at the end of the record, on the same line"))?;
         if tail.contains(|c: char| c != ';' && !c.is_whitespace()) {
-            return Err(wrong("nothing but `;;` after the record"));
+            return Err(self.wrong("nothing but `;;` after the record"));
         }
         Ok(ConfigRecord {
             line: self.number,
             name: name.trim(),
             fields,
         })
+    }
+
+    fn wrong(&self, expected: &str) -> DimemasConfigError {
+        DimemasConfigError::Line {
+            line: self.number,
+            found: shortened(&self.text),
+            expected: expected.to_owned(),
+        }
     }
 }
 

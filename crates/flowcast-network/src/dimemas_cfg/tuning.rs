@@ -46,15 +46,15 @@ const FILES: [&str; 4] = ["scheduler", "file system", "communications", "random"
 impl NamedFiles {
     pub(super) fn read(record: &ConfigRecord) -> Result<NamedFiles, DimemasConfigError> {
         let mut fields = record.fields(&FILES)?;
-        let mut next = || {
+        let [scheduler, file_system, communications, random] = std::array::from_fn(|_| {
             let name = fields.text().to_owned();
             (fields.place(), name)
-        };
+        });
         Ok(NamedFiles {
-            scheduler: next(),
-            file_system: next(),
-            communications: next(),
-            random: next(),
+            scheduler,
+            file_system,
+            communications,
+            random,
         })
     }
 

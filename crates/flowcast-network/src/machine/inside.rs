@@ -45,6 +45,15 @@ impl InsideNode {
 }
 
 impl NodeGroup {
+    /// So many nodes with so many processors, usual in all else.
+    pub fn new(count: u32, cpus: u32) -> NodeGroup {
+        NodeGroup {
+            count,
+            cpus,
+            ..NodeGroup::default()
+        }
+    }
+
     /// What a message inside one of these nodes costs.
     pub fn inside(&self) -> InsideNode {
         InsideNode {
@@ -79,15 +88,16 @@ impl Machine {
 impl InsideSource {
     /// Of these groups of nodes.
     pub fn from_groups(groups: &[NodeGroup]) -> InsideSource {
-        let costs = || {
-            groups.iter().flat_map(|group| {
-                [
-                    group.intra_latency.is_some(),
-                    group.intra_bandwidth.is_some(),
-                ]
-            })
-        };
-        match (costs().any(|stated| stated), costs().all(|stated| stated)) {
+        let mut costs = groups.iter().flat_map(|group| {
+            [
+                group.intra_latency.is_some(),
+                group.intra_bandwidth.is_some(),
+            ]
+        });
+        match (
+            costs.clone().any(|stated| stated),
+            costs.all(|stated| stated),
+        ) {
             (_, true)
                 if groups.iter().all(|group: &NodeGroup| {
                     let InsideNode { latency, rate } = group.inside();

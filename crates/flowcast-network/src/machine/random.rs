@@ -178,18 +178,21 @@ fn signed<Q: RandomQuantity>(text: &str) -> Result<f64, UnitError> {
 
 impl<Q: RandomQuantity> fmt::Display for RandomDistribution<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |value: f64| {
-            let sign = if value < 0.0 { "-" } else { "" };
-            format!("{sign}{}", Q::show(value.abs()))
-        };
         match self.shape {
             Shape::None => f.write_str("none"),
             Shape::Normal { mean, deviation } => {
-                write!(f, "normal {} {}", show(mean), show(deviation))
+                write!(f, "normal {} {}", shown::<Q>(mean), shown::<Q>(deviation))
             }
-            Shape::Uniform { least, most } => write!(f, "uniform {} {}", show(least), show(most)),
+            Shape::Uniform { least, most } => {
+                write!(f, "uniform {} {}", shown::<Q>(least), shown::<Q>(most))
+            }
         }
     }
+}
+
+fn shown<Q: RandomQuantity>(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", Q::show(value.abs()))
 }
 
 flowcast_units::serde_as_text!(

@@ -110,12 +110,10 @@ impl WideArea {
 
     /// The dedicated connection that takes a message, by index.
     pub fn connection(&self, from: u32, to: u32, tag: i32, size: Bytes) -> Option<usize> {
-        let joins = |connection: &Connection| {
-            connection.sites == [from, to] || connection.sites == [to, from]
-        };
-        self.connections
-            .iter()
-            .position(|connection| joins(connection) && connection.admits(tag, size))
+        self.connections.iter().position(|connection| {
+            (connection.sites == [from, to] || connection.sites == [to, from])
+                && connection.admits(tag, size)
+        })
     }
 }
 

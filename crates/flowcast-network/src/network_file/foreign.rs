@@ -26,11 +26,10 @@ pub(super) fn refuse(text: &str) -> Result<(), NetworkError> {
     let lines = (1..).zip(text.lines().map(str::trim));
     // No network file begins so; comments of XML go over several lines.
     let is_xml = text.trim_start().starts_with('<');
-    let is_content = |line: &str| match is_xml {
+    let mut contents = lines.clone().filter(|(_, line)| match is_xml {
         true => line.starts_with('<') && !is_preamble(line),
         false => !line.is_empty() && !line.starts_with('#'),
-    };
-    let mut contents = lines.clone().filter(|(_, line)| is_content(line));
+    });
     let first = contents.next().or_else(|| {
         lines
             .clone()
@@ -90,8 +89,10 @@ fn of_content(line: &str) -> Option<&'static str> {
         .next()
         .unwrap_or_default()
         .split_whitespace();
-    let mut is_rules = || words.next().is_some_and(is_number) && words.all(is_number);
-    known.or_else(|| is_rules().then_some("numbers, such as a rules file of Open MPI"))
+    known.or_else(|| {
+        let is_rules = words.next().is_some_and(is_number) && words.all(is_number);
+        is_rules.then_some("numbers, such as a rules file of Open MPI")
+    })
 }
 
 fn is_number(word: &str) -> bool {
@@ -99,14 +100,11 @@ fn is_number(word: &str) -> bool {
 }
 
 fn start_of(line: &str, known: &[(&str, &'static str)]) -> Option<&'static str> {
-    let has = |start: &str| {
-        let own = line.get(..start.len());
-        own.is_some_and(|own| own.eq_ignore_ascii_case(start))
-    };
-    known
-        .iter()
-        .find(|(start, _)| has(start))
-        .map(|(_, kind)| *kind)
+    let found = known.iter().find(|(start, _)| {
+        line.get(..start.len())
+            .is_some_and(|own| own.eq_ignore_ascii_case(start))
+    });
+    found.map(|(_, kind)| *kind)
 }
 
 /// A better error than the parser's for a text that is no network file, or lacks what each has; none of other faults.

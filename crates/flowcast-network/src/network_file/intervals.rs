@@ -186,16 +186,19 @@ fn contradiction() -> NetworkError {
 }
 
 fn check_one(file: &Table, field: &str, interval: &ParameterInterval) -> Result<(), NetworkError> {
-    let at = |part: &str| format!("intervals.{field}{part}");
     let ParameterInterval {
         low, high, level, ..
     } = interval;
     if !(*level > 0.0 && *level < 1.0) {
-        return Err(refused(at(".level"), level, "a level above 0 and below 1"));
+        return Err(refused(
+            format!("intervals.{field}.level"),
+            level,
+            "a level above 0 and below 1",
+        ));
     }
     let Some(value) = quantity_in(file, field) else {
         return Err(refused(
-            at(""),
+            format!("intervals.{field}"),
             "an interval of a field that the file has not, or that is no number",
             "one that it has",
         ));
@@ -203,20 +206,28 @@ fn check_one(file: &Table, field: &str, interval: &ParameterInterval) -> Result<
     for (part, end) in [(".low", low), (".high", high)] {
         if end.kind() != value.kind() {
             return Err(refused(
-                at(part),
+                format!("intervals.{field}{part}"),
                 format!("`{end}`"),
                 &format!("{}, as in {field}", value.kind()),
             ));
         }
         if !end.number().is_finite() {
-            return Err(refused(at(part), format!("`{end}`"), "a finite number"));
+            return Err(refused(
+                format!("intervals.{field}{part}"),
+                format!("`{end}`"),
+                "a finite number",
+            ));
         }
     }
     if low.number() <= value.number() && value.number() <= high.number() {
         return Ok(());
     }
     let expected = format!("an interval that holds the value {value}, or none");
-    Err(refused(at(""), format!("{low} to {high}"), &expected))
+    Err(refused(
+        format!("intervals.{field}"),
+        format!("{low} to {high}"),
+        &expected,
+    ))
 }
 
 fn check_correlations(

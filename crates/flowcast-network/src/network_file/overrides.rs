@@ -101,22 +101,24 @@ fn remove(table: &mut Table, field: &str) {
 
 /// Takes away what stands behind a value that is replaced: its origin, its interval and the correlations with it.
 fn forget(table: &mut Table, field: &str) {
-    let is_field = |name: &str| {
-        name.split('.').count() == field.split('.').count()
-            && name
-                .split('.')
-                .zip(field.split('.'))
-                .all(|(a, b): (&str, &str)| a == b || a == "*" || b == "*")
-    };
     for section in ["origins", "intervals"] {
         if let Some(Value::Table(evidence)) = table.get_mut(section) {
-            evidence.retain(|name, _| !is_field(name));
+            evidence.retain(|name, _| !matches(name, field));
             let correlations = evidence
                 .iter_mut()
                 .filter_map(|(_, value)| value.get_mut("correlations")?.as_table_mut());
-            correlations.for_each(|correlations| correlations.retain(|name, _| !is_field(name)));
+            correlations
+                .for_each(|correlations| correlations.retain(|name, _| !matches(name, field)));
         }
     }
+}
+
+fn matches(name: &str, field: &str) -> bool {
+    name.split('.').count() == field.split('.').count()
+        && name
+            .split('.')
+            .zip(field.split('.'))
+            .all(|(a, b): (&str, &str)| a == b || a == "*" || b == "*")
 }
 
 /// Puts a value at the end of a path of sections and places in lists; `*` is every place.
@@ -160,18 +162,18 @@ fn insert_in_list(
         )])));
     }
     let last = items.len().saturating_sub(1);
-    let wrong = || {
-        let places = if items.is_empty() {
-            "a list that has places".to_owned()
-        } else {
-            format!("a place in the list, {name}.0 to {name}.{last}, or {name}.*")
-        };
-        field_error(key, format!("found `{place}`, expected {places}"))
-    };
     let chosen = match place.parse::<usize>() {
         Ok(index) if index <= last && !items.is_empty() => index..index + 1,
         _ if place == "*" && !items.is_empty() => 0..items.len(),
-        _ => return Err(wrong()),
+        _ => {
+            let places = if items.is_empty() {
+                "a list that has places".to_owned()
+            } else {
+                format!("a place in the list, {name}.0 to {name}.{last}, or {name}.*")
+            };
+            let problem = format!("found `{place}`, expected {places}");
+            return Err(field_error(key, problem));
+        }
     };
     for item in &mut items[chosen] {
         match item {
@@ -225,10 +227,9 @@ fn override_error(
         .next()
         .unwrap_or("")
         .trim();
-    let last = |key: &str| upgrade::current_name(key).rsplit('.').next() == Some(name);
-    let culprit = overrides
-        .iter()
-        .find(|(key, _)| !name.is_empty() && last(key));
+    let culprit = overrides.iter().find(|(key, _)| {
+        !name.is_empty() && upgrade::current_name(key).rsplit('.').next() == Some(name)
+    });
     match culprit.or(if overrides.len() == 1 {
         overrides.first()
     } else {

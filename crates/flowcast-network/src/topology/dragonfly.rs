@@ -278,8 +278,9 @@ impl RoutedDragonfly {
         let first = group * shape.leaves();
         match shape.inside {
             Inside::All { .. } => {
-                let above = |from: u32| gateways.range(from + 1..).map(move |port| (from, port));
-                let pairs = gateways.iter().flat_map(|from| above(*from));
+                let pairs = gateways
+                    .iter()
+                    .flat_map(|from| gateways.range(from + 1..).map(move |port| (from, port)));
                 cables.extend(pairs.map(|(from, port)| cable(LOCAL, first + from, *port)));
             }
             Inside::LeavesAndSpines { leaves, .. } => {
@@ -475,16 +476,12 @@ impl Wiring for RoutedDragonfly {
             (from, to) = (to, from);
         }
         if hop.cable.class == GLOBAL {
-            let group = |switch: Switch| switch.number / shape.gateways();
+            let [from, to] = [from, to].map(|switch| switch.number / shape.gateways());
             let number = match shape.cables_per_pair() {
                 1 => String::new(),
                 _ => format!(", cable {}", hop.cable.port),
             };
-            return format!(
-                "global cable from group {} to group {}{number}",
-                group(from),
-                group(to)
-            );
+            return format!("global cable from group {from} to group {to}{number}");
         }
         let group = hop.cable.switch / shape.leaves();
         let (from, to) = (self.name_inside(from), self.name_inside(to));

@@ -131,19 +131,16 @@ impl Wiring for RoutedGraph {
         let mut at = self.switch_of(trip.src).number as usize;
         while at != to {
             let far = self.distances[to][at];
-            let nearer = || {
-                let is_nearer = |switch: u32| self.distances[to][switch as usize] < far;
-                self.around[at]
-                    .iter()
-                    .filter(move |(_, switch)| is_nearer(*switch))
-            };
+            let mut nearer = self.around[at]
+                .iter()
+                .filter(|(_, switch)| self.distances[to][*switch as usize] < far);
             let choice = match self.routing {
                 Routing::Ecmp => trip.pair_draw(self.seed, at as u64),
                 Routing::Random => trip.own_draw(self.seed, at as u64),
                 _ => u64::from(trip.dst.0),
             };
-            let place = (choice % nearer().count() as u64) as usize;
-            let (mut hop, next) = *nearer().nth(place).expect("the place is below the count");
+            let place = (choice % nearer.clone().count() as u64) as usize;
+            let (mut hop, next) = *nearer.nth(place).expect("the place is below the count");
             hop.cable.plane = trip.plane;
             way.push(hop);
             at = next as usize;

@@ -214,6 +214,11 @@ impl Tree {
         levels.map(|level| u64::from(level.down)).product()
     }
 
+    /// In which group of this level the node is.
+    fn group(&self, node: Node, level: usize) -> u64 {
+        u64::from(node.0) / self.below(level)
+    }
+
     /// Switches of a group of this level, from 1.
     fn switches(&self, level: usize) -> u64 {
         let levels = self.levels[..level - 1].iter();
@@ -261,14 +266,16 @@ impl Wiring for RoutedTree {
                 break;
             }
             let port = self.port(trip, place, switches, level.ports());
-            let cable = |group: u64| Cable {
-                class: place as u8 + 1,
-                plane: trip.plane,
-                switch: (group * switches + here) as u32,
-                port: port as u32,
-            };
-            way.push(Hop::forward(cable(from)));
-            down[way.len() - begin - 1] = Some(Hop::forward(cable(to)).back());
+            let [rising, falling] = [from, to].map(|group| {
+                Hop::forward(Cable {
+                    class: place as u8 + 1,
+                    plane: trip.plane,
+                    switch: (group * switches + here) as u32,
+                    port: port as u32,
+                })
+            });
+            way.push(rising);
+            down[way.len() - begin - 1] = Some(falling.back());
             here = here * u64::from(level.up) + port % u64::from(level.up);
             switches *= u64::from(level.up);
         }
@@ -297,13 +304,16 @@ impl Wiring for RoutedTree {
     fn cables(&self, nodes: &[Node]) -> Vec<Cable> {
         let mut cables = Vec::new();
         for (place, level) in self.tree.levels.iter().enumerate() {
-            let (below, switches) = (self.tree.below(place + 1), self.tree.switches(place + 1));
-            let group = |node: &Node| u64::from(node.0) / below;
-            let groups = nodes.chunk_by(|one, other| group(one) == group(other));
-            let of_groups =
-                groups.flat_map(|nodes| (0..switches).map(move |switch| (nodes[0], switch)));
-            for switch in of_groups.map(|(node, switch)| (group(&node) * switches + switch) as u32)
-            {
+            let switches = self.tree.switches(place + 1);
+            let mut groups: Vec<u64> = nodes
+                .iter()
+                .map(|node| self.tree.group(*node, place + 1))
+                .collect();
+            groups.dedup();
+            let all = groups.iter().flat_map(|group| {
+                (0..switches).map(move |switch| (group * switches + switch) as u32)
+            });
+            for switch in all {
                 cables.extend((0..level.ports() as u32).map(|port| Cable {
                     class: place as u8 + 1,
                     plane: 0,
@@ -346,10 +356,9 @@ impl Wiring for RoutedTree {
 
     fn meeting(&self, one: Node, other: Node) -> usize {
         let levels = 1..=self.tree.levels.len();
-        let group = |node: Node, level| u64::from(node.0) / self.tree.below(level);
         let met = levels
             .clone()
-            .find(|level| group(one, *level) == group(other, *level));
+            .find(|level| self.tree.group(one, *level) == self.tree.group(other, *level));
         met.map_or(self.tree.levels.len(), |level| level - 1)
     }
 

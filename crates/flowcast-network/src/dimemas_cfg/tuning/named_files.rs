@@ -34,15 +34,9 @@ pub(in crate::dimemas_cfg) fn scheduler(
     let mut notes = Vec::new();
     let mut known = true;
     for (line, content) in content_lines(text) {
-        let wrong = || {
-            DimemasConfigError::Line {
-            line,
-            found: shortened(content),
-            expected: "Policy: NAME, Context switch cost (seconds): N, Busy wait (seconds): N or Quantum (seconds): N"
-                .into(),
-        }
-        };
-        let (name, value) = content.split_once(':').ok_or_else(wrong)?;
+        let (name, value) = content
+            .split_once(':')
+            .ok_or_else(|| unknown_line(line, content))?;
         let record = ConfigRecord {
             line,
             name: name.trim(),
@@ -64,12 +58,21 @@ pub(in crate::dimemas_cfg) fn scheduler(
                 }
             }
             "Quantum (seconds)" => scheduler.quantum = record.fields(&SECONDS)?.seconds()?,
-            _ if known => return Err(wrong()),
+            _ if known => return Err(unknown_line(line, content)),
             // The other policies have lines of their own; the note on the policy covers them.
             _ => {}
         }
     }
     Ok((scheduler, notes))
+}
+
+fn unknown_line(line: usize, content: &str) -> DimemasConfigError {
+    let expected = "Policy: NAME, Context switch cost (seconds): N, Busy wait (seconds): N or Quantum (seconds): N";
+    DimemasConfigError::Line {
+        line,
+        found: shortened(content),
+        expected: expected.into(),
+    }
 }
 
 /// Whether the policy is modelled as it is.

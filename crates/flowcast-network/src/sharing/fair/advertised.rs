@@ -237,7 +237,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         let (mut wanted, mut most) = (0.0, 0.0);
         for (elsewhere, flow) in elsewhere.iter_mut().zip(members) {
             let rate = match self.other(*flow, link) {
-                Some(other) => self.offers[other.index()].rate,
+                Some(other) => self.offered(other),
                 None => self.least_elsewhere(*flow, link),
             };
             *elsewhere = rate;
@@ -264,7 +264,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
             .iter()
             .filter(|other| **other != link);
         others
-            .map(|other| self.offers[other.index()].rate)
+            .map(|other| self.offered(*other))
             .fold(f64::INFINITY, f64::min)
     }
 
@@ -273,7 +273,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
     fn pass_on(&mut self, link: LinkId, least: f64) {
         for flow in self.active_flows.members(link) {
             match self.other(*flow, link) {
-                Some(other) if least < self.offers[other.index()].rate => self.doubt(other),
+                Some(other) if least < self.offered(other) => self.doubt(other),
                 Some(_) => {}
                 None => self.pass_on_by_path(*flow, link, least),
             }
@@ -284,7 +284,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
     fn pass_on_by_path(&mut self, flow: u32, link: LinkId, least: f64) {
         let path = &self.fabric.paths[flow as usize];
         for other in path.data() {
-            if *other != link && least < self.offers[other.index()].rate {
+            if *other != link && least < self.offered(*other) {
                 self.doubt(*other);
             }
         }
@@ -305,14 +305,19 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         }
     }
 
+    #[inline(always)]
+    fn offered(&self, link: LinkId) -> f64 {
+        self.offers[link.index()].rate
+    }
+
     /// What a flow over these two links gets.
     #[inline(always)]
     fn lesser(&self, one: LinkId, other: LinkId) -> Allocation {
-        let rate = |link: LinkId| self.offers[link.index()].rate;
-        let share = if rate(other) < rate(one) {
-            rate(other)
+        let (one_rate, other_rate) = (self.offered(one), self.offered(other));
+        let share = if other_rate < one_rate {
+            other_rate
         } else {
-            rate(one)
+            one_rate
         };
         if share >= AllocatedFraction::WHOLE.0 {
             return Allocation {
@@ -321,7 +326,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
             };
         }
         let as_much = as_limiting(share);
-        let link = match (rate(one) <= as_much, rate(other) <= as_much) {
+        let link = match (one_rate <= as_much, other_rate <= as_much) {
             (true, true) => one.min(other),
             (true, false) => one,
             _ => other,
@@ -335,8 +340,11 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
     #[inline(never)]
     fn allocation(&self, flow: u32) -> Allocation {
         let path = &self.fabric.paths[flow as usize];
-        let rate = |link: &LinkId| self.offers[link.index()].rate;
-        let share = path.data().iter().map(rate).fold(f64::INFINITY, f64::min);
+        let share = path
+            .data()
+            .iter()
+            .map(|link| self.offered(*link))
+            .fold(f64::INFINITY, f64::min);
         if share >= self.fabric.uncontended_share(path).0 {
             return Allocation {
                 share: AllocatedFraction(share),
@@ -346,7 +354,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         let link = path
             .data()
             .iter()
-            .filter(|link: &&LinkId| rate(link) <= as_limiting(share))
+            .filter(|link: &&LinkId| self.offered(**link) <= as_limiting(share))
             .min()
             .expect("the least is among them");
         Allocation {
