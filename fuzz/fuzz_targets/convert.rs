@@ -31,7 +31,7 @@ libfuzzer_sys::fuzz_target!(|rest: &[u8]| {
     let blocking = convert::with_blocking_collectives(&program);
     let program = blocking.as_ref().map_or(&program, |(program, _)| program);
     let (tables, mut text) = (WriterTables::new(program), Vec::new());
-    let ranks = (0..program.ranks() as u32).map(Rank);
+    let ranks = Rank::all(program.ranks());
     let written = ranks.map(|rank| convert::ti_rank(&tables, rank, &mut Losses::default(), &mut text));
     if written.collect::<Result<Vec<_>, _>>().is_ok() {
         read_back(text);

@@ -53,7 +53,7 @@ pub fn convert(program: &Program) {
     let _ = convert::goal(program, &mut out);
     let _ = convert::dim(program, Dialect::Own, &mut out);
     let tables = WriterTables::new(program);
-    for rank in (0..program.ranks() as u32).map(Rank) {
+    for rank in Rank::all(program.ranks()) {
         let _ = convert::ti_rank(&tables, rank, &mut Losses::default(), &mut out);
     }
 }

@@ -173,18 +173,13 @@ impl Access {
     ) -> Option<Access> {
         use TransferKind::*;
         let (rank, size, file) = (u32::try_from(target).ok().map(Rank), Bytes(size), window);
-        let transfer = |kind| {
-            Some(Access::Transfer {
-                kind,
+        match operation {
+            0..=2 => Some(Access::Transfer {
+                kind: [Put, Get, Accumulate][usize::from(operation)],
                 window,
                 target: rank?,
                 size,
-            })
-        };
-        match operation {
-            0 => transfer(Put),
-            1 => transfer(Get),
-            2 => transfer(Accumulate),
+            }),
             3 => Some(Access::Flush {
                 window,
                 target: rank,

@@ -24,14 +24,15 @@ pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
         all: Vec::new(),
         of_slot: vec![NONE; program.slots as usize],
     };
-    let streams = || (0..program.streams() as u32).map(Rank);
-    let of_sends: Vec<Vec<u32>> = streams()
+    let streams = Rank::all(program.streams());
+    let of_sends: Vec<Vec<u32>> = streams
+        .clone()
         .map(|stream| groups.find(program, stream, up_to))
         .collect();
     let posts = groups.number_slots();
     let mut changed = program.clone();
     let mut classes = KeyMap::new();
-    for (stream, of_sends) in streams().zip(of_sends) {
+    for (stream, of_sends) in streams.zip(of_sends) {
         let first = program.first_slot(stream);
         let mut rank = AggregateRankState {
             of_sends,

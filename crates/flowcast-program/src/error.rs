@@ -63,3 +63,13 @@ pub enum TraceError {
     #[error(transparent)]
     Recording(#[from] flowcast_recording::RecordingError),
 }
+
+impl TraceError {
+    /// [`TraceError::Damaged`].
+    pub fn damaged(name: &str, problem: impl Into<String>) -> TraceError {
+        TraceError::Damaged {
+            name: name.to_owned(),
+            problem: problem.into(),
+        }
+    }
+}

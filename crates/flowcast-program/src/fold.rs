@@ -54,7 +54,7 @@ pub fn fold(program: Program) -> Result<Trace, TraceError> {
 
 /// What comes before the loop of a program, the loop, what comes behind it.
 fn parts(program: &Program) -> Option<Vec<FoldedPart<Program>>> {
-    let ranks = (0..program.ranks() as u32).map(Rank);
+    let ranks = Rank::all(program.ranks());
     let loops = common(ranks.map(|rank| longest_run(program, rank)).collect())?;
     let cut = Cut::new(program, &loops)?;
     let mut all = Vec::new();
@@ -309,11 +309,11 @@ impl<'a> Cut<'a> {
         let (executions, instances) = self.instances(section);
         piece.instances = instances;
         let mut first_slots = Vec::with_capacity(program.ranks());
-        for rank in (0..program.ranks() as u32).map(Rank) {
+        for rank in Rank::all(program.ranks()) {
             first_slots.push(Slot(piece.slots));
             piece.slots += count_posts(self.first_words(rank, section));
         }
-        for rank in (0..program.ranks() as u32).map(Rank) {
+        for rank in Rank::all(program.ranks()) {
             let mut words = Vec::new();
             opcodes::rewrite(self.first_words(rank, section), &mut words, |op| match op {
                 Op::Send { class, slot } => {

@@ -129,11 +129,10 @@ impl Folded {
     /// # Errors
     /// [`TraceError::Limit`] if the parts do not fit together, or come more often than can be counted.
     pub fn new(parts: Vec<FoldedPart<Program>>) -> Result<Folded, TraceError> {
-        let limit = |found| move || TraceError::Limit(found);
-        let pieces = pieces(&parts).ok_or_else(limit("more iterations than 2^64"))?;
+        let pieces = pieces(&parts).ok_or(TraceError::Limit("more iterations than 2^64"))?;
         let (first, _) = pieces
             .first()
-            .ok_or_else(limit("a program of loops without instructions"))?;
+            .ok_or(TraceError::Limit("a program of loops without instructions"))?;
         if !pieces
             .iter()
             .all(|(piece, times)| *times > 0 && fits(first, piece))
@@ -148,7 +147,7 @@ impl Folded {
                 .map(|(piece, times)| of(piece).checked_mul(*times));
             terms
                 .try_fold(0u64, |sum, term| sum.checked_add(term?))
-                .ok_or_else(limit("more messages than 2^64"))
+                .ok_or(TraceError::Limit("more messages than 2^64"))
         };
         let (messages, collectives) = (
             sum(|piece| u64::from(piece.slots))?,
@@ -264,7 +263,7 @@ impl Flat {
     fn new(first: &Program, pieces: &[(&Program, u64)]) -> Flat {
         let mut next = Slot(0);
         let mut first_slots = Vec::with_capacity(first.streams());
-        for stream in (0..first.streams() as u32).map(Rank) {
+        for stream in Rank::all(first.streams()) {
             first_slots.push(next);
             next += pieces
                 .iter()

@@ -325,7 +325,7 @@ impl Program {
     /// By slot: the sender and the class of the message that fills it.
     pub fn sources(&self) -> Vec<(Rank, u32)> {
         let mut sources = vec![(Rank(0), 0); self.slots as usize];
-        for rank in (0..self.streams() as u32).map(Rank) {
+        for rank in Rank::all(self.streams()) {
             for (_, op) in self.ops(rank) {
                 if let Op::Send { class, slot } = op {
                     sources[slot.index()] = (rank, class);

@@ -59,19 +59,16 @@ struct RecordedSpan {
 
 /// The items behind `MPI_Init` up to `MPI_Finalize`, both left out.
 fn between(file: &RankFile) -> std::ops::Range<usize> {
-    let kind_at = |item: &Item| match item {
+    let mut kinds = file.items.iter().map(|item| match item {
         Item::Call(call) => kind(file, call),
         _ => "",
-    };
-    let first = file
-        .items
-        .iter()
-        .position(|item| kind_at(item) == "init")
+    });
+    let first = kinds
+        .clone()
+        .position(|kind| kind == "init")
         .map_or(0, |at| at + 1);
-    let last = file
-        .items
-        .iter()
-        .rposition(|item| kind_at(item) == "finalize")
+    let last = kinds
+        .rposition(|kind| kind == "finalize")
         .unwrap_or(file.items.len());
     first..last.max(first)
 }

@@ -30,16 +30,17 @@ pub struct RunTimes<T = Time> {
 impl<T> RunTimes<T> {
     /// The same with each time told otherwise.
     pub fn map<U>(self, told: impl Fn(T) -> U) -> RunTimes<U> {
-        let list = |times: Vec<T>| times.into_iter().map(&told).collect();
-        let named = |times: BTreeMap<String, T>| {
+        let [communication, computation] = [self.communication, self.computation]
+            .map(|times| times.into_iter().map(&told).collect());
+        let [calls, regions] = [self.calls, self.regions].map(|times| {
             let times = times.into_iter();
             times.map(|(name, time)| (name, told(time))).collect()
-        };
+        });
         RunTimes {
-            communication: list(self.communication),
-            computation: list(self.computation),
-            calls: named(self.calls),
-            regions: named(self.regions),
+            communication,
+            computation,
+            calls,
+            regions,
             total: told(self.total),
         }
     }

@@ -75,22 +75,16 @@ impl Graph {
     pub fn dependencies(&self) -> Vec<Dependency> {
         (0..self.nodes.len() as u32)
             .flat_map(|earlier: u32| {
-                let dependency = move |after| {
-                    move |later: &u32| Dependency {
+                let starts = self.released_by_start(earlier).iter();
+                let ends = self.released_by_end(earlier).iter();
+                let starts = starts.map(|later| (After::Start, later));
+                starts
+                    .chain(ends.map(|later| (After::End, later)))
+                    .map(move |(after, later)| Dependency {
                         later: *later,
                         earlier,
                         after,
-                    }
-                };
-                let starts = self
-                    .released_by_start(earlier)
-                    .iter()
-                    .map(dependency(After::Start));
-                starts.chain(
-                    self.released_by_end(earlier)
-                        .iter()
-                        .map(dependency(After::End)),
-                )
+                    })
             })
             .collect()
     }
@@ -257,13 +251,11 @@ fn ranges(
     after: After,
     dependents: &mut Vec<u32>,
 ) -> Vec<u32> {
-    let chosen = || {
-        dependencies
-            .iter()
-            .filter(move |dependency| dependency.after == after)
-    };
+    let chosen = dependencies
+        .iter()
+        .filter(|dependency| dependency.after == after);
     let mut next = vec![0; nodes + 1];
-    for dependency in chosen() {
+    for dependency in chosen.clone() {
         next[dependency.earlier as usize + 1] += 1;
     }
     next[0] = dependents.len() as u32;
@@ -272,7 +264,7 @@ fn ranges(
     }
     let found = next[..nodes].to_vec();
     dependents.resize(next[nodes] as usize, 0);
-    for dependency in chosen() {
+    for dependency in chosen {
         let at = &mut next[dependency.earlier as usize];
         dependents[*at as usize] = dependency.later;
         *at += 1;

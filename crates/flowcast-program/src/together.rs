@@ -80,7 +80,7 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
             access: whole.accesses.len() as u32,
         };
         if have_threads {
-            let ranks = (0..program.ranks() as u32).map(Rank);
+            let ranks = Rank::all(program.ranks());
             whole
                 .threads
                 .extend(ranks.map(|rank| (task + program.task(rank), program.thread(rank))));
@@ -140,7 +140,7 @@ fn append(
     from: Offsets,
     ids: &Ids,
 ) -> Result<(), TraceError> {
-    for rank in (0..program.ranks() as u32).map(Rank) {
+    for rank in Rank::all(program.ranks()) {
         let first_slot = program
             .first_slot(rank)
             .0

@@ -35,7 +35,7 @@ pub(super) fn check(program: &Program) -> Result<Totals, Damage> {
     check_threads(program)
         .ok_or("found threads that are not numbered in the order of their tasks")?;
     let mut check = ProgramCheck::new(program)?;
-    for stream in (0..program.streams() as u32).map(Rank) {
+    for stream in Rank::all(program.streams()) {
         check.stream(stream)?;
     }
     check.whole()
@@ -80,10 +80,9 @@ fn check_progress(program: &Program) -> Option<()> {
         .communicators
         .iter()
         .filter(|communicator| communicator.members.iter().any(is_stream));
-    let is_pair = |members: &[Rank]| matches!(members, [rank, stream] if !is_stream(rank) && program.owner(*stream) == *rank);
     beside
         .map(|communicator| &communicator.members)
-        .all(|members| is_pair(members))
+        .all(|members| matches!(members[..], [rank, stream] if !is_stream(&rank) && program.owner(stream) == rank))
         .then_some(())
 }
 

@@ -112,10 +112,7 @@ impl From<&str> for Damage {
 /// # Errors
 /// [`TraceError::Damaged`] if version, length, checksum or content do not fit.
 pub fn read(name: &str, bytes: SharedBytes) -> Result<Trace, TraceError> {
-    read_checked(&bytes).map_err(|Damage(problem)| TraceError::Damaged {
-        name: name.to_owned(),
-        problem,
-    })
+    read_checked(&bytes).map_err(|Damage(problem)| TraceError::damaged(name, problem))
 }
 
 fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
@@ -123,18 +120,17 @@ fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
     if file.len() < HEADER_BYTES {
         return Err("found a part of a header, expected 32 bytes of it".into());
     }
-    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
-    let (version, kind) = (word(8), word(24));
+    let (version, kind) = (u32_at(file, 8), u32_at(file, 24));
     if version != version_of(kind) {
         return Err(Damage(format!(
             "found version {version} of the compiled form, expected {}: compile the trace again",
             version_of(kind)
         )));
     }
-    if crc32fast::hash(&file[HEADER_BYTES..]) != word(12) {
+    if crc32fast::hash(&file[HEADER_BYTES..]) != u32_at(file, 12) {
         return Err(OTHER_CHECKSUM.into());
     }
-    let length = u64::from_le_bytes(file[16..24].try_into().expect("eight bytes"));
+    let length = u64_at(file, 16);
     let end = usize::try_from(length)
         .ok()
         .and_then(|length| length.checked_add(HEADER_BYTES));
@@ -180,10 +176,7 @@ pub fn is_schedule(bytes: &[u8]) -> bool {
 /// # Errors
 /// As [`read`].
 pub fn read_schedule(name: &str, input: &mut dyn Read) -> Result<Schedule, TraceError> {
-    schedule_from(input).map_err(|Damage(problem)| TraceError::Damaged {
-        name: name.to_owned(),
-        problem,
-    })
+    schedule_from(input).map_err(|Damage(problem)| TraceError::damaged(name, problem))
 }
 
 fn schedule_from(input: &mut dyn Read) -> Result<Schedule, Damage> {
@@ -193,14 +186,14 @@ fn schedule_from(input: &mut dyn Read) -> Result<Schedule, Damage> {
         input,
         hasher: crc32fast::Hasher::new(),
     };
-    let length = u64::from_le_bytes(header[16..24].try_into().expect("eight bytes"));
+    let length = u64_at(&header, 16);
     let mut tables = Vec::new();
     input
         .by_ref()
         .take(length)
         .read_to_end(&mut tables)
         .map_err(unreadable)?;
-    let checksum = u32::from_le_bytes(header[12..16].try_into().expect("four bytes"));
+    let checksum = u32_at(&header, 12);
     let found = if tables.len() as u64 == length {
         decode_tables(&tables).and_then(|tables| schedule::read(&mut input, tables))
     } else {
@@ -236,4 +229,12 @@ impl Read for Checked<'_> {
 fn decode_tables<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Damage> {
     serde_json::from_slice(bytes)
         .map_err(|error| Damage(format!("found tables that cannot be read ({error})")))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }

@@ -69,7 +69,7 @@ pub(super) fn parts(program: &Program) -> Vec<Vec<u8>> {
 
 /// The streams of all ranks.
 pub(super) fn streams(program: &Program) -> impl Iterator<Item = Vec<u8>> + '_ {
-    let ranks = (0..program.streams() as u32).map(Rank);
+    let ranks = Rank::all(program.streams());
     ranks.map(|rank| {
         program
             .words(rank)
@@ -80,7 +80,7 @@ pub(super) fn streams(program: &Program) -> impl Iterator<Item = Vec<u8>> + '_ {
 }
 
 pub(super) fn tables_of(program: &Program) -> Tables {
-    let ranks = (0..program.streams() as u32).map(Rank);
+    let ranks = Rank::all(program.streams());
     let ranks = ranks.map(|rank| (program.words(rank).len() as u64, program.posts(rank)));
     let instances = program
         .instances

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Damage, encode_tables};
+use super::{Damage, encode_tables, u32_at, u64_at};
 use crate::{
     opcodes,
     schedule::{After, Dependency, Graph, Operation, OperationNode, Schedule, graph, node},
@@ -131,14 +131,13 @@ fn all<T>(decoded: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
 }
 
 fn decode_node(bytes: &[u8], ranks: usize) -> Option<OperationNode> {
-    let value = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     let rank = |value: u64| {
         u32::try_from(value)
             .ok()
             .filter(|rank| (*rank as usize) < ranks)
             .map(Rank)
     };
-    let (peer, amount, tag) = (value(8), value(16), any(value(24))?);
+    let (peer, amount, tag) = (u64_at(bytes, 8), u64_at(bytes, 16), any(u64_at(bytes, 24))?);
     let operation = match bytes[0] {
         0 => Operation::Send {
             to: rank(peer)?,
@@ -161,7 +160,7 @@ fn decode_node(bytes: &[u8], ranks: usize) -> Option<OperationNode> {
         }
         _ => return None,
     };
-    let line = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
+    let line = u32_at(bytes, 4);
     Some(OperationNode {
         cpu: bytes[1],
         nic: bytes[2],
@@ -178,18 +177,18 @@ fn any(value: u64) -> Option<Option<u32>> {
 }
 
 fn decode_dependency(bytes: &[u8], nodes: usize) -> Option<Dependency> {
-    let node = |at: usize| {
-        let index = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let [later, earlier] = [0, 4].map(|at| {
+        let index = u32_at(bytes, at);
         ((index as usize) < nodes).then_some(index)
-    };
+    });
     let after = match bytes[8] {
         0 => After::Start,
         1 => After::End,
         _ => return None,
     };
     Some(Dependency {
-        later: node(0)?,
-        earlier: node(4)?,
+        later: later?,
+        earlier: earlier?,
         after,
     })
 }

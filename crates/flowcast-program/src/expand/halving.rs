@@ -215,9 +215,9 @@ impl Plan<'_> {
         };
         self.halve(member);
         for step in (0..member.fold.steps).rev() {
-            let gathered = |number| member.fold.window(number, step + 1).placed();
-            let own = gathered(member.number);
-            self.meet_partners(member, step, |_| own, gathered);
+            self.gather_from_partners(member, step, |number| {
+                member.fold.window(number, step + 1).placed()
+            });
         }
         self.hand_back(member, |_| whole);
     }
@@ -233,13 +233,12 @@ impl Plan<'_> {
             return;
         };
         for step in (0..fold.steps).rev() {
-            let gathered = |number| fold.window(number, step + 1).placed();
             let parent = fold.with_digit_of(number, root, step);
             if parent != number {
-                return self.send(fold.real(parent), gathered(number));
+                return self.send(fold.real(parent), fold.window(number, step + 1).placed());
             }
             for child in fold.partners(number, step) {
-                self.recv(fold.real(child), gathered(child));
+                self.recv(fold.real(child), fold.window(child, step + 1).placed());
             }
         }
     }
@@ -290,10 +289,27 @@ impl Plan<'_> {
     /// Each step combines what is left with partners further away, and leaves to each an equal part of it.
     fn halve(&mut self, member: Member) {
         for step in 0..member.fold.steps {
-            let left = |number| member.fold.window(number, step + 1).combined();
-            let own = left(member.number);
-            self.meet_partners(member, step, left, |_| own);
+            self.leave_to_partners(member, step, |number| {
+                member.fold.window(number, step + 1).combined()
+            });
         }
+    }
+
+    /// Gets from the partners what they have, and gives each of them all that this rank has.
+    fn gather_from_partners(
+        &mut self,
+        member: Member,
+        step: u32,
+        part: impl Fn(u32) -> MessagePart,
+    ) {
+        let own = part(member.number);
+        self.meet_partners(member, step, |_| own, part);
+    }
+
+    /// Gives the partners what they go on with, and combines from all of them what this rank goes on with.
+    fn leave_to_partners(&mut self, member: Member, step: u32, part: impl Fn(u32) -> MessagePart) {
+        let own = part(member.number);
+        self.meet_partners(member, step, part, |_| own);
     }
 
     /// Swaps with all partners of a step what goes to and comes from each.
@@ -356,9 +372,9 @@ impl Plan<'_> {
             return;
         };
         for step in 0..member.fold.steps {
-            let gathered = |number| member.fold.ranks_behind(number, step).placed();
-            let own = gathered(member.number);
-            self.meet_partners(member, step, |_| own, gathered);
+            self.gather_from_partners(member, step, |number| {
+                member.fold.ranks_behind(number, step).placed()
+            });
         }
         self.hand_back(member, |_| all);
     }
@@ -369,9 +385,9 @@ impl Plan<'_> {
             return;
         };
         for step in (0..member.fold.steps).rev() {
-            let left = |number| member.fold.ranks_behind(number, step).combined();
-            let own = left(member.number);
-            self.meet_partners(member, step, left, |_| own);
+            self.leave_to_partners(member, step, |number| {
+                member.fold.ranks_behind(number, step).combined()
+            });
         }
         self.hand_back(member, |joined| MessagePart::place(joined, 1));
     }
@@ -382,17 +398,18 @@ impl Plan<'_> {
             return;
         };
         let Member { fold, number } = member;
-        let left = |number, step| fold.real_ranks(fold.window(number, step + 1));
         for step in 0..fold.steps {
-            let own = left(number, step).combined();
-            self.meet_partners(member, step, |to| left(to, step).combined(), |_| own);
+            self.leave_to_partners(member, step, |number| {
+                fold.real_ranks(fold.window(number, step + 1)).combined()
+            });
         }
         let Span { from: last, .. } = fold.window(number, fold.steps);
         if last != number {
             // Mirroring twice is no mirroring: who has this rank's blocks gets its blocks from it.
             let other = fold.real(last);
-            let block = |number| fold.ranks_behind(number, 0).placed();
-            self.exchange(other, block(last), other, block(number));
+            let [sent, received] =
+                [last, number].map(|number| fold.ranks_behind(number, 0).placed());
+            self.exchange(other, sent, other, received);
         }
         self.hand_back(member, |joined| MessagePart::place(joined, 1));
     }
@@ -402,14 +419,14 @@ impl Plan<'_> {
     pub(super) fn reduce_scatter_interleaved(&mut self) {
         for mask in powers(self.ranks) {
             let other = self.rank ^ mask;
-            let of = |rank: u32| MessagePart {
+            let [sent, received] = [other, self.rank].map(|rank| MessagePart {
                 blocks: MovedBlocks::Every {
                     step: 2 * mask,
                     first: rank & (2 * mask - 1),
                 },
                 effect: Effect::Combine,
-            };
-            self.exchange(other, of(other), other, of(self.rank));
+            });
+            self.exchange(other, sent, other, received);
         }
     }
 
@@ -424,11 +441,11 @@ impl Plan<'_> {
     pub(super) fn reduce_scatter_doubling(&mut self) {
         for mask in powers(self.ranks) {
             let other = self.rank ^ mask;
-            let without = |rank: u32| {
+            let [sent, received] = [self.rank, other].map(|rank| {
                 let own = rank & !(mask - 1);
                 MessagePart::combine((own + mask) % self.ranks, self.ranks - mask)
-            };
-            self.exchange(other, without(self.rank), other, without(other));
+            });
+            self.exchange(other, sent, other, received);
         }
     }
 

@@ -206,16 +206,16 @@ impl Executions {
             if own.is_empty() || own.contains(&NO_CALL) || program.is_inside_a_task(communicator) {
                 continue;
             }
-            let of = |call: &u32| program.calls[*call as usize];
-            let is_non_blocking = own
-                .iter()
-                .any(|call| of(call).mode == CollectiveMode::NonBlocking);
+            let members = own.iter().map(|call| program.calls[*call as usize]);
+            let is_non_blocking = members
+                .clone()
+                .any(|call| call.mode == CollectiveMode::NonBlocking);
             if is_non_blocking && non_blocking == NonBlocking::Kept {
                 continue;
             }
             let groups = &mut self.groups;
             let group = *known.entry(own).or_insert_with(|| {
-                let members: Vec<CollectiveCall> = own.iter().map(of).collect();
+                let members: Vec<CollectiveCall> = members.collect();
                 groups.push(ExecutionGroup::new(&members, table));
                 groups.len() as u32 - 1
             });
@@ -233,7 +233,7 @@ impl Executions {
             starts.push(end);
         }
         let mut calls = vec![NO_CALL; end];
-        for rank in (0..program.ranks() as u32).map(Rank) {
+        for rank in Rank::all(program.ranks()) {
             for (_, op) in program.ops(rank) {
                 if let Op::Collective { call, instance } = op
                     && let Some(place) = self.place(program.calls[call as usize].communicator, rank)

@@ -52,7 +52,7 @@ impl ProgressStreams {
             progress.firsts.resize(program.ranks() + 1, 0);
             return progress;
         }
-        for rank in (0..program.ranks() as u32).map(Rank) {
+        for rank in Rank::all(program.ranks()) {
             progress.add_rank(program, found, rank);
         }
         let known: HashSet<i32> = program

@@ -220,11 +220,13 @@ impl<'a> Rewrite<'a> {
             .members(instance)
             .expect("a non-blocking execution has progress streams");
         let stream = self.progress.stream(members[place as usize]);
-        let begins = |mode| stream.meets(group.op, mode);
-        self.builder
-            .further_collective(begins(CollectiveMode::NonBlocking), Record::Continues)?;
+        self.builder.further_collective(
+            stream.meets(group.op, CollectiveMode::NonBlocking),
+            Record::Continues,
+        )?;
         std::mem::swap(&mut self.builder, &mut self.beside[stream.number]);
-        self.builder.collective(begins(CollectiveMode::Blocking))?;
+        self.builder
+            .collective(stream.meets(group.op, CollectiveMode::Blocking))?;
         self.stages(group, place, members, communicator)?;
         std::mem::swap(&mut self.builder, &mut self.beside[stream.number]);
         Ok(())

@@ -25,10 +25,10 @@ impl Plan<'_> {
     pub(super) fn allgather_ring(&mut self, own: u32) {
         let (next, before) = (self.ahead(1), self.behind(1));
         for step in 0..self.ranks - 1 {
-            let block = |behind: u32| {
+            let [sent, received] = [0, 1].map(|behind| {
                 MessagePart::place((own + 2 * self.ranks - step - behind) % self.ranks, 1)
-            };
-            self.exchange(next, block(0), before, block(1));
+            });
+            self.exchange(next, sent, before, received);
         }
     }
 
@@ -36,10 +36,10 @@ impl Plan<'_> {
     pub(super) fn reduce_scatter_ring(&mut self) {
         let (next, before) = (self.ahead(1), self.behind(1));
         for step in 1..self.ranks {
-            let block = |behind: u32| {
+            let [sent, received] = [0, 1].map(|behind| {
                 MessagePart::combine((self.rank + 2 * self.ranks - step - behind) % self.ranks, 1)
-            };
-            self.exchange(next, block(0), before, block(1));
+            });
+            self.exchange(next, sent, before, received);
         }
     }
 
@@ -84,11 +84,11 @@ impl Plan<'_> {
             self.put(ExpandedMove::WaitRecv { ago: 0 });
         }
         for step in 0..self.ranks - 1 {
-            let block = |behind: u32| {
+            let [sent, received] = [0, 1].map(|behind| {
                 let block = (self.rank + 2 * self.ranks - step - behind) % self.ranks;
                 MessagePart::place(block * phases, phases)
-            };
-            self.exchange(next, block(0), before, block(1));
+            });
+            self.exchange(next, sent, before, received);
         }
     }
 

@@ -27,9 +27,8 @@ impl Plan<'_> {
 
     /// Receives one of `pieces` pieces from `first` on, which are numbered from 0, with the receive of the next one posted.
     fn recv_piece(&mut self, from: u32, piece: u32, pieces: u32, first: u32) {
-        let part = |piece: u32| MessagePart::place(first + piece, 1);
         if pieces == 1 {
-            return self.recv(from, part(piece));
+            return self.recv(from, MessagePart::place(first + piece, 1));
         }
         let ahead = if piece == 0 {
             0..2
@@ -39,7 +38,7 @@ impl Plan<'_> {
         for piece in ahead.start..ahead.end.min(pieces) {
             self.put(ExpandedMove::Post {
                 from,
-                part: part(piece),
+                part: MessagePart::place(first + piece, 1),
             });
         }
         self.put(ExpandedMove::WaitRecv {
@@ -137,19 +136,13 @@ impl Plan<'_> {
     pub(super) fn scatter_binomial(&mut self, origin: u32) {
         let own = self.number();
         let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
-        let blocks = |plan: &Plan<'_>, rank: u32| {
-            MessagePart::place(
-                (origin + rank) % plan.ranks,
-                binomial_span(rank, plan.ranks),
-            )
-        };
         if let Some(parent) = parent {
-            let part = blocks(self, own);
+            let part = self.below(own, origin);
             let from = self.real(parent);
             self.recv(from, part);
         }
         for child in children {
-            let part = blocks(self, child);
+            let part = self.below(child, origin);
             let to = self.real(child);
             self.send(to, part);
         }
@@ -159,19 +152,24 @@ impl Plan<'_> {
     pub(super) fn gather_binomial(&mut self) {
         let own = self.number();
         let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
-        let blocks = |plan: &Plan<'_>, rank: u32| {
-            MessagePart::place(plan.real(rank), binomial_span(rank, plan.ranks))
-        };
         for child in children.into_iter().rev() {
-            let part = blocks(self, child);
+            let part = self.below(child, self.root);
             let from = self.real(child);
             self.recv(from, part);
         }
         if let Some(parent) = parent {
-            let part = blocks(self, own);
+            let part = self.below(own, self.root);
             let to = self.real(parent);
             self.send(to, part);
         }
+    }
+
+    /// The blocks of a rank and of those below it in the binomial tree.
+    fn below(&self, rank: u32, origin: u32) -> MessagePart {
+        MessagePart::place(
+            (origin + rank) % self.ranks,
+            binomial_span(rank, self.ranks),
+        )
     }
 
     /// One half of the vector down each side of the binary tree, then neighbours of both sides swap halves.
@@ -179,17 +177,16 @@ impl Plan<'_> {
         let own = self.number();
         let half = self.parts / 2;
         let Branch { parent, children } = CollectiveTree::Binary.branch(own, self.ranks);
-        let half_of = |rank: u32| if rank % 2 == 1 { 0 } else { half };
         let children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
         for piece in 0..half {
             if let Some(parent) = parent {
-                self.recv_piece(self.real(parent), piece, half, half_of(own));
+                self.recv_piece(self.real(parent), piece, half, half_of(own, half));
             }
             let root = self.root;
             let ranks = self.ranks;
             self.send_piece(&children, |to| {
                 let number = (to + ranks - root) % ranks;
-                MessagePart::place(half_of(number) + piece, 1)
+                MessagePart::place(half_of(number, half) + piece, 1)
             });
         }
         self.swap_halves(own, half);
@@ -215,4 +212,9 @@ impl Plan<'_> {
             self.exchange(other, second, other, first);
         }
     }
+}
+
+/// The first piece of the half that this rank passes on.
+fn half_of(rank: u32, half: u32) -> u32 {
+    if rank % 2 == 1 { 0 } else { half }
 }

@@ -62,28 +62,25 @@ fn collective_counts(
     let members: Vec<Vec<Rank>> = parts.communicators.iter().map(sorted_members).collect();
     for (rank, builder) in numbered(&parts.ranks) {
         for (id, count) in builder.collective_counts() {
-            let fault = |found: String, expected: String| {
-                let record = nth_collective(builder, id, 0);
-                TraceError::At {
-                    place: place(rank, record),
-                    found,
-                    expected,
+            let (found, expected) = match index.get(&id).map(|number| number as usize) {
+                Some(number) if members[number].binary_search(&rank).is_ok() => {
+                    counts[number] = counts[number].max(count);
+                    continue;
                 }
-            };
-            let Some(number) = index.get(&id) else {
-                return Err(fault(
+                Some(_) => (
+                    format!("a collective of rank {rank} on communicator {id}"),
+                    "a communicator that the rank belongs to",
+                ),
+                None => (
                     format!("a collective on communicator {id}"),
-                    "a communicator that is defined".into(),
-                ));
+                    "a communicator that is defined",
+                ),
             };
-            if members[number as usize].binary_search(&rank).is_err() {
-                let found = format!("a collective of rank {rank} on communicator {id}");
-                return Err(fault(
-                    found,
-                    "a communicator that the rank belongs to".into(),
-                ));
-            }
-            counts[number as usize] = counts[number as usize].max(count);
+            return Err(TraceError::At {
+                place: place(rank, nth_collective(builder, id, 0)),
+                found,
+                expected: expected.into(),
+            });
         }
     }
     for (number, communicator) in parts.communicators.iter().enumerate() {
@@ -171,7 +168,7 @@ pub(super) fn check_collectives(program: &Program) -> Result<(), TraceError> {
     {
         return Ok(());
     }
-    for rank in (0..program.ranks() as u32).map(Rank) {
+    for rank in Rank::all(program.ranks()) {
         for (record, op) in program.ops(rank) {
             let Op::Collective { call, instance } = op else {
                 continue;
@@ -196,15 +193,13 @@ pub(super) fn check_collectives(program: &Program) -> Result<(), TraceError> {
 
 /// Executions of operations with a root in which several ranks call themselves the root, or name different ones.
 pub(super) fn executions_of_several_roots(program: &Program) -> u64 {
-    use flowcast_units::CollectiveOp::{Bcast, Gather, Gatherv, Reduce, Scatter, Scatterv};
-    let has_root = |op| matches!(op, Bcast | Gather | Gatherv | Reduce | Scatter | Scatterv);
     if !program.calls.iter().any(|call| has_root(call.op)) {
         return 0;
     }
     // By execution: who calls itself the root, which root was named, and whether there was another.
     let mut roots: Vec<(Option<Rank>, Option<Rank>, bool)> =
         vec![(None, None, false); program.instances.len()];
-    for rank in (0..program.ranks() as u32).map(Rank) {
+    for rank in Rank::all(program.ranks()) {
         for (_, op) in program.ops(rank) {
             let Op::Collective { call, instance } = op else {
                 continue;
@@ -219,4 +214,9 @@ pub(super) fn executions_of_several_roots(program: &Program) -> u64 {
         }
     }
     roots.iter().filter(|(_, _, differ)| *differ).count() as u64
+}
+
+fn has_root(op: flowcast_units::CollectiveOp) -> bool {
+    use flowcast_units::CollectiveOp::{Bcast, Gather, Gatherv, Reduce, Scatter, Scatterv};
+    matches!(op, Bcast | Gather | Gatherv | Reduce | Scatter | Scatterv)
 }
