@@ -268,9 +268,8 @@ impl ProgramShape {
         const RING: u32 = 2;
         let (stages, replicas) = self.grid();
         let (stage, replica) = (rank % stages, rank / stages);
-        let at = |stage: u32, replica: u32| Rank(replica * stages + stage);
-        let before = (stage > 0).then(|| at(stage - 1, replica));
-        let after = (stage + 1 < stages).then(|| at(stage + 1, replica));
+        let before = (stage > 0).then(|| Rank(rank - 1));
+        let after = (stage + 1 < stages).then(|| Rank(rank + 1));
         let mut pass = |from: Option<Rank>, to: Option<Rank>, tag: u32, time: Time| {
             steps.extend(from.map(|rank| StreamStep::Receive(self.message(0, rank, tag, EAGER))));
             steps.push(StreamStep::Compute(time));
@@ -285,11 +284,9 @@ impl ProgramShape {
                 pass(after, before, 1, compute * 2.0);
             }
         }
+        let [left, right] = [replica + replicas - 1, replica + 1]
+            .map(|replica| Rank(replica % replicas * stages + stage));
         for _ in 0..RING * (replicas - 1) {
-            let (left, right) = (
-                at(stage, (replica + replicas - 1) % replicas),
-                at(stage, (replica + 1) % replicas),
-            );
             self.exchange(steps, &[(left, RING)], &[(right, RING)]);
         }
     }
@@ -334,13 +331,13 @@ impl ProgramShape {
     fn exchange_halo(&self, Rank(rank): Rank, steps: &mut Vec<StreamStep>) {
         let (height, width) = self.grid();
         let (x, y) = (rank % width, rank / width);
-        let at = |x: u32, y: u32| Rank((y % height) * width + x % width);
         let sides = [
-            at(x + 1, y),
-            at(x + width - 1, y),
-            at(x, y + 1),
-            at(x, y + height - 1),
+            (x + 1, y),
+            (x + width - 1, y),
+            (x, y + 1),
+            (x, y + height - 1),
         ];
+        let sides = sides.map(|(x, y)| Rank(y % height * width + x % width));
         let mut from = Vec::with_capacity(4);
         let mut to = Vec::with_capacity(4);
         for (direction, side) in sides
@@ -374,11 +371,13 @@ impl ProgramShape {
 
     /// Receives from all of some ranks while it sends to all of others; each with its tag.
     fn exchange(&self, steps: &mut Vec<StreamStep>, from: &[(Rank, u32)], to: &[(Rank, u32)]) {
-        let message = |(number, (peer, tag)): (u32, &(Rank, u32))| {
-            self.message(number, *peer, *tag, NON_BLOCKING)
-        };
-        steps.extend((0..).zip(from).map(message).map(StreamStep::Post));
-        steps.extend((0..).zip(to).map(message).map(StreamStep::Send));
+        let [posts, sends] = [from, to].map(|peers| {
+            (0..)
+                .zip(peers)
+                .map(|(number, (peer, tag))| self.message(number, *peer, *tag, NON_BLOCKING))
+        });
+        steps.extend(posts.map(StreamStep::Post));
+        steps.extend(sends.map(StreamStep::Send));
         steps.push(StreamStep::AwaitAll);
     }
 

@@ -80,7 +80,7 @@ impl<'a> WriterTables<'a> {
     /// Looks through the whole program.
     pub fn new(program: &'a Program) -> WriterTables<'a> {
         let mut executions = vec![Vec::new(); program.instances().len()];
-        for rank in (0..program.streams() as u32).map(Rank) {
+        for rank in Rank::all(program.streams()) {
             for (_, op) in program.ops(rank) {
                 if let Op::Collective { call, instance } = op {
                     executions[instance as usize].push((rank, call));

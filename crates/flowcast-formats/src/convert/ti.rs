@@ -23,16 +23,17 @@ pub fn needs_messages(program: &Program) -> bool {
             let Some(first) = calls.first().map(|(_, call)| tables.call(*call)) else {
                 return false;
             };
-            let is_even = |call: &CollectiveCall| {
-                (call.send, call.recv) == (first.send, first.recv)
-                    && call.send == call.recv
-                    && call.send.0.is_multiple_of(ranks)
-            };
             let is_exchange = matches!(
                 first.op,
                 CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw
             );
-            is_exchange && !calls.iter().all(|(_, call)| is_even(tables.call(*call)))
+            is_exchange
+                && !calls.iter().all(|(_, call)| {
+                    let call = tables.call(*call);
+                    (call.send, call.recv) == (first.send, first.recv)
+                        && call.send == call.recv
+                        && call.send.0.is_multiple_of(ranks)
+                })
         })
 }
 
@@ -80,30 +81,32 @@ pub(crate) fn ti_steps(
 }
 
 fn action(step: StreamStep, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
-    let mut message = |action: &str, message: StepMessage| {
-        let StepMessage {
-            peer, tag, size, ..
-        } = message;
-        // Without the datatype, 6 for bytes, a small count reads as the datatype of a form without tags.
-        writeln!(out, "{rank} {action} {peer} {tag} {} 6", size.0)
-    };
-    match step {
-        StreamStep::Send(sent) if sent.mode.non_blocking => message("isend", sent),
-        StreamStep::Send(sent) => message("send", sent),
-        StreamStep::Receive(received) => message("recv", received),
-        StreamStep::Post(posted) => message("irecv", posted),
-        StreamStep::Compute(time) => writeln!(out, "{rank} compute {}", time.as_nanos()),
+    let (action, message) = match step {
+        StreamStep::Send(sent) if sent.mode.non_blocking => ("isend", sent),
+        StreamStep::Send(sent) => ("send", sent),
+        StreamStep::Receive(received) => ("recv", received),
+        StreamStep::Post(posted) => ("irecv", posted),
+        StreamStep::Compute(time) => {
+            return writeln!(out, "{rank} compute {}", time.as_nanos());
+        }
         StreamStep::AwaitReceive(StepMessage { peer, tag, .. }) => {
-            writeln!(out, "{rank} wait {peer} {rank} {tag}")
+            return writeln!(out, "{rank} wait {peer} {rank} {tag}");
         }
         StreamStep::AwaitSend(StepMessage {
             peer, tag, mode, ..
         }) if mode.non_blocking => {
-            writeln!(out, "{rank} wait {rank} {peer} {tag}")
+            return writeln!(out, "{rank} wait {rank} {peer} {tag}");
         }
-        StreamStep::AwaitAll => writeln!(out, "{rank} waitall"),
-        StreamStep::AwaitSend(_) | StreamStep::Collective(..) | StreamStep::Meeting(..) => Ok(()),
-    }
+        StreamStep::AwaitAll => return writeln!(out, "{rank} waitall"),
+        StreamStep::AwaitSend(_) | StreamStep::Collective(..) | StreamStep::Meeting(..) => {
+            return Ok(());
+        }
+    };
+    let StepMessage {
+        peer, tag, size, ..
+    } = message;
+    // Without the datatype, 6 for bytes, a small count reads as the datatype of a form without tags.
+    writeln!(out, "{rank} {action} {peer} {tag} {} 6", size.0)
 }
 
 struct TiWriter<'a> {
@@ -127,15 +130,8 @@ impl TiWriter<'_> {
         let ranks = calls.len() as u64;
         let root = self.tables.root(instance).unwrap_or(Rank(0));
         let (send, recv) = (own.send.0, own.recv.0);
-        let list = |bytes: &dyn Fn(&CollectiveCall) -> u64| {
-            calls
-                .iter()
-                .map(|call| bytes(call).to_string())
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        let sent = list(&|call| call.send.0);
-        let received = list(&|call| call.recv.0);
+        let sent = list(calls.iter().map(|call| call.send.0));
+        let received = list(calls.iter().map(|call| call.recv.0));
         let same_sent = calls.iter().all(|call| call.send == own.send);
         let same_received = calls.iter().all(|call| call.recv == own.recv);
         let text = match own.op {
@@ -162,4 +158,9 @@ impl TiWriter<'_> {
         };
         writeln!(self.out, "{} {text}", self.rank)
     }
+}
+
+fn list(bytes: impl Iterator<Item = u64>) -> String {
+    let texts: Vec<String> = bytes.map(|bytes| bytes.to_string()).collect();
+    texts.join(" ")
 }

@@ -145,7 +145,48 @@ impl Definitions {
 
     /// Where a rank's communicators come from, with their numbers in the archive; the same order for all ranks.
     pub(super) fn communicators_of(&self, rank: u32, ranks: u32) -> Vec<(u32, CommunicatorOrigin)> {
-        let members = |group: Option<u32>| match self.groups.get(&group?) {
+        let known = self
+            .communicators
+            .iter()
+            .filter_map(|(number, (group, other))| {
+                Some((*number, self.origin(rank, ranks, *group, *other)?))
+            });
+        known.collect()
+    }
+
+    /// The communicator that a rank sees of a group and, if it is between two, the other group.
+    fn origin(
+        &self,
+        rank: u32,
+        ranks: u32,
+        group: Option<u32>,
+        other: Option<u32>,
+    ) -> Option<CommunicatorOrigin> {
+        let Some(own) = self.members(rank, ranks, group) else {
+            return Some(CommunicatorOrigin::Unknown);
+        };
+        let Some(other) = other else {
+            let remote = Vec::new();
+            return own
+                .contains(&rank)
+                .then_some(CommunicatorOrigin::Known(Members { own, remote }));
+        };
+        match self.members(rank, ranks, Some(other)) {
+            None => Some(CommunicatorOrigin::Unknown),
+            Some(remote) if own.contains(&rank) => {
+                Some(CommunicatorOrigin::Known(Members { own, remote }))
+            }
+            Some(remote) => remote
+                .contains(&rank)
+                .then_some(CommunicatorOrigin::Known(Members {
+                    own: remote,
+                    remote: own,
+                })),
+        }
+    }
+
+    fn members(&self, rank: u32, ranks: u32, group: Option<u32>) -> Option<Vec<u32>> {
+        match self.groups.get(&group?) {
             Some(Otf2Group::Own) => Some(vec![rank]),
             Some(Otf2Group::Ranks(members)) => members
                 .iter()
@@ -154,36 +195,6 @@ impl Definitions {
             None => group
                 .filter(|group| self.worlds.contains(group))
                 .map(|_| (0..ranks).collect()),
-        };
-        let origin = |(group, other): &(Option<u32>, Option<u32>)| {
-            let Some(own) = members(*group) else {
-                return Some(CommunicatorOrigin::Unknown);
-            };
-            let Some(other) = other else {
-                let remote = Vec::new();
-                return own
-                    .contains(&rank)
-                    .then_some(CommunicatorOrigin::Known(Members { own, remote }));
-            };
-            match members(Some(*other)) {
-                None => Some(CommunicatorOrigin::Unknown),
-                Some(remote) if own.contains(&rank) => {
-                    Some(CommunicatorOrigin::Known(Members { own, remote }))
-                }
-                Some(remote) => {
-                    remote
-                        .contains(&rank)
-                        .then_some(CommunicatorOrigin::Known(Members {
-                            own: remote,
-                            remote: own,
-                        }))
-                }
-            }
-        };
-        let known = self
-            .communicators
-            .iter()
-            .filter_map(|(number, group)| Some((*number, origin(group)?)));
-        known.collect()
+        }
     }
 }

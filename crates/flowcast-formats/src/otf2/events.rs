@@ -108,12 +108,8 @@ impl<'a> Events<'a> {
     /// Ranks that call different collectives at one turn; an archive without ranks.
     pub fn program(self, name: &str, options: ReadOptions) -> Result<Program, TraceError> {
         if self.ranks.is_empty() {
-            let problem =
-                "found no location of an MPI process, expected one for each rank".to_owned();
-            return Err(TraceError::Damaged {
-                name: name.to_owned(),
-                problem,
-            });
+            let problem = "found no location of an MPI process, expected one for each rank";
+            return Err(TraceError::damaged(name, problem));
         }
         let ranks = self.ranks.into_iter().map(EventRank::end).collect();
         let ignored = self

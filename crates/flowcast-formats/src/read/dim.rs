@@ -617,8 +617,9 @@ fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, Fault> {
 
 #[inline]
 fn size(bytes: i64) -> Result<Bytes, Fault> {
-    let negative = || Fault::value(format!("size {bytes}"), "a size of at least 0 bytes");
-    u64::try_from(bytes).map(Bytes).map_err(|_| negative())
+    u64::try_from(bytes)
+        .map(Bytes)
+        .map_err(|_| Fault::value(format!("size {bytes}"), "a size of at least 0 bytes"))
 }
 
 #[inline]

@@ -241,12 +241,6 @@ impl<'a> RankText<'a> {
     }
 
     fn into_graph(self, name: &str) -> Result<Graph, Fault> {
-        let node = |label: u32, line: u32| {
-            self.named[label as usize].ok_or_else(|| {
-                let expected = format!("a label of rank {} (in {name}:{line})", self.rank);
-                Fault::value(format!("label {}", shown(self.labels.key(label))), expected)
-            })
-        };
         let dependencies: Vec<Dependency> = self
             .dependencies
             .iter()
@@ -257,9 +251,15 @@ impl<'a> RankText<'a> {
                     after,
                     line,
                 } = *pending;
+                let [later, earlier] = [later, earlier].map(|label: u32| {
+                    self.named[label as usize].ok_or_else(|| {
+                        let expected = format!("a label of rank {} (in {name}:{line})", self.rank);
+                        Fault::value(format!("label {}", shown(self.labels.key(label))), expected)
+                    })
+                });
                 Ok(Dependency {
-                    later: node(later, line)?,
-                    earlier: node(earlier, line)?,
+                    later: later?,
+                    earlier: earlier?,
                     after,
                 })
             })

@@ -43,15 +43,12 @@ pub(super) fn recognises(bytes: &[u8]) -> bool {
 
 /// Reads a schedule.
 pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Schedule, TraceError> {
-    let problem = |problem: String| TraceError::Damaged {
-        name: name.to_owned(),
-        problem,
-    };
     if bytes.starts_with(&OVERWRITTEN) {
         let overwritten = "found a schedule that `LogGOPSim --save-mem` has overwritten, expected one that `txt2bin` wrote";
-        return Err(problem(overwritten.to_owned()));
+        return Err(TraceError::damaged(name, overwritten));
     }
-    let graphs = read_ranks(&bytes[MAGIC.len()..]).map_err(|BinaryDamage(text)| problem(text))?;
+    let graphs = read_ranks(&bytes[MAGIC.len()..])
+        .map_err(|BinaryDamage(problem)| TraceError::damaged(name, problem))?;
     Ok(Schedule {
         name: name.to_owned(),
         graphs,

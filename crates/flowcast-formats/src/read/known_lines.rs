@@ -46,14 +46,13 @@ type Block = [u64; 4];
 #[inline(always)]
 fn block_at(cursor: &Cursor<'_>) -> Option<Block> {
     let bytes: &[u8; LONGEST] = cursor.text.get(cursor.at..)?.first_chunk()?;
-    let word = |index: usize| {
+    Some(std::array::from_fn(|index| {
         u64::from_le_bytes(
             bytes[index * 8..index * 8 + 8]
                 .try_into()
                 .expect("eight bytes"),
         )
-    };
-    Some([word(0), word(1), word(2), word(3)])
+    }))
 }
 
 impl SplitLine {
@@ -73,8 +72,8 @@ impl SplitLine {
     #[inline(always)]
     fn begins(&self, block: &Block) -> bool {
         let masks = &MASKS[usize::from(self.length)];
-        let other = |index: usize| (self.words[index] ^ block[index]) & masks[index];
-        other(0) | other(1) | other(2) | other(3) == 0
+        let differ = (0..4).map(|index| (self.words[index] ^ block[index]) & masks[index]);
+        differ.fold(0, |all, other| all | other) == 0
     }
 
     #[inline]

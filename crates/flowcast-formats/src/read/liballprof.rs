@@ -377,21 +377,18 @@ impl<'a> LiballprofSection<'a> {
     /// The trace has only the address of the variable that a new communicator was written to: a handle that appears for
     /// the first time belongs to the first one made of which it can be.
     fn made(&self, place: (u64, u64)) -> Option<usize> {
-        let open = || {
-            self.places
-                .iter()
-                .enumerate()
-                .filter(|(_, known)| known.is_none())
-                .map(|(number, _)| number)
-        };
-        open()
+        let places = self.places.iter().enumerate();
+        let mut open = places
+            .filter(|(_, known)| known.is_none())
+            .map(|(number, _)| number);
+        open.clone()
             .find(|number| match &self.out.communicators[*number] {
                 CommunicatorOrigin::Same(parent) => self.places[*parent] == Some(place),
                 CommunicatorOrigin::Between(leaders) => self.places[leaders.local] == Some(place),
                 _ => false,
             })
             .or_else(|| {
-                open().find(|number| match self.out.communicators[*number] {
+                open.find(|number| match self.out.communicators[*number] {
                     CommunicatorOrigin::Split(parent, colour, _) => {
                         colour >= 0 && self.places[parent].is_some_and(|(_, size)| place.1 <= size)
                     }
@@ -577,15 +574,13 @@ impl<'a> LiballprofArguments<'a> {
     fn triple_at(&self, place: usize) -> Result<[u64; 3], Fault> {
         let field = self.field(place)?;
         let mut numbers = field.split(|byte| *byte == b',').map(address);
-        let mut next = || {
-            numbers.next().flatten().ok_or_else(|| {
-                Fault::value(
-                    shown(field),
-                    "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator",
-                )
-            })
-        };
-        Ok([next()?, next()?, next()?])
+        match std::array::from_fn(|_| numbers.next().flatten()) {
+            [Some(handle), Some(second), Some(third)] => Ok([handle, second, third]),
+            _ => Err(Fault::value(
+                shown(field),
+                "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator",
+            )),
+        }
     }
 
     fn bytes(&self, count: char, datatype: char) -> Result<i64, Fault> {
@@ -636,25 +631,29 @@ impl<'a> LiballprofArguments<'a> {
     }
 
     fn sizes(&self) -> Result<Sizes, Fault> {
-        let has = |letter| self.function.position(letter).is_some();
         let (datatype, recv_type) = ('t', 'T');
-        let in_place = |letter| has(letter) && matches!(self.address(letter), Ok(1 | u64::MAX));
+        let [send_in_place, recv_in_place] = ['b', 'B']
+            .map(|letter| self.has(letter) && matches!(self.address(letter), Ok(1 | u64::MAX)));
         Ok(Sizes {
-            out: if has('n') {
+            out: if self.has('n') {
                 self.bytes('n', datatype)?
             } else {
                 0
             },
-            into: if has('N') {
+            into: if self.has('N') {
                 self.bytes('N', recv_type)?
             } else {
                 0
             },
             outs: self.vector('v', datatype)?,
             ins: self.vector('V', recv_type)?,
-            send_in_place: in_place('b'),
-            recv_in_place: in_place('B'),
+            send_in_place,
+            recv_in_place,
         })
+    }
+
+    fn has(&self, letter: char) -> bool {
+        self.function.position(letter).is_some()
     }
 }
 

@@ -176,10 +176,12 @@ pub enum Holds {
 /// assert!(formats(Holds::Any).count() > formats(Holds::Program).count());
 /// ```
 pub fn formats(holds: Holds) -> impl Iterator<Item = &'static str> {
-    let wanted = move |format: &&TraceFormat| {
-        holds == Holds::Any || !matches!(format.read, FormatReader::Schedule(_))
-    };
-    FORMATS.iter().filter(wanted).map(|format| format.name)
+    FORMATS
+        .iter()
+        .filter(move |format: &&TraceFormat| {
+            holds == Holds::Any || !matches!(format.read, FormatReader::Schedule(_))
+        })
+        .map(|format| format.name)
 }
 
 /// Whether a file holds what one rank did, in a format that has a file for each rank.

@@ -201,11 +201,7 @@ enum PartContent {
 
 fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<PartContent, TraceError> {
     let packed = (*bytes).as_ref();
-    let damaged = |problem: String| TraceError::Damaged {
-        name: name.to_owned(),
-        problem,
-    };
-    let unread = |error: io::Error| damaged(format!("cannot unpack: {error}"));
+    let unread = |error: io::Error| TraceError::damaged(name, format!("cannot unpack: {error}"));
     let (packing, packed): (_, Box<dyn Read + '_>) = if packed.starts_with(&[0x1F, 0x8B]) {
         ("gzip", Box::new(flate2::read::MultiGzDecoder::new(packed)))
     } else if packed.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) {
@@ -224,9 +220,10 @@ fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<PartContent, T
         return Ok(PartContent::TooLarge);
     }
     if unknown::is_tar(&plain) {
-        return Err(damaged(format!(
-            "found a tar archive, {packing}, expected one trace: unpack it first"
-        )));
+        return Err(TraceError::damaged(
+            name,
+            format!("found a tar archive, {packing}, expected one trace: unpack it first"),
+        ));
     }
     Ok(PartContent::Unpacked(plain))
 }

@@ -99,13 +99,13 @@ pub(super) fn read(
     let ranks = count_ranks(parts)?;
     let length: usize = parts.iter().map(|(_, bytes)| bytes_of(bytes).len()).sum();
     if ranks as usize > length {
-        return Err(TraceError::Damaged {
-            name: name.to_owned(),
-            problem: format!(
+        return Err(TraceError::damaged(
+            name,
+            format!(
                 "found rank {} in {length} bytes, expected actions of each rank below it",
                 ranks - 1
             ),
-        });
+        ));
     }
     let mut readers: Vec<RankReader> = (0..ranks)
         .map(|rank| RankReader::new(Rank(rank), ranks))
@@ -155,10 +155,7 @@ fn without_rank(name: &str, missing: usize, starts: &[Option<RankSource>]) -> Tr
         ),
         _ => format!("found no action of rank {missing}, expected actions of ranks 0 to {last}"),
     };
-    TraceError::Damaged {
-        name: name.to_owned(),
-        problem,
-    }
+    TraceError::damaged(name, problem)
 }
 
 /// The remedy for traces of SimGrid up to 3.19.
@@ -456,13 +453,14 @@ impl RankReader {
         non_blocking: bool,
         arguments: &SimgridArguments<'_>,
     ) -> Result<(), Fault> {
-        let is_datatype = || {
-            let id = arguments.count(2).and_then(|id| usize::try_from(id).ok());
-            id.and_then(datatype_bytes).is_some()
-        };
         match arguments.words.len() {
             2 => return Err(Fault::malformed(WITHOUT_TAGS)),
-            3 if is_datatype() => {
+            3 if arguments
+                .count(2)
+                .and_then(|id| usize::try_from(id).ok())
+                .and_then(datatype_bytes)
+                .is_some() =>
+            {
                 if arguments.tag(1).is_none() && arguments.count(1).is_some() {
                     return Err(Fault::malformed(WITHOUT_TAGS));
                 }
@@ -685,8 +683,6 @@ impl RankReader {
     ) -> Result<CallRecord, Fault> {
         use CollectiveOp::*;
         let n = self.ranks as usize;
-        let count = |index| arguments.count(index);
-        let sum = |from| arguments.sum(from, n);
         // What is sent and received; the places of the root, if there is one, and of the datatypes.
         let (op, send, recv, root, types, format) = match action {
             b"alltoall" | b"allgather" => (
@@ -695,24 +691,24 @@ impl RankReader {
                 } else {
                     Allgather
                 },
-                count(0),
-                count(1),
+                arguments.count(0),
+                arguments.count(1),
                 None,
                 2,
                 "alltoall|allgather SEND RECEIVE [DATATYPE DATATYPE]",
             ),
             b"gather" | b"scatter" => (
                 if action == b"gather" { Gather } else { Scatter },
-                count(0),
-                count(1),
+                arguments.count(0),
+                arguments.count(1),
                 Some(2),
                 3,
                 "gather|scatter SEND RECEIVE [ROOT [DATATYPE DATATYPE]]",
             ),
             b"alltoallv" => (
                 Alltoallv,
-                sum(1),
-                sum(n + 2),
+                arguments.sum(1, n),
+                arguments.sum(n + 2, n),
                 None,
                 2 * n + 2,
                 "alltoallv SEND-BUFFER SEND-COUNTS RECEIVE-BUFFER RECEIVE-COUNTS [DATATYPE DATATYPE]",
@@ -721,8 +717,8 @@ impl RankReader {
                 let has_root = action == b"gatherv";
                 (
                     if has_root { Gatherv } else { Allgatherv },
-                    count(0),
-                    sum(1),
+                    arguments.count(0),
+                    arguments.sum(1, n),
                     has_root.then_some(n + 1),
                     n + 1 + usize::from(has_root),
                     "gatherv|allgatherv SEND RECEIVE-COUNTS [ROOT (gatherv only)] [DATATYPE DATATYPE]",
@@ -730,8 +726,8 @@ impl RankReader {
             }
             b"scatterv" => (
                 Scatterv,
-                sum(0),
-                count(n),
+                arguments.sum(0, n),
+                arguments.count(n),
                 Some(n + 1),
                 n + 2,
                 "scatterv SEND-COUNTS RECEIVE [ROOT [DATATYPE DATATYPE]]",

@@ -173,10 +173,9 @@ impl CommunicatorWalk<'_> {
 
     /// The members of a group, as ranks of the world.
     fn group(&self, rank: u32, group: &Group) -> Option<Vec<u32>> {
-        let some = |members: Vec<u32>| (!members.is_empty()).then_some(members);
         match group {
-            Group::Of(place) => some(self.members(rank, *place).own),
-            Group::Remote(place) => some(self.members(rank, *place).remote),
+            Group::Of(place) => non_empty(self.members(rank, *place).own),
+            Group::Remote(place) => non_empty(self.members(rank, *place).remote),
             Group::Including(group, places) => {
                 let group = self.group(rank, group)?;
                 places
@@ -300,12 +299,12 @@ impl CommunicatorWalk<'_> {
             return None;
         }
         let (own, remote) = (own.members, remote.members);
-        let join = |own: &[u32], remote: &[u32]| Members {
-            own: own.to_vec(),
-            remote: remote.to_vec(),
-        };
-        let here = own.iter().map(|member| (*member, join(&own, &remote)));
-        let there = remote.iter().map(|member| (*member, join(&remote, &own)));
+        let [here, there] = [(&own, &remote), (&remote, &own)].map(|(own, remote)| {
+            own.iter().map(|member| {
+                let (own, remote) = (own.to_vec(), remote.to_vec());
+                (*member, Members { own, remote })
+            })
+        });
         Some(here.chain(there).collect())
     }
 
@@ -353,6 +352,10 @@ impl CommunicatorWalk<'_> {
     }
 }
 
+fn non_empty(members: Vec<u32>) -> Option<Vec<u32>> {
+    (!members.is_empty()).then_some(members)
+}
+
 /// One of the two groups of `MPI_Intercomm_create`.
 struct LedGroup {
     members: Vec<u32>,
@@ -394,20 +397,22 @@ fn slice(parent: &[u32], rank: u32, dimensions: &[(u32, bool)]) -> Vec<u32> {
     if places != Some(parent.len() as u64) {
         return Vec::new();
     }
-    let fixed = |mut place: usize| {
-        let mut coordinates = Vec::with_capacity(dimensions.len());
-        for (width, remains) in dimensions.iter().rev() {
-            let width = *width as usize;
-            coordinates.push(if *remains { 0 } else { place % width });
-            place /= width;
-        }
-        coordinates
-    };
-    let wanted = fixed(own);
+    let wanted = fixed(dimensions, own);
     (0..parent.len())
-        .filter(|place| fixed(*place) == wanted)
+        .filter(|place| fixed(dimensions, *place) == wanted)
         .map(|place| parent[place])
         .collect()
+}
+
+/// The coordinates of a place, 0 in the dimensions that remain.
+fn fixed(dimensions: &[(u32, bool)], mut place: usize) -> Vec<usize> {
+    let mut coordinates = Vec::with_capacity(dimensions.len());
+    for (width, remains) in dimensions.iter().rev() {
+        let width = *width as usize;
+        coordinates.push(if *remains { 0 } else { place % width });
+        place /= width;
+    }
+    coordinates
 }
 
 #[cfg(test)]

@@ -91,38 +91,32 @@ impl Sizes {
     /// Bytes that a rank sends and receives, all peers together, as recordings count them.
     fn volume(&self, op: CollectiveOp, size: i64, position: usize, is_root: bool) -> (i64, i64) {
         use CollectiveOp::*;
-        let all_in = || {
-            self.ins
-                .as_deref()
-                .map_or_else(|| self.into.saturating_mul(size), sum)
-        };
-        let all_out = || {
-            self.outs
-                .as_deref()
-                .map_or_else(|| self.out.saturating_mul(size), sum)
-        };
+        let ins = self.ins.as_deref();
+        let all_in = ins.map_or_else(|| self.into.saturating_mul(size), sum);
+        let outs = self.outs.as_deref();
+        let all_out = outs.map_or_else(|| self.out.saturating_mul(size), sum);
         let share =
             |all: i64, in_place: bool, own: i64| if in_place { all / size.max(1) } else { own };
         match op {
             Barrier => (0, 0),
             Bcast | Reduce | Allreduce | Scan => (self.out, self.out),
             Gather | Gatherv => {
-                let all = if is_root { all_in() } else { 0 };
+                let all = if is_root { all_in } else { 0 };
                 (share(all, self.send_in_place, self.out), all)
             }
             Scatter | Scatterv => {
-                let all = if is_root { all_out() } else { 0 };
+                let all = if is_root { all_out } else { 0 };
                 (all, share(all, self.recv_in_place, self.into))
             }
-            Allgather | Allgatherv => (share(all_in(), self.send_in_place, self.out), all_in()),
-            Alltoall | Alltoallv | Alltoallw if self.send_in_place => (all_in(), all_in()),
-            Alltoall | Alltoallv | Alltoallw => (all_out(), all_in()),
+            Allgather | Allgatherv => (share(all_in, self.send_in_place, self.out), all_in),
+            Alltoall | Alltoallv | Alltoallw if self.send_in_place => (all_in, all_in),
+            Alltoall | Alltoallv | Alltoallw => (all_out, all_in),
             ReduceScatter | ReduceScatterBlock => {
                 let own = self
                     .ins
                     .as_ref()
                     .map_or(self.into, |ins| ins.get(position).copied().unwrap_or(0));
-                (all_in(), own)
+                (all_in, own)
             }
         }
     }

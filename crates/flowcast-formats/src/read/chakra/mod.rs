@@ -107,12 +107,11 @@ fn read_part(
     bytes: &[u8],
     notes: &mut ChakraNotes,
 ) -> Result<Vec<ChakraNode>, TraceError> {
-    let refuse = |at: usize, fault: Fault| fault.at(format!("{name}: byte {at}"), String::new);
     let mut at = 0;
     let first = wire::message(bytes, &mut at).filter(|message| node::is_metadata(message));
     let metadata = first.ok_or_else(|| {
         let expected = "the length and the metadata of a Chakra trace";
-        refuse(0, Fault::value("no metadata", expected))
+        refused(name, 0, Fault::value("no metadata", expected))
     })?;
     notes.is_pytorch |= node::is_pytorch(metadata);
     let mut nodes = Vec::new();
@@ -125,16 +124,21 @@ fn read_part(
             )
         });
         let node = message.and_then(|message| node::read(message, rank, notes));
-        nodes.push(node.map_err(|fault| refuse(start, fault))?);
+        nodes.push(node.map_err(|fault| refused(name, start, fault))?);
     }
     nodes.sort_by_key(|node| node.id);
     match nodes.windows(2).find(|pair| pair[0].id == pair[1].id) {
-        Some(pair) => Err(refuse(
+        Some(pair) => Err(refused(
+            name,
             bytes.len(),
             Fault::value(format!("node {} twice", pair[0].id), "each node once"),
         )),
         None => Ok(nodes),
     }
+}
+
+fn refused(name: &str, at: usize, fault: Fault) -> TraceError {
+    fault.at(format!("{name}: byte {at}"), String::new)
 }
 
 #[cfg(test)]

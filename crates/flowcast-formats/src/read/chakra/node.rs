@@ -124,6 +124,16 @@ impl<'a> Attribute<'a> {
         }
     }
 
+    fn rank(&self) -> Result<Option<Rank>, Fault> {
+        let rank = u32::try_from(self.number()?).map(|rank| Some(Rank(rank)));
+        rank.map_err(|_| self.out_of_range("a rank of at least 0"))
+    }
+
+    fn out_of_range(&self, expected: &'static str) -> Fault {
+        let number = self.number().unwrap_or(0);
+        Fault::value(format!("with {} {number}", self.name), expected)
+    }
+
     /// Name of a group: a text, a number, or the list of its ranks.
     fn group(&self) -> Result<String, Fault> {
         match &self.value {
@@ -234,30 +244,21 @@ impl Communication {
     }
 
     fn attribute(&mut self, attribute: &Attribute<'_>) -> Result<(), Fault> {
-        let out_of_range = |expected: &'static str| {
-            let number = attribute.number().unwrap_or(0);
-            let found = format!("with {} {number}", attribute.name);
-            Fault::value(found, expected)
-        };
-        let rank = || {
-            u32::try_from(attribute.number()?)
-                .map(|rank| Some(Rank(rank)))
-                .map_err(|_| out_of_range("a rank of at least 0"))
-        };
         // The profiler of PyTorch writes `Process Group Name`.
         let name = attribute.name.to_ascii_lowercase().replace(' ', "_");
         match &name.replace("process_group_", "pg_")[..] {
             "comm_size" => {
                 let bytes = u64::try_from(attribute.number()?);
-                self.bytes = Some(bytes.map_err(|_| out_of_range("a size of at least 0 bytes"))?);
+                self.bytes =
+                    Some(bytes.map_err(|_| attribute.out_of_range("a size of at least 0 bytes"))?);
             }
             "comm_type" => self.op = Some(attribute.number()?),
-            "comm_src" => self.source = rank()?,
-            "comm_dst" => self.destination = rank()?,
-            "root" | "comm_root" | "root_rank" => self.root = rank()?,
+            "comm_src" => self.source = attribute.rank()?,
+            "comm_dst" => self.destination = attribute.rank()?,
+            "root" | "comm_root" | "root_rank" => self.root = attribute.rank()?,
             "comm_tag" => {
                 let tag = i32::try_from(attribute.number()?);
-                self.tag = tag.map_err(|_| out_of_range("a number of 32 bits"))?;
+                self.tag = tag.map_err(|_| attribute.out_of_range("a number of 32 bits"))?;
             }
             "pg_name" => self.group[0] = attribute.group()?,
             "comm_group" => self.group[1] = attribute.group()?,
@@ -271,7 +272,8 @@ impl Communication {
             }
             "pg_size" | "group_size" => {
                 let size = usize::try_from(attribute.number()?);
-                self.group_size = Some(size.map_err(|_| out_of_range("a number of ranks"))?);
+                self.group_size =
+                    Some(size.map_err(|_| attribute.out_of_range("a number of ranks"))?);
             }
             "involved_dim" | "involved_dims" | "involve_dims" => {
                 let AttributeValue::List(involved) = &attribute.value else {
@@ -362,8 +364,10 @@ pub(super) fn read(
             "a node of a Chakra trace",
         )
     })?;
-    let has = |name: &str| fields.attributes.iter().any(|other| other.name == name);
-    notes.is_pytorch |= has("rf_id") || has("fw_parent") || has("op_schema");
+    notes.is_pytorch |= fields
+        .attributes
+        .iter()
+        .any(|attribute| matches!(attribute.name, "rf_id" | "fw_parent" | "op_schema"));
     let work =
         work(&fields, rank, notes).map_err(|fault| fault.within(&format!("node {}", fields.id)))?;
     let NodeFields {

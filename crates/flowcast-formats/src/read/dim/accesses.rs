@@ -22,31 +22,29 @@ impl DimSection {
         let tasks = peers.tasks();
         let task = u32::try_from(target).ok().filter(|task| *task < tasks);
         let rank = task.map(|task| peers.rank(task, 0));
-        let target = || {
-            rank.ok_or_else(|| {
-                Fault::value(
-                    format!("target {target}"),
-                    format!("a task from 0 to {}", tasks - 1),
-                )
-            })
-        };
+        let target = rank.ok_or_else(|| {
+            Fault::value(
+                format!("target {target}"),
+                format!("a task from 0 to {}", tasks - 1),
+            )
+        });
         let access = match operation {
             0 => Access::Transfer {
                 kind: TransferKind::Put,
                 window,
-                target: target()?,
+                target: target?,
                 size,
             },
             1 => Access::Transfer {
                 kind: TransferKind::Get,
                 window,
-                target: target()?,
+                target: target?,
                 size,
             },
             2 => Access::Transfer {
                 kind: TransferKind::Accumulate,
                 window,
-                target: target()?,
+                target: target?,
                 size,
             },
             3 => Access::Flush {
@@ -55,17 +53,17 @@ impl DimSection {
             },
             4 => Access::Lock {
                 window,
-                target: target()?,
+                target: target?,
                 kind: LockKind::Shared,
             },
             5 => Access::Lock {
                 window,
-                target: target()?,
+                target: target?,
                 kind: LockKind::Exclusive,
             },
             6 => Access::Unlock {
                 window,
-                target: target()?,
+                target: target?,
             },
             7 => Access::Flush {
                 window,

@@ -133,11 +133,11 @@ pub(super) struct Prefix {
 impl Prefix {
     pub(super) fn new(task: u32, thread: u32) -> Prefix {
         let bytes = format!(":{task}:{thread}:").into_bytes();
-        let value = |index: usize| bytes.get(index).copied();
-        let word = u128::from_le_bytes(std::array::from_fn(|index| value(index).unwrap_or(0)));
-        let mask = u128::from_le_bytes(std::array::from_fn(|index| {
-            if value(index).is_some() { 0xFF } else { 0 }
-        }));
+        let (mut word, mut mask) = ([0; 16], [0; 16]);
+        let length = bytes.len().min(16);
+        word[..length].copy_from_slice(&bytes[..length]);
+        mask[..length].fill(0xFF);
+        let [word, mask] = [word, mask].map(u128::from_le_bytes);
         Prefix { bytes, word, mask }
     }
 

@@ -141,16 +141,12 @@ impl<'a> DumpiCalls<'a> {
             let known = self.groups.get(&arguments.int(name)?).cloned();
             Ok(Box::new(known.unwrap_or(Group::Unknown)))
         };
-        let ranks = || {
-            let list = arguments.list("ranks").unwrap_or_default().into_iter();
-            list.filter_map(|rank| rank.try_into().ok()).collect()
-        };
         Ok(Some(match arguments.0.name {
             "Comm_group" => Group::Of(self.communicator(arguments.int("comm")?)),
             "Comm_remote_group" => Group::Remote(self.communicator(arguments.int("comm")?)),
-            "Group_incl" => Group::Including(old("group")?, ranks()),
+            "Group_incl" => Group::Including(old("group")?, ranks(arguments)),
             "Group_excl" => {
-                let others = Group::Including(old("group")?, ranks());
+                let others = Group::Including(old("group")?, ranks(arguments));
                 Group::Sift(old("group")?, Box::new(others), false)
             }
             "Group_union" => Group::Union(old("group1")?, old("group2")?),
@@ -461,6 +457,11 @@ impl<'a> DumpiCalls<'a> {
         self.grids.insert(place, left);
         CommunicatorOrigin::Slice(parent, slice)
     }
+}
+
+fn ranks(arguments: &DumpiArguments<'_>) -> Vec<u32> {
+    let list = arguments.list("ranks").unwrap_or_default().into_iter();
+    list.filter_map(|rank| rank.try_into().ok()).collect()
 }
 
 /// The first ranks of a communicator; those of grids and graphs.

@@ -94,16 +94,13 @@ impl Types {
             0 => Some(Vec::new()),
             _ => list("lengths").or_else(|| list("blocklengths")),
         };
-        let sum = |mut terms: std::vec::IntoIter<i64>| terms.try_fold(0i64, i64::checked_add);
         let elements = match function {
             "Type_contiguous" => int("count")?,
             "Type_vector"
             | "Type_hvector"
             | "Type_create_hvector"
             | "Type_create_indexed_block" => int("count")?.checked_mul(int("blocklength")?)?,
-            "Type_indexed" | "Type_hindexed" | "Type_create_hindexed" => {
-                sum(lengths()?.into_iter())?
-            }
+            "Type_indexed" | "Type_hindexed" | "Type_create_hindexed" => sum(lengths()?)?,
             "Type_create_subarray" => list("subsizes")?
                 .iter()
                 .try_fold(1i64, |all, size| all.checked_mul(*size))?,
@@ -117,10 +114,14 @@ impl Types {
                     .collect();
                 return bytes
                     .filter(|bytes| bytes.len() == lengths.len())
-                    .and_then(|bytes| sum(bytes.into_iter()));
+                    .and_then(sum);
             }
             _ => return None,
         };
         elements.checked_mul(*self.sizes.get(&int("oldtype")?)?)
     }
+}
+
+fn sum(terms: Vec<i64>) -> Option<i64> {
+    terms.into_iter().try_fold(0, i64::checked_add)
 }

@@ -127,17 +127,17 @@ fn calls_on(task: &ParaverTask) -> CallsOn {
 /// Records pair sends with receives; matching them again in order must not pair them otherwise.
 fn assign_lanes(messages: &mut [ParaverMessage]) {
     let mut order: Vec<u32> = (0..messages.len() as u32).collect();
-    let channel = |message: &ParaverMessage| (message.from, message.to, message.tag);
     order.sort_unstable_by_key(|index| {
         let message = &messages[*index as usize];
-        (channel(message), message.send, *index)
+        (message.from, message.to, message.tag, message.send, *index)
     });
     let mut lanes: Vec<(i64, u32)> = Vec::new();
     let mut current = None;
     for index in order {
         let message = &mut messages[index as usize];
-        if current != Some(channel(message)) {
-            current = Some(channel(message));
+        let channel = Some((message.from, message.to, message.tag));
+        if current != channel {
+            current = channel;
             lanes.clear();
         }
         let posted = (message.receive, index);
@@ -224,24 +224,23 @@ impl ParaverWalk<'_> {
             rest: task.bursts.spans().map(|(begin, end, _)| (begin, end)),
             current: None,
         };
-        let at = |index: &u32| &messages[*index as usize];
         let mut sources: [TimedRecord<'_>; 5] = [
             boxed(
                 task.events
                     .spans()
                     .map(|(time, _, number)| (time as i64, ParaverAction::Event(number as u32))),
             ),
-            boxed(
-                order
-                    .posts
-                    .iter()
-                    .map(|index| (at(index).receive, ParaverAction::Post(*index))),
-            ),
+            boxed(order.posts.iter().map(|index| {
+                (
+                    messages[*index as usize].receive,
+                    ParaverAction::Post(*index),
+                )
+            })),
             boxed(
                 order
                     .sends
                     .iter()
-                    .map(|index| (at(index).send, ParaverAction::Send(*index))),
+                    .map(|index| (messages[*index as usize].send, ParaverAction::Send(*index))),
             ),
             boxed(
                 task.calls
@@ -253,7 +252,7 @@ impl ParaverWalk<'_> {
                 order
                     .waits
                     .iter()
-                    .map(|index| (at(index).done, ParaverAction::Wait(*index))),
+                    .map(|index| (messages[*index as usize].done, ParaverAction::Wait(*index))),
             ),
         ];
         while let Some((time, action)) = earliest(&mut sources) {
@@ -268,12 +267,12 @@ impl ParaverWalk<'_> {
                     builder.collective(call)?;
                 }
                 ParaverAction::Post(index) => {
-                    let message = at(&index);
+                    let message = &messages[index as usize];
                     let channel = builder.channel(channel(message, message.from));
                     slots[index as usize] = builder.irecv_waited_by_slot(channel)?;
                 }
                 ParaverAction::Send(index) => {
-                    let message = at(&index);
+                    let message = &messages[index as usize];
                     let Channel {
                         tag, communicator, ..
                     } = channel(message, message.to);

@@ -169,16 +169,11 @@ pub fn program(
     program
         .assumed
         .extend(unknown.map(|version| unknown_library(version)));
-    let count = |is_so: &dyn Fn(&RankFile) -> bool| {
-        files
-            .iter()
-            .filter(|file| !file.ended && is_so(file))
-            .count() as u64
-    };
-    for (kind, count) in [
-        (CUT, count(&|file| !file.stopped)),
-        (SPENT, count(&|file| file.stopped)),
-    ] {
+    for (kind, stopped) in [(CUT, false), (SPENT, true)] {
+        let files = files.iter();
+        let count = files
+            .filter(|file| !file.ended && file.stopped == stopped)
+            .count() as u64;
         if count > 0 {
             program.ignored.push(IgnoredRecords {
                 kind: kind.to_owned(),
@@ -376,17 +371,11 @@ impl WallFault {
         }
         let mut machines: BTreeMap<&str, Vec<(&str, u64)>> = BTreeMap::new();
         for file in files {
-            let field = |key: &str| file.header.fields.get(key).map_or("", String::as_str);
-            let kernel = if field(CLOCK).is_empty() {
-                field("host")
-            } else {
-                field(CLOCK)
-            };
-            let processors = field("cores").parse().unwrap_or(u64::MAX);
-            machines
-                .entry(kernel)
-                .or_default()
-                .push((field("host"), processors));
+            let [clock, host, cores] = [CLOCK, "host", "cores"]
+                .map(|key| file.header.fields.get(key).map_or("", String::as_str));
+            let kernel = if clock.is_empty() { host } else { clock };
+            let processors = cores.parse().unwrap_or(u64::MAX);
+            machines.entry(kernel).or_default().push((host, processors));
         }
         match () {
             () if machines.values().any(|ranks| {

@@ -80,13 +80,12 @@ impl LeftWildcards {
             tag: i32::MAX,
             communicator: i32::MAX,
         };
-        let fits = |channel: &Channel| {
+        let own = self.0.range_mut((receiver, lowest)..=(receiver, highest));
+        let times = own.filter(|((_, channel), _)| {
             channel.communicator == takes.communicator
                 && takes.tag.is_none_or(|tag| tag == channel.tag)
                 && takes.source.is_none_or(|source| source == channel.peer)
-        };
-        let own = self.0.range_mut((receiver, lowest)..=(receiver, highest));
-        let times = own.filter(|((_, channel), _)| fits(channel));
+        });
         let (key, times) = times
             .filter(|(_, times)| !times.is_empty())
             .min_by_key(|(_, times)| times.last().copied())?;
