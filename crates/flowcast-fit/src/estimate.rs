@@ -258,20 +258,13 @@ struct Overhead {
 
 /// `o = spacing - d` at the smallest size where the delay hides the gap.
 fn overhead(design: &Design, medians: &[f64], line: Line) -> Result<Overhead, FitError> {
-    let ratio = |pair: &&Pair| {
-        let point = design.points[pair.many];
-        point.delay.as_nanos() / line.at(point.beyond_first_byte())
-    };
-    let hidden = |least: f64| {
-        design
-            .delays
-            .iter()
-            .filter(move |pair| ratio(pair) > least)
-            .collect::<Vec<&Pair>>()
-    };
-    let clear = hidden(CLEAR_DELAY);
+    let clear = hidden(design, line, CLEAR_DELAY);
     let short_delay = clear.is_empty();
-    let pairs = if short_delay { hidden(1.0) } else { clear };
+    let pairs = if short_delay {
+        hidden(design, line, 1.0)
+    } else {
+        clear
+    };
     let smallest = pairs.iter().map(|pair| design.points[pair.many].size).min();
     let Some(smallest) = smallest else {
         return Err(no_overhead(design, line));
@@ -285,6 +278,15 @@ fn overhead(design: &Design, medians: &[f64], line: Line) -> Result<Overhead, Fi
         value: median_in_place(&mut values),
         short_delay,
     })
+}
+
+/// The pairs whose delay is longer than so many times what it hides.
+fn hidden(design: &Design, line: Line, least: f64) -> Vec<&Pair> {
+    let pairs = design.delays.iter().filter(|pair| {
+        let point = design.points[pair.many];
+        point.delay.as_nanos() / line.at(point.beyond_first_byte()) > least
+    });
+    pairs.collect()
 }
 
 fn no_overhead(design: &Design, line: Line) -> FitError {
@@ -309,8 +311,10 @@ fn one_way_of_one_byte(
     medians: &[f64],
     method: LineMethod,
 ) -> Result<f64, FitError> {
-    let point = |&at: &usize| (design.points[at].beyond_first_byte(), medians[at] / 2.0);
-    let points: Vec<(f64, f64)> = design.round_trips.iter().map(point).collect();
+    let trips = design.round_trips.iter();
+    let points: Vec<(f64, f64)> = trips
+        .map(|&at| (design.points[at].beyond_first_byte(), medians[at] / 2.0))
+        .collect();
     require_sizes(points.iter().map(|point| point.0), "L", "n = 1")?;
     Ok(free_line(&points, method)?.intercept)
 }

@@ -222,11 +222,9 @@ fn name_tests(sections: &mut [LogSection<'_>], test: Option<&str>) -> Result<(),
 
 /// First lines of the sections to read: those that were asked for, or the only run of each kind.
 fn choose(sections: &[LogSection<'_>], asked: &[usize]) -> Result<Vec<usize>, ImportError> {
-    let with_messages = || {
-        let measured = sections.iter().filter(|section| !section.rows.is_empty());
-        measured.filter_map(|section| Some((section, message_test(section)?)))
-    };
-    let all: Vec<&LogSection<'_>> = with_messages().map(|(section, _)| section).collect();
+    let measured = sections.iter().filter(|section| !section.rows.is_empty());
+    let with_messages = measured.filter_map(|section| Some((section, message_test(section)?)));
+    let all: Vec<&LogSection<'_>> = with_messages.clone().map(|(section, _)| section).collect();
     if all.is_empty() {
         return Err(no_messages(sections));
     }
@@ -241,7 +239,12 @@ fn choose(sections: &[LogSection<'_>], asked: &[usize]) -> Result<Vec<usize>, Im
         return Ok(asked.to_owned());
     }
     for kind in [MessageTest::HalfTrip, MessageTest::Window] {
-        if with_messages().filter(|(_, test)| *test == kind).count() > 1 {
+        if with_messages
+            .clone()
+            .filter(|(_, test)| *test == kind)
+            .count()
+            > 1
+        {
             let lines: Vec<String> = all.iter().map(|section| section.line.to_string()).collect();
             return Err(ImportError::SeveralRuns {
                 found: listed(&all),
@@ -389,13 +392,15 @@ fn one_writer(section: &LogSection<'_>) -> Result<(), CsvError> {
 pub fn samples<'a>(
     all: impl Iterator<Item = &'a Imported> + Clone,
 ) -> Result<PrttSamples, ImportError> {
-    let one_way = || all.clone().flat_map(|imported| &imported.one_way).copied();
+    let one_way = all.clone().flat_map(|imported| &imported.one_way).copied();
     let mut samples = PrttSamples::default();
-    one_way().for_each(|(size, time)| samples.push(PrttPoint::round_trip(size), time * 2.0));
-    let shortest = one_way().min_by_key(|(size, _)| *size);
-    let windows = all.clone().flat_map(|imported| &imported.windows);
+    one_way
+        .clone()
+        .for_each(|(size, time)| samples.push(PrttPoint::round_trip(size), time * 2.0));
+    let shortest = one_way.clone().min_by_key(|(size, _)| *size);
+    let windows = all.flat_map(|imported| &imported.windows);
     for (window, (size, time)) in windows.copied() {
-        let same = one_way().find(|(other, _)| *other == size);
+        let same = one_way.clone().find(|(other, _)| *other == size);
         let (Some((_, own)), Some((_, shortest))) = (same, shortest) else {
             return Err(ImportError::NoLatency { size });
         };

@@ -143,13 +143,12 @@ fn of_bursts(
     let design = Design::new(samples);
     let model_error = model_error(&fit.parameters, &design, &design.medians())?;
     let values = fit.parameters.as_nanos();
-    let ends = |at: usize| {
+    let [latency, overhead, gap, (low, high)] = std::array::from_fn(|at| {
         (
             (values[at] - fit.half_widths[at]).max(0.0),
             values[at] + fit.half_widths[at],
         )
-    };
-    let times = |at: usize| (Time::from_nanos(ends(at).0), Time::from_nanos(ends(at).1));
+    });
     let [gap_correlation, latency_correlation] = fit
         .correlations
         .map(|found| Some(found.clamp(-MOST_CORRELATION, MOST_CORRELATION)));
@@ -157,13 +156,10 @@ fn of_bursts(
     Ok(LogGpFit {
         parameters: fit.parameters,
         intervals: LogGpIntervals {
-            latency: times(0),
-            overhead: times(1),
-            gap: times(2),
-            gap_per_byte: (
-                TimePerByte::from_nanos(ends(3).0),
-                TimePerByte::from_nanos(ends(3).1),
-            ),
+            latency: times(latency),
+            overhead: times(overhead),
+            gap: times(gap),
+            gap_per_byte: (TimePerByte::from_nanos(low), TimePerByte::from_nanos(high)),
             gap_correlation,
             latency_correlation,
         },
@@ -225,9 +221,8 @@ fn intervals(
         }
     };
     let together = |one: fn(&MedianEstimate) -> f64, other: fn(&MedianEstimate) -> f64| {
-        let values = |of: fn(&MedianEstimate) -> f64| replicates.iter().map(of).collect::<Vec<_>>();
-        correlation(&values(one), &values(other))
-            .map(|found| found.clamp(-MOST_CORRELATION, MOST_CORRELATION))
+        let [one, other] = [one, other].map(|of| replicates.iter().map(of).collect::<Vec<_>>());
+        correlation(&one, &other).map(|found| found.clamp(-MOST_CORRELATION, MOST_CORRELATION))
     };
     let (low, high) = interval(|estimate| estimate.line.slope)?;
     Ok(LogGpIntervals {

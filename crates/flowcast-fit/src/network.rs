@@ -49,21 +49,20 @@ impl LogGpFit {
             ..
         } = self.intervals;
         let level = self.options.level;
-        let of_time = |value: Time, (low, high): (Time, Time)| {
+        let [latency, overhead, gap] = [
+            (self.parameters.latency, latency),
+            (self.parameters.overhead, overhead),
+            (self.parameters.gap, gap),
+        ]
+        .map(|(value, (low, high))| {
             ParameterInterval::around(tidy_time(value), tidy_time(low), tidy_time(high), level)
-        };
+        });
         let [per_byte, least, most] =
             [self.parameters.gap_per_byte, gap_per_byte.0, gap_per_byte.1].map(tidy_per_byte);
         let mut all = BTreeMap::from([
-            (
-                "nic.latency".to_owned(),
-                of_time(self.parameters.latency, latency),
-            ),
-            (
-                "nic.overhead".to_owned(),
-                of_time(self.parameters.overhead, overhead),
-            ),
-            ("nic.gap".to_owned(), of_time(self.parameters.gap, gap)),
+            ("nic.latency".to_owned(), latency),
+            ("nic.overhead".to_owned(), overhead),
+            ("nic.gap".to_owned(), gap),
             (
                 "nic.gap_per_byte".to_owned(),
                 ParameterInterval::around(per_byte, least, most, level),
@@ -110,21 +109,18 @@ impl LogGpFit {
             ..
         } = self.parameters;
         let one_way = latency + overhead * 2.0;
-        let most = |time: Time, part: f64| {
-            (time == Time::ZERO)
-                .then(|| tidy_time(one_way * part))
-                .filter(|most| *most > Time::ZERO)
-        };
-        let held = [
-            ("nic.latency", most(latency, 0.5)),
-            ("nic.overhead", most(overhead, 0.25)),
-            ("nic.gap", most(gap, 0.5)),
+        let all = [
+            ("nic.latency", latency, 0.5),
+            ("nic.overhead", overhead, 0.25),
+            ("nic.gap", gap, 0.5),
         ];
-        let level = self.options.level;
-        let around = |most| ParameterInterval::around(Time::ZERO, Time::ZERO, most, level);
-        held.into_iter()
-            .filter_map(|(field, most)| Some((field, around(most?))))
-            .collect()
+        let held = all.into_iter().filter_map(|(field, time, part)| {
+            let most = tidy_time(one_way * part);
+            let interval =
+                ParameterInterval::around(Time::ZERO, Time::ZERO, most, self.options.level);
+            (time == Time::ZERO && most > Time::ZERO).then_some((field, interval))
+        });
+        held.collect()
     }
 }
 

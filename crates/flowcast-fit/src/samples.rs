@@ -49,7 +49,7 @@ impl PrttSamples {
     }
 
     /// The round trips of each point, in the order of n, d and size.
-    pub fn points(&self) -> impl Iterator<Item = (PrttPoint, &[Time])> {
+    pub fn points(&self) -> impl Iterator<Item = (PrttPoint, &[Time])> + Clone {
         self.points
             .iter()
             .map(|(point, times)| (*point, times.as_slice()))

@@ -117,15 +117,18 @@ pub(super) fn warnings(
     failed: usize,
     replicates: usize,
 ) -> Vec<FitWarning> {
-    let time = |nanos| rounded(nanos).to_string();
     let values = [
         (
             "g",
             best.free_line.intercept,
-            time(best.free_line.intercept),
+            rounded(best.free_line.intercept).to_string(),
         ),
         ("G", best.free_line.slope, per_byte(best.free_line.slope)),
-        ("o", best.free_overhead, time(best.free_overhead)),
+        (
+            "o",
+            best.free_overhead,
+            rounded(best.free_overhead).to_string(),
+        ),
     ];
     let negative = values
         .into_iter()

@@ -144,16 +144,16 @@ fn reprompi<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
 
 /// Whether the benchmark says itself that the data of a row's messages were wrong.
 pub(crate) fn is_void(section: &LogSection<'_>, words: &[&str]) -> bool {
-    let counted = |name: &str| {
-        let word = section.word(words, name)?;
-        word.parse().ok().map(|errors: f64| errors > 0.0)
+    let counted: &[&str] = match section.benchmark {
+        Benchmark::Osu => return words.contains(&"Fail"),
+        Benchmark::Imb => &["defects"],
+        Benchmark::NcclTests => &["#wrong", "error"],
+        _ => &[],
     };
-    match section.benchmark {
-        Benchmark::Osu => words.contains(&"Fail"),
-        Benchmark::Imb => counted("defects") == Some(true),
-        Benchmark::NcclTests => ["#wrong", "error"].map(counted).contains(&Some(true)),
-        _ => false,
-    }
+    let mut counts = counted
+        .iter()
+        .filter_map(|name| section.word(words, name)?.parse().ok());
+    counts.any(|errors: f64| errors > 0.0)
 }
 
 /// The call of a row of ReproMPI.
@@ -179,7 +179,6 @@ pub(super) fn is_row(section: &LogSection<'_>, words: &[&str]) -> bool {
     let Some(first) = words.first() else {
         return false;
     };
-    let is_like_others = |row: &super::LogRow<'_>| row.words.len() == words.len();
     match section.benchmark {
         Benchmark::Skampi => {
             first.ends_with('=')
@@ -201,7 +200,7 @@ pub(super) fn is_row(section: &LogSection<'_>, words: &[&str]) -> bool {
             is_whole(first)
                 && section.rows.first().map_or_else(
                     || words.get(1).is_some_and(|word| is_number(word)),
-                    is_like_others,
+                    |row: &super::LogRow<'_>| row.words.len() == words.len(),
                 )
         }
     }

@@ -103,10 +103,11 @@ impl LogSection<'_> {
 
     /// Processes that take part, where the log says so.
     pub(crate) fn processes(&self) -> Option<u64> {
-        let number = |name| self.settings.get(name)?.parse::<u64>().ok();
-        let groups = number("groups").map(|groups| groups * 2);
-        let ranks = number("last rank").map(|rank| rank + 1);
-        number("processes").or(groups).or(ranks)
+        let [processes, groups, last] = ["processes", "groups", "last rank"]
+            .map(|name| self.settings.get(name)?.parse::<u64>().ok());
+        processes
+            .or(groups.map(|groups| groups * 2))
+            .or(last.map(|rank| rank + 1))
     }
 
     /// Benchmark and test, as messages call them.
@@ -246,16 +247,14 @@ impl<'a> SectionReader<'a> {
         let Some(last) = self.sections.last().filter(|last| !last.is_complete) else {
             return false;
         };
-        let size = |words: &[&str]| words[0].parse::<u64>();
         formats::is_row(last, words)
             && (!self.is_interrupted
-                || last
-                    .rows
-                    .last()
-                    .is_none_or(|row| match (size(&row.words), size(words)) {
+                || last.rows.last().is_none_or(|row| {
+                    match (row.words[0].parse::<u64>(), words[0].parse::<u64>()) {
                         (Ok(before), Ok(own)) => before < own,
                         _ => true,
-                    }))
+                    }
+                }))
     }
 
     fn take_row(&mut self, line: &'a LogLine, words: Vec<&'a str>) {

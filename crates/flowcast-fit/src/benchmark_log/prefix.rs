@@ -67,7 +67,6 @@ fn after_form<'a>(line: &'a str, form: &str) -> Option<&'a str> {
     let mut rest = line;
     for sign in form.chars() {
         let next = rest.chars().next();
-        let fits = |fits: fn(char) -> bool| next.is_some_and(fits);
         let is_right = match sign {
             '~' => {
                 rest = rest.trim_start_matches(|sign: char| {
@@ -75,9 +74,9 @@ fn after_form<'a>(line: &'a str, form: &str) -> Option<&'a str> {
                 });
                 continue;
             }
-            '#' => fits(|sign| sign.is_ascii_digit()),
-            '_' => fits(|sign| sign == ' ' || sign.is_ascii_digit()),
-            'A' => fits(|sign| sign.is_ascii_alphabetic()),
+            '#' => next.is_some_and(|sign| sign.is_ascii_digit()),
+            '_' => next.is_some_and(|sign| sign == ' ' || sign.is_ascii_digit()),
+            'A' => next.is_some_and(|sign| sign.is_ascii_alphabetic()),
             own => next == Some(own),
         };
         rest = is_right.then(|| rest.get(1..))??;

@@ -68,16 +68,14 @@ pub fn next_points(
         let Some(before) = known.spread(fit, room) else {
             break;
         };
-        let worth = |candidate: &BurstCandidate| {
+        let worth = candidates.iter().map(|candidate: &BurstCandidate| {
             let mut more = known.clone();
             more.add(fit, candidate.point, &sizes, 2.0 * candidate.clean);
             let after = more.spread(fit, room).unwrap_or(before);
-            (before - after) / candidate.cost
-        };
-        let best = candidates
-            .iter()
-            .max_by(|one, other| worth(one).total_cmp(&worth(other)));
-        let Some(best) = best else { break };
+            ((before - after) / candidate.cost, candidate)
+        });
+        let best = worth.max_by(|one, other| one.0.total_cmp(&other.0));
+        let Some((_, best)) = best else { break };
         known.add(fit, best.point, &sizes, 2.0 * best.clean);
         chosen.push(best.point);
     }
@@ -95,11 +93,10 @@ struct BurstCandidate {
 fn candidates(fit: &BurstFit, room: &Room) -> Vec<BurstCandidate> {
     // A little more than was seen: none so far does not mean none at all.
     let loss = (fit.outliers as f64 + 0.1) / (fit.packets + 1.0);
-    let lengths = |size: Bytes| iter::once(1).chain(room.bursts(size));
-    let points = room
-        .sizes
-        .iter()
-        .flat_map(|size| lengths(*size).map(|n| PrttPoint::new(n, Time::ZERO, *size)));
+    let points = room.sizes.iter().flat_map(|size| {
+        let lengths = iter::once(1).chain(room.bursts(*size));
+        lengths.map(|n| PrttPoint::new(n, Time::ZERO, *size))
+    });
     let allowed = points.filter(|point| {
         let visible =
             fit.parameters.spacing(point.size) > fit.parameters.overhead * (VISIBLE * CLEARLY);

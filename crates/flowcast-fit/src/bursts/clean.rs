@@ -30,20 +30,18 @@ pub(super) fn packets(point: PrttPoint) -> f64 {
 
 /// The samples without delays, by point; none where there are none.
 pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
-    let points = || {
-        samples
-            .points()
-            .filter(|(point, _)| point.messages == 1 || is_burst(*point))
-    };
-    let alone = points().filter(|(point, _)| point.messages == 1);
+    let points = samples
+        .points()
+        .filter(|(point, _)| point.messages == 1 || is_burst(*point));
+    let alone = points.clone().filter(|(point, _)| point.messages == 1);
     let of_busy = robust_deviation(alone.map(|(point, _)| nanos(samples.busy(point))))?;
-    let spread = robust_deviation(points().map(|(_, times)| nanos(times)))?;
+    let spread = robust_deviation(points.clone().map(|(_, times)| nanos(times)))?;
     let mut slowest: BTreeMap<Bytes, (f64, f64, u32)> = BTreeMap::new();
     let mut plain = Plain::default();
     let mut groups = Vec::new();
     let (mut outliers, mut all) = (0, 0.0);
     // Points come in the order of n: short bursts before long ones.
-    for (point, times) in points() {
+    for (point, times) in points {
         let times = nanos(times);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let expected = slowest.get(&point.size).filter(|_| point.messages > SHORT);

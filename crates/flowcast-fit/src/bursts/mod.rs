@@ -157,12 +157,12 @@ fn solve<'a>(mut used: Vec<&'a BurstGroup>, visible: &[Bytes]) -> Option<Solutio
             .map(|group| row(group, visible, &pools))
             .collect();
         let solved = LinearFit::new(&rows)?;
-        let score = |at: &usize| solved.score_without(&rows, *at);
-        let slow = (0..rows.len())
-            .filter(|at| is_of_burst(&rows[*at]))
-            .max_by(|one, other| score(one).total_cmp(&score(other)));
-        match slow.filter(|at| score(at) > CONTRADICTED) {
-            Some(at) => drop(used.remove(at)),
+        let of_bursts = (0..rows.len()).filter(|at| is_of_burst(&rows[*at]));
+        let slow = of_bursts
+            .map(|at| (solved.score_without(&rows, at), at))
+            .max_by(|one, other| one.0.total_cmp(&other.0));
+        match slow.filter(|(score, _)| *score > CONTRADICTED) {
+            Some((_, at)) => drop(used.remove(at)),
             None => return Some((used, pools, rows, solved)),
         }
     }
@@ -210,9 +210,12 @@ struct Pool {
 
 /// Of single messages or of bursts.
 fn pool(groups: &[&BurstGroup], bursts: bool) -> Option<Pool> {
-    let of_kind = || groups.iter().filter(|group| (group.n > 1) == bursts);
-    let freedom: f64 = of_kind().map(|group| group.times.len() as f64 - 1.0).sum();
-    let squares: f64 = of_kind().map(|group| group.squares()).sum();
+    let of_kind = groups.iter().filter(|group| (group.n > 1) == bursts);
+    let freedom: f64 = of_kind
+        .clone()
+        .map(|group| group.times.len() as f64 - 1.0)
+        .sum();
+    let squares: f64 = of_kind.map(|group| group.squares()).sum();
     (freedom > 0.0).then(|| Pool {
         variance: squares / freedom,
         freedom,
@@ -254,14 +257,12 @@ fn visible_sizes(groups: &[BurstGroup], overhead: f64) -> Vec<Bytes> {
     sizes.sort_unstable();
     sizes.dedup();
     sizes.retain(|size| {
-        let bursts = || {
-            groups
-                .iter()
-                .filter(|group| group.n > 1 && group.size == *size)
-        };
+        let bursts = groups
+            .iter()
+            .filter(|group| group.n > 1 && group.size == *size);
         let (Some(short), Some(long)) = (
-            bursts().min_by_key(|group| group.n),
-            bursts().max_by_key(|group| group.n),
+            bursts.clone().min_by_key(|group| group.n),
+            bursts.max_by_key(|group| group.n),
         ) else {
             return false;
         };

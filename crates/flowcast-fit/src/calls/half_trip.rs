@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use flowcast_statistics::{
     StatsError,
-    piecewise::{LinePiece, PiecewiseFit, fit_piecewise},
+    piecewise::{PiecewiseFit, fit_piecewise},
     regression::Line,
     relative_line::weighted_line_at_least_zero,
     resampling::Resampler,
@@ -58,16 +58,19 @@ impl HalfTrips {
         let (sizes, halves): (Vec<f64>, Vec<f64>) =
             trips.iter().map(|trip| (trip.size, trip.half)).unzip();
         let PiecewiseFit { curve, residuals } = fit_piecewise(&sizes, &halves, most)?;
-        let first = |piece: &LinePiece| sizes.partition_point(|size| *size < piece.from);
-        let ends = curve.pieces()[1..].iter().map(first).chain([sizes.len()]);
-        let pieces = curve
-            .pieces()
-            .iter()
-            .zip(ends)
-            .map(|(piece, end)| HalfTripPiece {
-                from: piece.from,
-                trips: first(piece)..end,
-            });
+        let firsts = curve.pieces().iter().map(|piece| {
+            let first = sizes.partition_point(|size| *size < piece.from);
+            (piece.from, first)
+        });
+        let ends = firsts
+            .clone()
+            .skip(1)
+            .map(|(_, first)| first)
+            .chain([sizes.len()]);
+        let pieces = firsts.zip(ends).map(|((from, first), end)| HalfTripPiece {
+            from,
+            trips: first..end,
+        });
         Ok(HalfTrips {
             pieces: pieces.filter(|piece| !piece.trips.is_empty()).collect(),
             trips,

@@ -136,12 +136,11 @@ impl CallFit {
     /// # Errors
     /// A level outside (0, 1).
     pub fn predict(&self, size: Bytes, level: f64) -> Result<CallTime, StatsError> {
-        let ratio = |other: Bytes| ((other.0 as f64 + 1.0) / (size.0 as f64 + 1.0)).ln().abs();
         // Sizes ascend, so that the nearest stand on both sides of the predicted one.
         let at = self.residuals.partition_point(|(other, _)| *other < size);
         let end = self.residuals.len().min(at + NEIGHBOURS);
         let mut nearest = self.residuals[at.saturating_sub(NEIGHBOURS)..end].to_vec();
-        nearest.sort_by(|one, other| ratio(one.0).total_cmp(&ratio(other.0)));
+        nearest.sort_by(|one, other| ratio(one.0, size).total_cmp(&ratio(other.0, size)));
         let errors: Vec<f64> = nearest
             .iter()
             .take(NEIGHBOURS)
@@ -157,6 +156,11 @@ impl CallFit {
             level: margin.level,
         })
     }
+}
+
+/// How far apart two sizes are, as a ratio.
+fn ratio(one: Bytes, other: Bytes) -> f64 {
+    ((one.0 as f64 + 1.0) / (other.0 as f64 + 1.0)).ln().abs()
 }
 
 fn median_error(residuals: &[f64]) -> Result<f64, StatsError> {

@@ -145,15 +145,21 @@ impl CallsByKind<'_> {
                 all.into_iter().collect::<Vec<_>>().join(", "),
             ));
         };
-        let call = |experiment, call| {
+        let [send, receive, there, back] = [
+            ("Isend", "MPI_Isend"),
+            ("Recv", "MPI_Recv"),
+            ("PingPong", "MPI_Send"),
+            ("PingPong", "MPI_Recv"),
+        ]
+        .map(|(experiment, call)| {
             let name = CallName::new(cluster, experiment, call);
             fits.get(&name).ok_or(CallError::NoCall(name))
-        };
+        });
         Ok(CallsByKind {
             cluster,
-            send: call("Isend", "MPI_Isend")?,
-            receive: call("Recv", "MPI_Recv")?,
-            round_trip: [call("PingPong", "MPI_Send")?, call("PingPong", "MPI_Recv")?],
+            send: send?,
+            receive: receive?,
+            round_trip: [there?, back?],
         })
     }
 
@@ -326,13 +332,14 @@ impl CallsByKind<'_> {
             true => self.round_trip[0],
             false => self.send,
         };
-        let smallest = |fit: &CallFit| {
+        let [send, receive] = [sender, self.receive].map(|fit| {
             let size = fit.times.keys().next().copied().unwrap_or_default();
             fit.predict(size, level)
-        };
-        let (send, receive) = (smallest(sender)?, smallest(self.receive)?);
-        let mean = |send: Time, receive: Time| (send + receive * warmth).as_nanos() / 2.0;
-        Ok((mean(send.low, receive.low), mean(send.high, receive.high)))
+        });
+        let (send, receive) = (send?, receive?);
+        let low = send.low + receive.low * warmth;
+        let high = send.high + receive.high * warmth;
+        Ok((low.as_nanos() / 2.0, high.as_nanos() / 2.0))
     }
 
     /// The median of `|predicted / measured - 1|` of the round trips, of the sizes that were fitted or of those left out, whichever
@@ -376,13 +383,16 @@ fn with_known(known: Option<&Network>, nic: Nic) -> Network {
     network.point_to_point.rule = MessageRule::Loggops;
     network.sharing.packet.latency = None;
     network.accuracy.clear();
-    let is_shown = |name: &String| SHOWN.iter().any(|shown| name.starts_with(shown));
     network.intervals.retain(|name, _| !is_shown(name));
     for interval in network.intervals.values_mut() {
         interval.correlations.retain(|name, _| !is_shown(name));
     }
     network.origins.retain(|name, _| !is_shown(name));
     network
+}
+
+fn is_shown(name: &str) -> bool {
+    SHOWN.iter().any(|shown| name.starts_with(shown))
 }
 
 /// What has to be known before the numbers.

@@ -79,17 +79,18 @@ pub(super) fn times(
     if section.benchmark == Benchmark::Reprompi {
         return reprompi::half_trips(section);
     }
-    let time = |row: &LogRow<'_>| match (section.benchmark, test) {
-        (_, MessageTest::Window) => window_time(row, window(section)?),
-        (Benchmark::Skampi, _) => skampi(row),
-        (Benchmark::Netpipe, _) => Ok(netpipe::row(&row.words).expect("rows were recognised")),
-        _ => half_trip(section, row),
-    };
     let valid = section
         .rows
         .iter()
         .filter(|row| !is_void(section, &row.words));
-    valid.map(time).collect()
+    valid
+        .map(|row: &LogRow<'_>| match (section.benchmark, test) {
+            (_, MessageTest::Window) => window_time(row, window(section)?),
+            (Benchmark::Skampi, _) => skampi(row),
+            (Benchmark::Netpipe, _) => Ok(netpipe::row(&row.words).expect("rows were recognised")),
+            _ => half_trip(section, row),
+        })
+        .collect()
 }
 
 fn half_trip(section: &LogSection<'_>, row: &LogRow<'_>) -> Result<SizedTime, CsvError> {

@@ -24,11 +24,9 @@ use crate::benchmark_log::{LogRow, LogSection, formats::REPROMPI_TIMES};
 /// A row that lacks a column, or a number that is none, with its line.
 pub(super) fn half_trips(section: &LogSection<'_>) -> Result<Vec<SizedTime>, CsvError> {
     let columns = ReprompiColumns::find(&section.columns).expect("the header was recognised");
-    let setting = |name, default| section.settings.get(name).copied().unwrap_or(default);
-    let element = size(section.line, setting("datatype_size_bytes", "1"))?
-        .0
-        .max(1);
-    let ranks = setting("pingpong_ranks", "0");
+    let [element, ranks] = [("datatype_size_bytes", "1"), ("pingpong_ranks", "0")]
+        .map(|(name, default)| section.settings.get(name).copied().unwrap_or(default));
+    let element = size(section.line, element)?.0.max(1);
     let first_rank = ranks.split(',').next().unwrap_or(ranks);
     let trips = section
         .rows
@@ -86,10 +84,9 @@ impl ReprompiColumns {
         first_rank: &str,
     ) -> Result<Option<SizedTime>, CsvError> {
         let (line, words) = (row.line, &row.words);
-        let is = |place: Option<usize>, wanted: &str| {
-            place.is_none_or(|at| words.get(at) == Some(&wanted))
-        };
-        if !is(self.process, first_rank) || !is(self.error, "0") {
+        let wanted = [(self.process, first_rank), (self.error, "0")];
+        let mut wanted = wanted.into_iter();
+        if wanted.any(|(place, word)| place.is_some_and(|at| words.get(at) != Some(&word))) {
             return Ok(None);
         }
         if words.len() != self.names {

@@ -135,15 +135,12 @@ pub fn analyse(
 
 /// The mean of both directions in the place of each.
 fn symmetric(values: &BTreeMap<(Node, Node), f64>) -> BTreeMap<(Node, Node), f64> {
-    let mean = |(from, to): (Node, Node), value: f64| {
-        values
-            .get(&(to, from))
-            .map_or(value, |back| f64::midpoint(value, *back))
-    };
-    values
-        .iter()
-        .map(|(pair, value)| (*pair, mean(*pair, *value)))
-        .collect()
+    let both_ways = values.iter().map(|(&(from, to), &value)| {
+        let back = values.get(&(to, from));
+        let mean = back.map_or(value, |back| f64::midpoint(value, *back));
+        ((from, to), mean)
+    });
+    both_ways.collect()
 }
 
 /// Parts of one kind that would be alike in a healthy network.
@@ -164,13 +161,12 @@ impl<K: Copy + Ord> AlikeParts<K> {
             TO_DEVIATION * median(self.values.values().map(|value| (value - middle).abs()));
         let spread = spread.max(self.least_spread).max(LEAST_SPREAD);
         let freedom = (EFFICIENCY * self.freedom).max(1.0);
-        let finding = |(key, value): (&K, &f64)| SlowFinding {
+        let all = self.values.iter().map(|(key, value)| SlowFinding {
             slow: name(*key),
             times: (value - middle).exp(),
             probability: (student_tail((value - middle) / spread, freedom) * self.tests as f64)
                 .min(1.0),
-        };
-        let all = self.values.iter().map(finding);
+        });
         all.filter(|finding| {
             finding.probability <= options.level && finding.times >= 1.0 + options.least
         })
@@ -205,19 +201,19 @@ impl Polished {
         let usual = centre(&mut senders) + centre(&mut receivers);
         let spread = TO_DEVIATION * median(links.values().map(|rest| rest.abs()));
         let tests = links.len() + 2 * count;
-        let of_nodes = |values| AlikeParts {
+        let [senders, receivers] = [senders, receivers].map(|values| AlikeParts {
             values,
             least_spread: OF_MEDIAN * spread / ((count - 1) as f64).sqrt(),
             freedom: (count - 1) as f64,
             tests,
-        };
+        });
         let freedom = (links.len() - 2 * count + 1) as f64;
         // The polish takes away part of the noise of each link.
         let lost = (links.len() as f64 / freedom).sqrt();
         Ok(Polished {
             usual,
-            senders: of_nodes(senders),
-            receivers: of_nodes(receivers),
+            senders,
+            receivers,
             links: AlikeParts {
                 values: links,
                 least_spread: spread * lost,

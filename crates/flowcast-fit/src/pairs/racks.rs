@@ -93,23 +93,29 @@ fn nearest(
     groups: &[Vec<Node>],
     distances: &BTreeMap<(Node, Node), f64>,
 ) -> Option<(f64, (usize, usize))> {
-    let mean = |one: &[Node], other: &[Node]| {
-        let pairs = one
-            .iter()
-            .flat_map(|from| other.iter().map(move |to| (*from, *to)));
-        let known: Vec<f64> = pairs
-            .filter_map(|pair| distances.get(&pair).copied())
-            .collect();
-        if known.is_empty() {
-            f64::INFINITY
-        } else {
-            known.iter().sum::<f64>() / known.len() as f64
-        }
-    };
     let pairs = (0..groups.len()).flat_map(|other| (0..other).map(move |one| (one, other)));
     pairs
-        .map(|(one, other)| (mean(&groups[one], &groups[other]), (one, other)))
+        .map(|(one, other)| {
+            (
+                mean_distance(distances, &groups[one], &groups[other]),
+                (one, other),
+            )
+        })
         .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+}
+
+fn mean_distance(distances: &BTreeMap<(Node, Node), f64>, one: &[Node], other: &[Node]) -> f64 {
+    let pairs = one
+        .iter()
+        .flat_map(|from| other.iter().map(move |to| (*from, *to)));
+    let known: Vec<f64> = pairs
+        .filter_map(|pair| distances.get(&pair).copied())
+        .collect();
+    if known.is_empty() {
+        f64::INFINITY
+    } else {
+        known.iter().sum::<f64>() / known.len() as f64
+    }
 }
 
 /// How many times longer a message between groups takes than one within; none where too many within take longer.
@@ -119,15 +125,14 @@ fn apart(groups: &[Vec<Node>], distances: &BTreeMap<(Node, Node), f64>) -> Optio
         .enumerate()
         .flat_map(|(at, group)| group.iter().map(move |node| (*node, at)))
         .collect();
-    let of = |is_within: bool| {
+    let [within, between] = [true, false].map(|is_within| {
         let wanted = distances
             .iter()
             .filter(|((from, to), _)| (group_of[from] == group_of[to]) == is_within);
         let mut found: Vec<f64> = wanted.map(|(_, distance)| *distance).collect();
         found.sort_unstable_by(f64::total_cmp);
         found
-    };
-    let (within, between) = (of(true), of(false));
+    });
     let below: usize = between
         .iter()
         .map(|one| within.partition_point(|other| other < one))
@@ -162,22 +167,21 @@ fn upward(groups: &Groups, samples: &PairSamples) -> Option<Rate> {
     let size = *samples.sizes().last()?;
     let times = samples.typical(size, Company::Alone)?;
     let nodes: Vec<Node> = groups.nodes.iter().flatten().copied().collect();
-    let rate = |rack: &[Node], pairs: &[(Node, Node)]| {
-        let leaving = pairs
-            .iter()
-            .filter(|(from, to)| rack.contains(from) && !rack.contains(to));
-        let taken: Vec<f64> = leaving
-            .filter_map(|pair| Some(times.get(pair)?.as_seconds()))
-            .collect();
-        (!taken.is_empty())
-            .then(|| (taken.len() as u64 * size.0) as f64 / median(taken.iter().copied()))
-    };
     let both_ways = rounds(&nodes).into_iter().flat_map(|round| {
         let back = round.iter().map(|(one, other)| (*other, *one)).collect();
         [round, back]
     });
     let rates = both_ways.flat_map(|pairs| {
-        let of_racks = groups.nodes.iter().filter_map(|rack| rate(rack, &pairs));
+        let of_racks = groups.nodes.iter().filter_map(|rack| {
+            let leaving = pairs
+                .iter()
+                .filter(|(from, to)| rack.contains(from) && !rack.contains(to));
+            let taken: Vec<f64> = leaving
+                .filter_map(|pair| Some(times.get(pair)?.as_seconds()))
+                .collect();
+            (!taken.is_empty())
+                .then(|| (taken.len() as u64 * size.0) as f64 / median(taken.iter().copied()))
+        });
         of_racks.collect::<Vec<f64>>()
     });
     let most = rates.fold(0.0, f64::max);
