@@ -67,22 +67,21 @@ pub struct CriticalPath {
 impl CriticalPath {
     /// What the makespan is spent on, largest share first; limits without a share are left out.
     pub fn shares(&self) -> Vec<Share> {
-        let share = |limit: TimePart| {
-            let time = self
-                .steps
-                .iter()
-                .filter(|step| step.limit == limit)
-                .map(|step| step.end - step.start)
-                .sum();
-            Share {
-                limit,
-                time,
-                fraction: fraction(time, self.makespan),
-            }
-        };
         let mut shares: Vec<Share> = TimePart::LIMITS
             .into_iter()
-            .map(share)
+            .map(|limit| {
+                let time = self
+                    .steps
+                    .iter()
+                    .filter(|step| step.limit == limit)
+                    .map(|step| step.end - step.start)
+                    .sum();
+                Share {
+                    limit,
+                    time,
+                    fraction: fraction(time, self.makespan),
+                }
+            })
             .filter(|share| share.time > Time::ZERO)
             .collect();
         shares.sort_by_key(|share| Reverse(share.time));

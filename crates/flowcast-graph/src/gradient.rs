@@ -118,9 +118,9 @@ impl EventGraph<'_> {
             }
             let node = &self.nodes[index];
             let decides = |edge: Edge| {
-                let reached = |(event, cost): (u32, f64)| self.times[event as usize] + cost;
-                node.edge(edge)
-                    .is_some_and(|edge| self.times[index] - reached(edge) <= rounding)
+                node.edge(edge).is_some_and(|(event, cost)| {
+                    self.times[index] - (self.times[event as usize] + cost) <= rounding
+                })
             };
             let both = node.second != NONE && decides(Edge::First) && decides(Edge::Second);
             let weight = if both { weight / 2.0 } else { weight };

@@ -181,15 +181,14 @@ impl RecordedEvents {
     /// Adds an event. Where it happened is not where its costs put it, they are changed to what they were: what came late did so
     /// after all that it waits for.
     fn push(&mut self, mut node: EventNode, happened: Option<Time>) -> u32 {
-        let of = |event: u32| self.times[event as usize];
         let mut time = node.time(&self.times);
         if let Some(happened) = happened.map(Time::as_nanos) {
             if !is_near(happened, time) {
                 self.is_explained = false;
                 let late = (happened - time).max(0.0);
-                node.cost = (node.cost + late).min(happened - of(node.first));
+                node.cost = (node.cost + late).min(happened - self.times[node.first as usize]);
                 if node.second != NONE {
-                    node.more = (node.more + late).min(happened - of(node.second));
+                    node.more = (node.more + late).min(happened - self.times[node.second as usize]);
                 }
             }
             time = happened;
@@ -235,11 +234,16 @@ impl RecordedEvents {
     /// What a rank did that ended at a time, if it did.
     fn ended_at(&self, rank: Rank, time: Time) -> Option<u32> {
         let (mut event, time) = (self.ends[rank], time.as_nanos());
-        let at = |event: u32| self.times[event as usize];
-        while event != 0 && at(event) > time && !is_near(at(event), time) {
+        loop {
+            let at = self.times[event as usize];
+            if is_near(at, time) {
+                return Some(event);
+            }
+            if event == 0 || at <= time {
+                return None;
+            }
             event = self.nodes[event as usize].first;
         }
-        is_near(at(event), time).then_some(event)
     }
 
     fn kind(&self, event: u32) -> EventKind {

@@ -62,39 +62,32 @@ impl ComputeNoise {
     /// # Errors
     /// The text names none of them.
     pub fn parse(text: &str) -> Result<ComputeNoise, NoiseError> {
-        let wrong = || NoiseError {
+        ComputeNoise::parsed(text).ok_or_else(|| NoiseError {
             found: text.to_owned(),
-        };
-        let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
-        let time = |text: &str| {
-            Time::parse(text.trim())
-                .ok()
-                .filter(|time| *time >= Time::ZERO)
-                .ok_or_else(wrong)
-        };
-        let two = || rest.split_once(',').ok_or_else(wrong);
+        })
+    }
+
+    fn parsed(text: &str) -> Option<ComputeNoise> {
+        let (kind, rest) = text.split_once(':')?;
         match kind {
-            "exponential" => Ok(ComputeNoise::Exponential(time(rest)?)),
+            "exponential" => Some(ComputeNoise::Exponential(time(rest)?)),
             "pareto" => {
-                let (least, exponent) = two()?;
-                let exponent = exponent
-                    .trim()
-                    .parse()
-                    .ok()
-                    .filter(|number: &f64| *number > 0.0 && number.is_finite());
-                Ok(ComputeNoise::Pareto {
+                let (least, exponent) = rest.split_once(',')?;
+                let exponent = exponent.trim().parse().ok();
+                Some(ComputeNoise::Pareto {
                     least: time(least)?,
-                    exponent: exponent.ok_or_else(wrong)?,
+                    exponent: exponent
+                        .filter(|number: &f64| *number > 0.0 && number.is_finite())?,
                 })
             }
             "once" => {
-                let (delay, rank) = two()?;
-                Ok(ComputeNoise::Once {
+                let (delay, rank) = rest.split_once(',')?;
+                Some(ComputeNoise::Once {
                     delay: time(delay)?,
-                    rank: Rank(rank.trim().parse().map_err(|_| wrong())?),
+                    rank: Rank(rank.trim().parse().ok()?),
                 })
             }
-            _ => Err(wrong()),
+            _ => None,
         }
     }
 
@@ -114,30 +107,37 @@ impl ComputeNoise {
     }
 }
 
+fn time(text: &str) -> Option<Time> {
+    let time = Time::parse(text.trim()).ok();
+    time.filter(|time| *time >= Time::ZERO)
+}
+
 /// How the computations of a recorded program vary: those of a rank that last within a factor of two of one another are taken
 /// for repetitions, and each gives the factor by which it exceeds their shortest; in ascending order.
 pub fn factors_of(program: &Program) -> Vec<f64> {
-    let computed = || {
-        let ranks = Rank::all(program.ranks());
-        let all = ranks.flat_map(|rank| program.ops(rank).map(move |(_, op)| (rank, op)));
-        all.filter_map(|(rank, op)| match op {
-            Op::Compute(time) if time > Time::ZERO => {
-                let nanos = time.as_nanos();
-                Some(((rank, nanos.log2().floor() as i32), nanos))
-            }
-            _ => None,
-        })
-    };
     let mut shortest = BTreeMap::new();
-    for (kind, nanos) in computed() {
+    for (kind, nanos) in computed(program) {
         let known = shortest.entry(kind).or_insert(nanos);
         *known = nanos.min(*known);
     }
-    let mut factors: Vec<f64> = computed()
+    let mut factors: Vec<f64> = computed(program)
         .map(|(kind, nanos)| nanos / shortest[&kind] - 1.0)
         .collect();
     factors.sort_by(f64::total_cmp);
     factors
+}
+
+/// The computations that take time, with the kind that each is of.
+fn computed(program: &Program) -> impl Iterator<Item = ((Rank, i32), f64)> {
+    let ranks = Rank::all(program.ranks());
+    let all = ranks.flat_map(|rank| program.ops(rank).map(move |(_, op)| (rank, op)));
+    all.filter_map(|(rank, op)| match op {
+        Op::Compute(time) if time > Time::ZERO => {
+            let nanos = time.as_nanos();
+            Some(((rank, nanos.log2().floor() as i32), nanos))
+        }
+        _ => None,
+    })
 }
 
 /// A number from 0 to 1 of a place in the program, a run and a seed (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).

@@ -83,10 +83,6 @@ impl Selector {
             .split_once('[')
             .map_or((text, None), |(name, rest)| (name, Some(rest)));
         let name = name.trim().trim_start_matches("nic.");
-        let wrong = |found: &str, expected| SelectorError {
-            found: found.to_owned(),
-            expected,
-        };
         let is_rate = name == RATE;
         let quantity = QUANTITIES.iter().find(|(own, _)| *own == name);
         let quantity = quantity.ok_or_else(|| wrong(name, NAMES))?.1;
@@ -179,6 +175,13 @@ impl Selector {
     }
 }
 
+fn wrong(found: &str, expected: &'static str) -> SelectorError {
+    SelectorError {
+        found: found.to_owned(),
+        expected,
+    }
+}
+
 /// What a quantity is called that is no rate.
 fn name_of(quantity: TimePart) -> &'static str {
     let named = QUANTITIES.iter().find(|(_, own)| *own == quantity);
@@ -239,15 +242,14 @@ impl CostCondition {
     fn holds(&self, graph: &EventGraph<'_>, part: &CostPart) -> bool {
         let owner = graph.owner(part.rank);
         let works = matches!(part.quantity, TimePart::Compute | TimePart::Overhead);
-        let node = |rank: Rank| graph.node(rank).0;
         let message = || graph.message(part.slot());
         match *self {
             CostCondition::Rank(rank) if works => owner == rank,
             CostCondition::Rank(rank) => [message().from, message().to].contains(&rank),
-            CostCondition::Node(number) if works => node(owner) == number,
+            CostCondition::Node(number) if works => graph.node(owner).0 == number,
             CostCondition::Node(number) => [message().from, message().to]
                 .into_iter()
-                .any(|rank| node(rank) == number),
+                .any(|rank| graph.node(rank).0 == number),
             CostCondition::Pair(a, b) => {
                 matches!((message().from, message().to), ends if ends == (a, b) || ends == (b, a))
             }

@@ -181,14 +181,16 @@ impl Slacks<'_> {
     pub fn ranks(&self) -> Vec<RankSlack> {
         let graph = self.graph;
         let makespan = graph.makespan();
-        let end = |rank: usize| makespan - Time::from_nanos(graph.times[graph.ends[rank] as usize]);
         let mut ranks: Vec<RankSlack> = (0..graph.ends.len())
-            .map(|rank| RankSlack {
-                rank: Rank(rank as u32),
-                end: end(rank),
-                compute: Time::ZERO,
-                least: end(rank),
-                slower: f64::INFINITY,
+            .map(|rank| {
+                let end = makespan - Time::from_nanos(graph.times[graph.ends[rank] as usize]);
+                RankSlack {
+                    rank: Rank(rank as u32),
+                    end,
+                    compute: Time::ZERO,
+                    least: end,
+                    slower: f64::INFINITY,
+                }
             })
             .collect();
         for (_, node, total) in self.computed() {

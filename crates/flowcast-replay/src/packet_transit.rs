@@ -127,22 +127,21 @@ impl Packets {
         network: &Network,
         seed: Option<u64>,
     ) -> Result<Packets, SharingError> {
-        // Progress streams use the connections of their ranks.
-        let sends = |stream: Rank| {
-            program.ops(stream).filter_map(move |(_, op)| match op {
-                Op::Send { slot, .. } => Some((
-                    slot,
-                    program.owner(stream),
-                    program.owner(program.receiver(slot)),
-                )),
-                _ => None,
-            })
-        };
         let order = RankOrder::by_colour(program, placement);
         let pairs = Pairs::new(
             program.messages() as usize,
             placement,
-            order.streams.iter().copied().flat_map(sends),
+            // Progress streams use the connections of their ranks.
+            order.streams.iter().copied().flat_map(|stream: Rank| {
+                program.ops(stream).filter_map(move |(_, op)| match op {
+                    Op::Send { slot, .. } => Some((
+                        slot,
+                        program.owner(stream),
+                        program.owner(program.receiver(slot)),
+                    )),
+                    _ => None,
+                })
+            }),
         );
         Packets::over(
             pairs,

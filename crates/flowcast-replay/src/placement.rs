@@ -340,11 +340,7 @@ mod tests {
         Machine {
             nodes: counts
                 .iter()
-                .map(|(count, cpus): &(u32, u32)| NodeGroup {
-                    count: *count,
-                    cpus: *cpus,
-                    ..NodeGroup::default()
-                })
+                .map(|(count, cpus)| NodeGroup::new(*count, *cpus))
                 .collect(),
             ..Machine::default()
         }

@@ -178,29 +178,29 @@ impl Uses {
             outcome,
             ..
         } = *done;
-        let accesses = || program.accesses().iter();
-        let sizes = || {
-            program
-                .classes()
-                .iter()
-                .map(|class| class.size)
-                .chain(accesses().filter_map(size_of))
-        };
+        let accesses = program.accesses().iter();
+        let sizes = program
+            .classes()
+            .iter()
+            .map(|class| class.size)
+            .chain(accesses.clone().filter_map(size_of));
         let on = |is_possible: bool| Traffics {
-            messages: is_possible && sizes().next().is_some(),
-            bytes: is_possible && sizes().any(|size| size > Bytes(0)),
+            messages: is_possible && sizes.clone().next().is_some(),
+            bytes: is_possible && sizes.clone().any(|size| size > Bytes(0)),
         };
         let shares_nodes = placement.is_shared()
             || program.has_self_messages()
             || program.streams() > program.ranks()
-            || accesses().next().is_some();
+            || accesses.clone().next().is_some();
         let computed = outcome.ranks.iter().any(|rank| rank.compute > Time::ZERO);
         let mut most = Uses {
             between: on(placement.nodes() > 1),
             inside: on(shares_nodes),
             to_sites: on(placement.sites() > 1),
             connected: vec![placement.sites() > 1; network.machine.wide_area.connections.len()],
-            files: accesses().any(|access| matches!(access, Access::File { .. })),
+            files: accesses
+                .clone()
+                .any(|access| matches!(access, Access::File { .. })),
             computed,
             accelerated: computed && asks_for_accelerators,
             ..Uses::default()
@@ -436,12 +436,10 @@ impl FieldList {
         } else {
             never
         };
-        let all_rows = || {
-            std::iter::once(&done.network.collectives.default)
-                .chain(done.network.collectives.rows.values())
-        };
+        let mut all_rows = std::iter::once(&done.network.collectives.default)
+            .chain(done.network.collectives.rows.values());
         let in_collectives = uses.collectives_between_nodes
-            && all_rows().any(|row: &flowcast_network::collective::Row| {
+            && all_rows.any(|row: &flowcast_network::collective::Row| {
                 [row.fan_in, row.fan_out]
                     .iter()
                     .any(|phase| phase.repeats == Repeats::Logarithmic)

@@ -97,9 +97,9 @@ impl ScheduleRecorder<'_> {
             _ => (from, delay),
         };
         let node = EventNode::new(EventKind::Arrive, rank, slot.0).after(sent, delay);
-        let at = |event: u32| self.events.times[event as usize];
-        let (free, there) = (at(last) + rest, node.time(&self.events.times));
-        let other = there.max(at(self.events.ends[rank]));
+        let times = &self.events.times;
+        let (free, there) = (times[last as usize] + rest, node.time(times));
+        let other = there.max(times[self.events.ends[rank] as usize]);
         let binds = free > other && !super::is_near(free, other);
         binds.then(|| self.events.push(node.and(last, rest), None))
     }

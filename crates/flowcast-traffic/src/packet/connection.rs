@@ -112,11 +112,12 @@ impl PacketConnection {
     ) -> PacketConnection {
         let is_fixed = protocol.congestion == Congestion::Fixed;
         let segment = protocol.segment.0;
-        let packets = |bytes: u64| (bytes / segment) as u32;
+        let [first_window, receive_window] =
+            [protocol.first_window, protocol.window].map(|window| (window.0 / segment) as u32);
         let limits = SenderLimits {
             segment: segment as u32,
-            first_window: packets(protocol.first_window.0),
-            receive_window: packets(protocol.window.0),
+            first_window,
+            receive_window,
             opening,
             is_lossless: is_fixed && protocol.queue.is_none(),
             idle_restart: protocol.idle_restart,

@@ -309,20 +309,20 @@ impl<'a> Plan<'a> {
                 most: LONGEST,
             });
         }
-        let packets = |load: &Load| {
+        let packets = self.loads.iter().map(|load: &Load| {
             load.messages
                 .iter()
                 .map(|(_, message)| message.size.0.div_ceil(self.wire.protocol.segment.0))
                 .sum::<u64>()
-        };
+        });
         let (found, most) = (
-            self.loads.iter().map(packets).fold(0, u64::saturating_add),
+            packets.clone().fold(0, u64::saturating_add),
             self.wire.protocol.most_packets,
         );
         if found > most {
             return Err(SharingError::TooMuchWork { found, most });
         }
-        match self.loads.iter().map(packets).max() {
+        match packets.max() {
             Some(most) if most >= 1 << 31 => Err(SharingError::TooManyPackets {
                 found: most,
                 most: (1 << 31) - 1,

@@ -82,15 +82,12 @@ pub fn spreads(
                 .iter()
                 .map(|run| run[message].duration.as_nanos())
                 .collect();
-            let at = |share: f64| FlowCompletion {
+            let shares = [0.5, (1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0];
+            let [median, low, high] = shares.map(|share| FlowCompletion {
                 end: below(&ends, share),
                 duration: below(&durations, share),
-            };
-            Spread {
-                median: at(0.5),
-                low: at((1.0 - LEVEL) / 2.0),
-                high: at((1.0 + LEVEL) / 2.0),
-            }
+            });
+            Spread { median, low, high }
         })
         .collect())
 }

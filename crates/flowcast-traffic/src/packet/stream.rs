@@ -82,7 +82,7 @@ impl PacketStream {
     /// The messages of these places, none of them empty, by start.
     pub(super) fn new(messages: &[(usize, PacketMessage)], segment: Bytes) -> PacketStream {
         let mut end = 0;
-        let part = |(place, message): &(usize, PacketMessage)| {
+        let parts = messages.iter().map(|(place, message)| {
             let first = end;
             end += message.size.0.div_ceil(segment.0) as u32;
             let written = Picos::from_time(message.start);
@@ -100,9 +100,9 @@ impl PacketStream {
                 completion,
                 intervals: Vec::new(),
             }
-        };
+        });
         let mut stream = PacketStream {
-            parts: messages.iter().map(part).collect(),
+            parts: parts.collect(),
             most: usize::MAX,
             notes: NOTES,
             ..PacketStream::one_by_one(segment, None)
