@@ -76,16 +76,17 @@ pub fn gain(
     }
     let (drawn_low, drawn_high) = percentile_interval(&ratios, level)?;
     let of_model = RATIO_ERROR * normal_score(0.5 + level / 2.0);
-    let farther = |end: f64| {
+    let ends = [drawn_low.min(predicted), drawn_high.max(predicted)];
+    let [below, above] = ends.map(|end| {
         let by_parameters = (end / predicted).ln();
         of_model.hypot(if by_parameters.is_finite() {
             by_parameters
         } else {
             0.0
         })
-    };
-    let low = predicted * (-farther(drawn_low.min(predicted))).exp();
-    let high = predicted * farther(drawn_high.max(predicted)).exp();
+    });
+    let low = predicted * (-below).exp();
+    let high = predicted * above.exp();
     Ok(MappingGain {
         share: 1.0 - predicted,
         interval: (predicted != 1.0).then_some((1.0 - high, 1.0 - low)),

@@ -189,15 +189,17 @@ impl<'a> TextPart<'a> {
     /// Words between commas and blanks outside of brackets.
     fn words(self) -> impl Iterator<Item = TextPart<'a>> {
         let mut is_inside = false;
-        let separates = move |letter: char| {
-            is_inside = match letter {
-                '[' => true,
-                ']' => false,
-                _ => is_inside,
-            };
-            !is_inside && (letter == ',' || letter.is_whitespace())
-        };
-        let words = self.text.split(separates).filter(|word| !word.is_empty());
+        let words = self
+            .text
+            .split(move |letter: char| {
+                is_inside = match letter {
+                    '[' => true,
+                    ']' => false,
+                    _ => is_inside,
+                };
+                !is_inside && (letter == ',' || letter.is_whitespace())
+            })
+            .filter(|word| !word.is_empty());
         words.map(move |text| TextPart {
             start: Some(text.as_ptr() as usize - self.whole.as_ptr() as usize),
             text,

@@ -88,7 +88,7 @@ fn from_table(text: &str) -> Result<MatrixFile, CsvError> {
     let table = Table::parse(text)?;
     let (mut messages, mut ranks) = (Vec::new(), 0);
     for (line, [from, to, bytes]) in table.fields(COLUMNS)? {
-        let rank = |column: &str, field: &str| {
+        let [from, to] = [("from", from), ("to", to)].map(|(column, field)| {
             let number = field
                 .trim()
                 .parse()
@@ -102,8 +102,8 @@ fn from_table(text: &str) -> Result<MatrixFile, CsvError> {
                     format!("the number of a rank below {MOST_RANKS}"),
                 )
             })
-        };
-        let (from, to) = (rank("from", from)?, rank("to", to)?);
+        });
+        let (from, to) = (from?, to?);
         let size = bytes.trim().parse();
         let size =
             size.map_err(|_| CsvError::field(line, "bytes", bytes, "a whole number of bytes"))?;
@@ -192,24 +192,28 @@ fn both_ends(mut ends: Vec<(u32, u32, u64)>, line: usize) -> Result<Vec<RankMess
 
 impl MetisForm {
     fn read(header: &str, line: usize) -> Result<MetisForm, CsvError> {
-        let expected = "`vertices edges [format [weights of a vertex]]` of a METIS graph, the format such as 001 for weights of \
-                        edges, or a table with the columns from,to,bytes";
-        let fail = || CsvError::at(line, format!("`{}`", header.trim()), expected);
-        let words: Vec<&str> = header.split_whitespace().collect();
-        let number = |at: usize| words.get(at).map_or(Ok(0u64), |word| word.parse());
-        let (vertices, edges) = (
-            number(0).map_err(|_| fail())?,
-            number(1).map_err(|_| fail())?,
-        );
-        let format = number(2).map_err(|_| fail())?;
-        let weights = number(3).map_err(|_| fail())?.max(1);
-        let is_form = words.len() <= 4 && [0, 1, 10, 11, 100, 101, 110, 111].contains(&format);
+        MetisForm::parsed(header).ok_or_else(|| {
+            let expected = "`vertices edges [format [weights of a vertex]]` of a METIS graph, the format such as 001 for weights of \
+                            edges, or a table with the columns from,to,bytes";
+            CsvError::at(line, format!("`{}`", header.trim()), expected)
+        })
+    }
+
+    fn parsed(header: &str) -> Option<MetisForm> {
+        let words = header.split_whitespace();
+        let mut numbers: Vec<u64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        numbers.resize(numbers.len().max(4), 0);
+        let [vertices, edges, format, weights] = numbers[..] else {
+            return None;
+        };
+        let weights = weights.max(1);
+        let is_form = [0, 1, 10, 11, 100, 101, 110, 111].contains(&format);
         if !is_form || vertices == 0 || vertices > u64::from(MOST_RANKS) || weights > 64 {
-            return Err(fail());
+            return None;
         }
         let sizes = usize::from(format >= 100);
         let of_vertex = if format / 10 % 10 == 1 { weights } else { 0 };
-        Ok(MetisForm {
+        Some(MetisForm {
             vertices: vertices as u32,
             edges: edges as usize,
             vertex_numbers: sizes + of_vertex as usize,

@@ -198,19 +198,22 @@ impl Placed {
 
     /// What the links of each class carry.
     fn levels(&self) -> Table {
-        let of = |mapping: &ValuedMapping, level: usize| Bytes(mapping.traffic.levels[level].1);
         let names: Vec<usize> = (0..self.best.traffic.levels.len()).collect();
         rows(&names)
             .column("links", "links", |level| {
                 self.best.traffic.levels[*level].0.clone()
             })
-            .column("fill_bytes", "fill", |level| of(&self.fill, *level))
+            .column("fill_bytes", "fill", |level| bytes_on(&self.fill, *level))
             .column("round_robin_bytes", "round-robin", |level| {
-                of(&self.round_robin, *level)
+                bytes_on(&self.round_robin, *level)
             })
-            .column("best_bytes", "best", |level| of(&self.best, *level))
+            .column("best_bytes", "best", |level| bytes_on(&self.best, *level))
             .into()
     }
+}
+
+fn bytes_on(mapping: &ValuedMapping, level: usize) -> Bytes {
+    Bytes(mapping.traffic.levels[level].1)
 }
 
 /// Sides as `4x6`.

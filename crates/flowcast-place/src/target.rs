@@ -246,13 +246,10 @@ fn near_together(
 }
 
 fn halve(nodes: &mut [u32], coordinates: &[Vec<u32>], borders: &mut [u32], border: u32) {
-    let along = |dimension: usize| {
-        nodes
-            .iter()
-            .map(move |node| coordinates[*node as usize][dimension])
-    };
     let length = |dimension: &usize| {
-        let (least, most) = (along(*dimension).min(), along(*dimension).max());
+        let nodes = nodes.iter();
+        let along = nodes.map(|node| coordinates[*node as usize][*dimension]);
+        let (least, most) = (along.clone().min(), along.max());
         most.zip(least).map(|(most, least)| most - least)
     };
     let dimensions = coordinates.first().map_or(0, Vec::len);

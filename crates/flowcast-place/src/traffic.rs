@@ -62,10 +62,9 @@ pub fn moved_inside(
     before: &[Node],
     after: &[Node],
 ) -> Vec<RankMessage> {
-    let is_inside = |nodes: &[Node], pair: &RankMessage| nodes[pair.from] == nodes[pair.to];
     let mut moved: Vec<RankMessage> = matrix
         .pairs()
-        .filter(|pair| !is_inside(before, pair) && is_inside(after, pair))
+        .filter(|pair| before[pair.from] != before[pair.to] && after[pair.from] == after[pair.to])
         .collect();
     moved.sort_by_key(|pair| (std::cmp::Reverse(pair.bytes), pair.from, pair.to));
     moved

@@ -141,14 +141,11 @@ impl RailQuestion {
             at(0.025).map_or(gain, |low| low.min(gain)),
             at(0.975).map_or(gain, |high| high.max(gain)),
         );
-        let taken = |rail: usize| {
-            together
-                .choices
-                .iter()
-                .filter(|choice| choice.index() == rail)
-                .count()
-        };
-        let taken = (0..costs.len()).map(taken).collect();
+        let taken = (0..costs.len()).map(|rail| {
+            let choices = together.choices.iter();
+            choices.filter(|choice| choice.index() == rail).count()
+        });
+        let taken = taken.collect();
         Ok(SizeAdvice {
             size,
             alone,
@@ -184,9 +181,10 @@ fn ratio(alone: Time, together: Time) -> f64 {
 
 impl KnownRail {
     fn draw(&self, random: &mut impl Rng) -> LogGp {
-        let mut near = |value: f64, error: f64| (value + error * normal(random)).max(0.0);
         let (values, errors) = (self.cost.as_nanos(), self.error.as_nanos());
-        LogGp::from_nanos(std::array::from_fn(|at| near(values[at], errors[at])))
+        LogGp::from_nanos(std::array::from_fn(|at| {
+            (values[at] + errors[at] * normal(random)).max(0.0)
+        }))
     }
 }
 

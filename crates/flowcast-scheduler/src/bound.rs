@@ -114,18 +114,17 @@ pub(super) fn weights(rails: &[LogGp], messages: &[RailMessage]) -> Vec<Weights>
     let mut sizes: Vec<Bytes> = messages.iter().map(|message| message.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let inverse = |size: Bytes| {
-        Weights(std::array::from_fn(|rail| {
-            rails.get(rail).map_or(0.0, |rail: &LogGp| {
-                1.0 / rail.spacing(size).as_nanos().max(1e-6)
-            })
-        }))
-    };
     let equal = Weights(std::array::from_fn(|rail| {
         if rail < rails.len() { 1.0 } else { 0.0 }
     }));
     sampled(sizes.len())
-        .map(|index| inverse(sizes[index]))
+        .map(|index| {
+            Weights(std::array::from_fn(|rail| {
+                rails.get(rail).map_or(0.0, |rail: &LogGp| {
+                    1.0 / rail.spacing(sizes[index]).as_nanos().max(1e-6)
+                })
+            }))
+        })
         .chain([equal])
         .collect()
 }

@@ -155,11 +155,11 @@ impl Guard {
 
     /// What is known of the gain; `None` before the first measurements.
     pub fn gain(&self) -> Option<Gain> {
-        let known = |arm: Arm| self.arms[arm.index()].count >= self.rule.first_measurements.max(2);
-        let alone = self
-            .best_alone()
-            .filter(|rail| known(Arm::Alone(*rail)) && known(Arm::Together))?;
+        let alone = self.best_alone()?;
         let [one, all] = [Arm::Alone(alone), Arm::Together].map(|arm| &self.arms[arm.index()]);
+        if one.count.min(all.count) < self.rule.first_measurements.max(2) {
+            return None;
+        }
         let uncertainty =
             self.quantile(one, all) * (one.squared_error() + all.squared_error()).sqrt();
         Some(Gain {
@@ -186,10 +186,9 @@ impl Guard {
 
     /// The arm that was measured least. A rail that took more than twice as long as another is not tried three times.
     fn first_measurement(&self) -> Option<Arm> {
-        let measured = |rail: &RailId| self.arms[Arm::Alone(*rail).index()];
         let best = self
             .candidates
-            .map(|rail| measured(&rail))
+            .map(|rail| self.arms[Arm::Alone(rail).index()])
             .filter(|arm| arm.count > 0);
         let hopeless = best.map(|arm| arm.mean).fold(f64::INFINITY, f64::min) + HOPELESS;
         self.every()

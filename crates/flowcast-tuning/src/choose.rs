@@ -157,26 +157,23 @@ fn candidates(
             candidates.push((name, choice));
         }
     }
-    let case = |choice| CollectiveCase {
-        job: JobKey {
-            system: measured.system.clone(),
-            run: String::new(),
-            nodes: ranks / question.ranks_per_node,
-        },
-        ranks_per_node: question.ranks_per_node,
-        library: question.library,
-        op: question.op,
-        choice,
-        bytes,
-    };
-    let placed = |case| PlacedCase {
-        case,
-        places: question.places.clone().into(),
-        group_links: question.group_links,
-    };
     let (compared, left_out): (Vec<_>, Vec<_>) = candidates
         .into_iter()
-        .map(|(name, choice)| (name, case(choice)))
+        .map(|(name, choice)| {
+            let case = CollectiveCase {
+                job: JobKey {
+                    system: measured.system.clone(),
+                    run: String::new(),
+                    nodes: ranks / question.ranks_per_node,
+                },
+                ranks_per_node: question.ranks_per_node,
+                library: question.library,
+                op: question.op,
+                choice,
+                bytes,
+            };
+            (name, case)
+        })
         .partition(|(_, case)| case.check().is_ok());
     if compared.len() < 2 || compared[0].0 != "default" {
         return Err(UndecidedChoice {
@@ -188,7 +185,16 @@ fn candidates(
     }
     let compared = compared.into_iter();
     Ok(Candidates {
-        compared: compared.map(|(name, case)| (name, placed(case))).collect(),
+        compared: compared
+            .map(|(name, case)| {
+                let placed = PlacedCase {
+                    case,
+                    places: question.places.clone().into(),
+                    group_links: question.group_links,
+                };
+                (name, placed)
+            })
+            .collect(),
         left_out: left_out.into_iter().map(|(name, _)| name).collect(),
     })
 }
@@ -232,11 +238,14 @@ fn decide(
             ),
         })
         .collect();
-    let predicted = |at: usize| times[at].time.predicted.as_seconds();
+    let predicted = times
+        .iter()
+        .map(|candidate| candidate.time.predicted.as_seconds());
+    let predicted: Vec<f64> = predicted.collect();
     let mut order: Vec<usize> = (1..times.len()).collect();
-    order.sort_by(|one, other| predicted(*one).total_cmp(&predicted(*other)));
+    order.sort_by(|one, other| predicted[*one].total_cmp(&predicted[*other]));
     let fastest = order[0];
-    let ratio = predicted(fastest) / predicted(0);
+    let ratio = predicted[fastest] / predicted[0];
     let deviation =
         residuals.deviation_between(&places, &expected, [0, fastest]) * measured.widening;
     let is_same = candidates[fastest].1.case.choice == candidates[0].1.case.choice;

@@ -174,7 +174,7 @@ impl SystemFit {
             .collect();
         let at = search.lowest(&start);
         let deviations = search.deviations(&at);
-        let end = |sign: f64| {
+        let [low, high] = [-1.0, 1.0].map(|sign: f64| {
             let score = sign * normal_score(0.5 + LEVEL / 2.0);
             let logs: Vec<f64> = at
                 .iter()
@@ -182,18 +182,14 @@ impl SystemFit {
                 .map(|(value, deviation)| value + score * deviation)
                 .collect();
             CollectiveCosts::from_values(&exponentials(&logs))
-        };
+        });
         let costs = CollectiveCosts::from_values(&exponentials(&at));
         let seconds = seconds_once(&placed, &costs, threads);
         drop(search);
         Ok(SystemFit {
             lowest: at.clone(),
             left_over: left_over(&placed, &logs, &seconds),
-            costs: FittedCosts {
-                costs,
-                low: end(-1.0),
-                high: end(1.0),
-            },
+            costs: FittedCosts { costs, low, high },
             placed,
             logs,
         })
@@ -228,21 +224,21 @@ impl SystemFit {
             (0..self.placed.len()).filter(|at| messages(&self.placed[*at].case) <= MOST_HELD_OUT);
         let (asked, known): (Vec<usize>, Vec<usize>) =
             all.partition(|at| is_asked(&self.placed[*at].case.job));
-        let logs = |of: &[usize]| of.iter().map(|at| self.logs[*at]).collect::<Vec<f64>>();
-        let placed = |of: &[usize]| {
-            let placed = of.iter().map(|at| self.placed[*at].clone());
-            placed.collect::<Vec<PlacedCase>>()
-        };
-        let (placed_known, placed_asked) = (placed(&known), placed(&asked));
-        let (logs_known, logs_asked) = (logs(&known), logs(&asked));
+        let [(placed_known, logs_known), (placed_asked, logs_asked)] =
+            [&known, &asked].map(|of| -> (Vec<PlacedCase>, Vec<f64>) {
+                of.iter()
+                    .map(|at| (self.placed[*at].clone(), self.logs[*at]))
+                    .unzip()
+            });
         let search = CostSearch::new(&placed_known, &logs_known, threads);
         let costs = CollectiveCosts::from_values(&exponentials(&search.lowest(&self.lowest)));
-        let seconds = |of: &[PlacedCase]| seconds_once(of, &costs, threads);
-        let mut known = left_over(&placed_known, &logs_known, &seconds(&placed_known));
+        let seconds = seconds_once(&placed_known, &costs, threads);
+        let mut known = left_over(&placed_known, &logs_known, &seconds);
         known.extend(others);
+        let seconds = seconds_once(&placed_asked, &costs, threads);
         HeldOut {
             known,
-            asked: left_over(&placed_asked, &logs_asked, &seconds(&placed_asked)),
+            asked: left_over(&placed_asked, &logs_asked, &seconds),
             cases: asked,
         }
     }
@@ -267,13 +263,11 @@ struct CostSearch<'a> {
 impl<'a> CostSearch<'a> {
     /// Of the cases with few messages.
     fn new(placed: &'a [PlacedCase], logs: &[f64], threads: usize) -> CostSearch<'a> {
-        let small = || {
-            let cases = placed.iter().zip(logs);
-            cases.filter(|(placed, _)| messages(&placed.case) <= MOST_MESSAGES)
-        };
+        let cases = placed.iter().zip(logs);
+        let small = cases.filter(|(placed, _)| messages(&placed.case) <= MOST_MESSAGES);
         CostSearch {
-            times: StepTimes::new(small().map(|(placed, _)| placed), threads),
-            logs: small().map(|(_, log)| *log).collect(),
+            times: StepTimes::new(small.clone().map(|(placed, _)| placed), threads),
+            logs: small.map(|(_, log)| *log).collect(),
             threads,
         }
     }
@@ -294,8 +288,9 @@ impl<'a> CostSearch<'a> {
         let known: Vec<BoundedParameter> = known
             .map(|known| BoundedParameter::around(known.prior.ln(), known.spread, WIDEST))
             .collect();
-        let mut errors = |values: &[f64]| Some(self.errors(values));
-        let lowest = descend(start, &known, NO_GAIN, &mut errors);
+        let lowest = descend(start, &known, NO_GAIN, &mut |values: &[f64]| {
+            Some(self.errors(values))
+        });
         lowest.expect("each case takes a time").at
     }
 

@@ -56,22 +56,24 @@ impl FromStr for HostBlocks {
     type Err = HostError;
 
     fn from_str(text: &str) -> Result<HostBlocks, HostError> {
-        let fail = || HostError::Blocks {
+        HostBlocks::parsed(text).ok_or_else(|| HostError::Blocks {
             found: text.to_owned(),
-        };
-        let numbers: Vec<u64> = text
+        })
+    }
+}
+
+impl HostBlocks {
+    fn parsed(text: &str) -> Option<HostBlocks> {
+        let numbers: Option<Vec<u64>> = text
             .split(',')
-            .map(|number| number.trim().parse().map_err(|_| fail()))
-            .collect::<Result<_, _>>()?;
-        let (switch, group, first) = match numbers[..] {
+            .map(|number| number.trim().parse().ok())
+            .collect();
+        let (switch, group, first) = match numbers?[..] {
             [switch, group] => (switch, group, HostBlocks::FIRST),
             [switch, group, first] => (switch, group, first),
-            _ => return Err(fail()),
+            _ => return None,
         };
-        if switch == 0 || group == 0 || !group.is_multiple_of(switch) {
-            return Err(fail());
-        }
-        Ok(HostBlocks {
+        (switch > 0 && group > 0 && group.is_multiple_of(switch)).then_some(HostBlocks {
             switch,
             group,
             first,

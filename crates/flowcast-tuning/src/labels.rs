@@ -38,14 +38,13 @@ pub(super) fn without_effect_are_chosen(
         let Some(default) = labels.get("") else {
             continue;
         };
-        let choice = |at: usize| placed[at].case.choice;
-        let is_chosen = |own: &BTreeMap<Bytes, usize>| {
-            pairs(own, default).all(|(own, default)| choice(own) == choice(default))
-        };
         // What the library chooses, by whatever label, with the default's own noise or without.
-        let chosen: Vec<_> = labels.values().filter(|own| is_chosen(own)).collect();
-        let others = labels.values().filter(|own| !is_chosen(own));
+        let (chosen, others): (Vec<_>, Vec<_>) = labels.values().partition(|own| {
+            pairs(own, default)
+                .all(|(own, default)| placed[own].case.choice == placed[default].case.choice)
+        });
         let without_effect: Vec<(usize, usize)> = others
+            .into_iter()
             .filter(|own| {
                 let mut chosen = chosen.iter();
                 chosen.any(|chosen| is_same(own, chosen, &steps, &seconds))

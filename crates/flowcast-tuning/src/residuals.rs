@@ -67,15 +67,14 @@ impl ResidualPlace {
         let size = self.size - other.size;
         let mut covariance = 0.0;
         if self.op == other.op {
-            let is_here = self.job.system == other.job.system;
-            let when = |holds: bool, deviation: f64| if holds { deviation.powi(2) } else { 0.0 };
-            let mut common = when(is_here, spread.operation_here);
+            let here = f64::from(self.job.system == other.job.system);
+            let mut common = here * spread.operation_here.powi(2);
             if self.choice.algorithm == other.choice.algorithm {
-                common += spread.algorithm.powi(2) + when(is_here, spread.algorithm_here);
+                common += spread.algorithm.powi(2) + here * spread.algorithm_here.powi(2);
             }
             common *= bell(self.ranks - other.ranks, spread.ranks);
             let shared = self.ranks_per_node.min(other.ranks_per_node);
-            common += when(is_here, spread.shared_node) * shared;
+            common += here * spread.shared_node.powi(2) * shared;
             covariance += common * bell(size, spread.sizes);
         }
         if self.job == other.job {

@@ -107,13 +107,10 @@ fn coarsened(graph: &BisectionGraph, random: &mut Pcg64Mcg) -> (BisectionGraph, 
             continue;
         }
         let size = graph.sizes[vertex as usize];
-        let is_free = |other: u32| {
-            groups[other as usize] == NONE && graph.sizes[other as usize] + size <= most
-        };
-        let free = graph
-            .edges(vertex)
-            .iter()
-            .filter(|(other, _)| is_free(*other));
+        let free = graph.edges(vertex).iter().filter(|(other, _)| {
+            let other = *other as usize;
+            groups[other] == NONE && graph.sizes[other] + size <= most
+        });
         let mate = free.max_by_key(|(other, weight)| {
             (
                 *weight * 64 / graph.sizes[*other as usize],
@@ -314,7 +311,7 @@ impl<'a> Refinement<'a> {
     fn choice(&mut self) -> Option<u32> {
         let tops = [self.top(0), self.top(1)];
         let excess = self.room.excess(self.size);
-        let allowed = |side: usize| {
+        let [one, other] = [0, 1].map(|side| {
             tops[side].filter(|(.., vertex)| {
                 let size = self.graph.sizes[*vertex as usize];
                 let after = self
@@ -326,8 +323,8 @@ impl<'a> Refinement<'a> {
                     after <= size
                 }
             })
-        };
-        let best = allowed(0).max(allowed(1));
+        });
+        let best = one.max(other);
         best.map(|(.., vertex)| vertex)
     }
 

@@ -139,15 +139,12 @@ impl<'a, M: Metric> SearchChain<'a, M> {
             }
         }
         costs.sort_unstable();
-        let at = |part: usize| {
+        let [hot, cold] = [2, 20].map(|part| {
             costs
                 .get(costs.len() / part)
                 .map_or(1.0, |cost| *cost as f64)
-        };
-        Temperatures {
-            hot: at(2),
-            cold: at(20),
-        }
+        });
+        Temperatures { hot, cold }
     }
 
     /// Tries so many moves, those numbered `done..done + tries` of an annealing of `all`.

@@ -131,10 +131,12 @@ impl<'a, M: Metric> Growth<'a, M> {
     /// What the messages to partners with a place would cross.
     fn cost(&self, rank: u32, node: u32) -> i64 {
         let partners = self.instance.partners(rank).iter();
-        let of = |rank: u32| self.node_of_rank[rank as usize];
-        let placed = partners.filter(|partner| of(partner.rank) != NONE);
+        let placed = partners.filter(|partner| self.node_of_rank[partner.rank as usize] != NONE);
         placed
-            .map(|partner| partner.weight * self.instance.metric.between(node, of(partner.rank)))
+            .map(|partner| {
+                let other = self.node_of_rank[partner.rank as usize];
+                partner.weight * self.instance.metric.between(node, other)
+            })
             .sum()
     }
 

@@ -175,11 +175,6 @@ impl<M: Metric> Halving<'_, M> {
 
     /// The mean distance of some nodes of both parts.
     fn distance(&self, one: &Range<usize>, other: &Range<usize>) -> i64 {
-        let samples = |nodes: &Range<usize>| {
-            let (start, count) = (nodes.start, nodes.len());
-            let taken = count.min(SAMPLES);
-            (0..taken).map(move |at| start + (2 * at + 1) * count / (2 * taken))
-        };
         let mut sum = 0;
         for one in samples(one) {
             for other in samples(other) {
@@ -190,4 +185,11 @@ impl<M: Metric> Halving<'_, M> {
         let pairs = one.len().min(SAMPLES) * other.len().min(SAMPLES);
         PARTS * sum / pairs as i64
     }
+}
+
+/// Some places of a range, evenly spread.
+fn samples(nodes: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
+    let (start, count) = (nodes.start, nodes.len());
+    let taken = count.min(SAMPLES);
+    (0..taken).map(move |at| start + (2 * at + 1) * count / (2 * taken))
 }

@@ -50,10 +50,6 @@ pub(crate) fn check_hosts(job: &Job) -> Result<(), MappingError> {
 /// A node without a name where one is needed; a name that could be read as something else.
 pub fn write(form: MappingFormat, job: &Job) -> Result<String, MappingError> {
     check_hosts(job)?;
-    let host = |node: Node| {
-        let name = job.hosts.get(node.index());
-        name.ok_or(MappingError::Nameless(node))
-    };
     let nodes = job.node_of_rank.iter();
     let mut text = String::new();
     let mut line =
@@ -64,22 +60,30 @@ pub fn write(form: MappingFormat, job: &Job) -> Result<String, MappingError> {
             for (rank, (node, slot)) in nodes.zip(slots(job)).enumerate() {
                 match job.hosts[..] {
                     [] => line(format_args!("rank {rank}=+n{node} slot={slot}")),
-                    _ => line(format_args!("rank {rank}={} slot={slot}", host(*node)?)),
+                    _ => line(format_args!(
+                        "rank {rank}={} slot={slot}",
+                        host(job, *node)?
+                    )),
                 }
             }
         }
         MappingFormat::HostCounts => {
             for run in job.node_of_rank.chunk_by(|one, next| one == next) {
-                line(format_args!("{}:{}", host(run[0])?, run.len()));
+                line(format_args!("{}:{}", host(job, run[0])?, run.len()));
             }
         }
         MappingFormat::HostList => {
             for node in nodes {
-                line(format_args!("{}", host(*node)?));
+                line(format_args!("{}", host(job, *node)?));
             }
         }
     }
     Ok(text)
+}
+
+fn host(job: &Job, node: Node) -> Result<&String, MappingError> {
+    let name = job.hosts.get(node.index());
+    name.ok_or(MappingError::Nameless(node))
 }
 
 /// The slot of each rank in a rankfile: a core of its node, or a core of its domain.

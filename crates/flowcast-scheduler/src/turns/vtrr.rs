@@ -110,11 +110,10 @@ impl Turn for VirtualTimeRoundRobin {
 }
 
 fn places_of(bits: u16, places: &[u8; MAX_RAILS]) -> u16 {
-    let place = |rail: RailId| match places[rail.index()] {
-        NO_PLACE => 0,
-        place => 1 << place,
-    };
-    RailSet::from_bits(bits).fold(0, |set, rail| set | place(rail))
+    RailSet::from_bits(bits).fold(0, |set, rail| match places[rail.index()] {
+        NO_PLACE => set,
+        place => set | 1 << place,
+    })
 }
 
 /// Sixteen bytes that are summed over a set in a few word operations.

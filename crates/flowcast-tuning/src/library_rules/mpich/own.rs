@@ -24,11 +24,13 @@ pub(super) fn own_selection() -> AlgorithmSelection {
             whole.put(key(call.operation_name(op)), operation(op, call));
         }
     }
-    let only = |function: &str| AlgorithmSelection::function(function);
-    whole.put(key("exscan"), only("MPIR_Exscan_intra_recursive_doubling"));
+    whole.put(
+        key("exscan"),
+        AlgorithmSelection::function("MPIR_Exscan_intra_recursive_doubling"),
+    );
     whole.put(
         key("iexscan"),
-        only("MPIR_Iexscan_intra_sched_recursive_doubling"),
+        AlgorithmSelection::function("MPIR_Iexscan_intra_sched_recursive_doubling"),
     );
     for of in [
         "allgather",
@@ -39,8 +41,14 @@ pub(super) fn own_selection() -> AlgorithmSelection {
     ] {
         let blocking = format!("MPIR_Neighbor_{of}_allcomm_nb");
         let non_blocking = format!("MPIR_Ineighbor_{of}_allcomm_sched_linear");
-        whole.put(key(&format!("neighbor_{of}")), only(&blocking));
-        whole.put(key(&format!("ineighbor_{of}")), only(&non_blocking));
+        whole.put(
+            key(&format!("neighbor_{of}")),
+            AlgorithmSelection::function(&blocking),
+        );
+        whole.put(
+            key(&format!("ineighbor_{of}")),
+            AlgorithmSelection::function(&non_blocking),
+        );
     }
     whole
 }
