@@ -140,8 +140,9 @@ fn kind(text: &str) -> (String, String) {
 }
 
 fn camel(text: &str) -> String {
-    let capital = |part: &str| part[..1].to_uppercase() + &part[1..];
-    text.split('-').map(capital).collect()
+    text.split('-')
+        .map(|part: &str| part[..1].to_uppercase() + &part[1..])
+        .collect()
 }
 
 /// The wrappers, and the table of them in the order of their names.

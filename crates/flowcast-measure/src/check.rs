@@ -129,12 +129,12 @@ pub fn check(
     }
     // Each point may give an alarm.
     let level = plan.level / order.len() as f64;
-    let test = |(_, low, high): &(Time, Time, Time)| {
-        StillHolds::new(low.as_nanos(), high.as_nanos(), level)
-    };
     let mut tests: BTreeMap<PrttPoint, (StillHolds, Vec<f64>)> = predicted
         .iter()
-        .map(|(point, ends)| (*point, (test(ends), Vec::new())))
+        .map(|(point, (_, low, high))| {
+            let test = StillHolds::new(low.as_nanos(), high.as_nanos(), level);
+            (*point, (test, Vec::new()))
+        })
         .collect();
     while client.transport.now() - start < plan.max_time {
         chance.shuffle(&mut order);
@@ -176,31 +176,29 @@ pub fn check(
 }
 
 fn verify(plan: &CheckPlan) -> Result<(), CheckError> {
-    let wrong = |field, found, expected| {
-        Err(CheckError::Plan {
-            field,
-            found,
-            expected,
-        })
-    };
-    match plan {
+    let (field, found, expected) = match plan {
         CheckPlan { level, .. } if !(*level > 0.0 && *level < 1.0) => {
-            wrong("level", level.to_string(), "a share between 0 and 1")
+            ("level", level.to_string(), "a share between 0 and 1")
         }
         CheckPlan { least, .. } if !(*least >= 0.0 && *least < 1.0) => {
-            wrong("least", least.to_string(), "a share from 0 on and below 1")
+            ("least", least.to_string(), "a share from 0 on and below 1")
         }
         CheckPlan { size, .. } if !(2..=crate::prtt::MAX_SIZE.0).contains(&size.0) => {
-            wrong("size", size.to_string(), "a size from 2 B to 64 MiB")
+            ("size", size.to_string(), "a size from 2 B to 64 MiB")
         }
         CheckPlan { messages, .. } if !(2..=crate::prtt::MAX_MESSAGES).contains(messages) => {
-            wrong("messages", messages.to_string(), "2 to 4096")
+            ("messages", messages.to_string(), "2 to 4096")
         }
         CheckPlan { max_time, .. } if *max_time <= Time::ZERO => {
-            wrong("max-time", max_time.to_string(), "a time above 0")
+            ("max-time", max_time.to_string(), "a time above 0")
         }
-        _ => Ok(()),
-    }
+        _ => return Ok(()),
+    };
+    Err(CheckError::Plan {
+        field,
+        found,
+        expected,
+    })
 }
 
 /// What the file predicts for each point, with the ends between which that lies.

@@ -67,23 +67,25 @@ pub fn measure_and_fit_loopback(
         precision: PRECISION,
         ..BudgetPlan::default()
     };
-    let mut attempt = |waiting| -> Result<(Budgeted, LogGpFit), LoopbackError> {
-        let measured = with_loopback(waiting, |client| {
-            measure_budgeted(client, &plan, PrttSamples::default(), observe)
-        })?;
-        let fit = fit_loggp(&measured.samples, &FitOptions::default())?;
-        Ok((measured, fit))
-    };
-    match (attempt(Waiting::Poll), attempt(Waiting::Sleep)) {
-        (Ok(polling), Ok(sleeping)) => {
+    let tried = [Waiting::Poll, Waiting::Sleep].map(
+        |waiting| -> Result<(Budgeted, LogGpFit), LoopbackError> {
+            let measured = with_loopback(waiting, |client| {
+                measure_budgeted(client, &plan, PrttSamples::default(), observe)
+            })?;
+            let fit = fit_loggp(&measured.samples, &FitOptions::default())?;
+            Ok((measured, fit))
+        },
+    );
+    match tried {
+        [Ok(polling), Ok(sleeping)] => {
             Ok(if way_of_a_byte(&polling.1) <= way_of_a_byte(&sleeping.1) {
                 polling
             } else {
                 sleeping
             })
         }
-        (Ok(only), Err(_)) | (Err(_), Ok(only)) => Ok(only),
-        (Err(_), Err(error)) => Err(error),
+        [Ok(only), Err(_)] | [Err(_), Ok(only)] => Ok(only),
+        [Err(_), Err(error)] => Err(error),
     }
 }
 

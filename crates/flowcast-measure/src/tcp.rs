@@ -55,15 +55,16 @@ impl TcpTransport {
     /// # Errors
     /// An address that cannot be resolved, or nobody listening there.
     pub fn connect(address: &str, waiting: Waiting) -> Result<TcpTransport, TransportError> {
-        let refused = |source| failed(format!("connect to {address}"), source);
+        let doing = format!("connect to {address}");
         let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
-        for candidate in address.to_socket_addrs().map_err(refused)? {
+        let candidates = address.to_socket_addrs();
+        for candidate in candidates.map_err(|error| failed(doing.clone(), error))? {
             match TcpStream::connect_timeout(&candidate, TIMEOUT) {
                 Ok(stream) => return TcpTransport::over(stream, waiting),
                 Err(error) => last = error,
             }
         }
-        Err(refused(last))
+        Err(failed(doing, last))
     }
 
     /// Connects to a door that asks who comes ([`TcpEntry::admit`]).

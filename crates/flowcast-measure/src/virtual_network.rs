@@ -126,7 +126,11 @@ pub fn connect(network: LogGp) -> (VirtualEnd, VirtualEnd) {
 pub fn connect_noisy(network: LogGp, noise: MessageNoise, seed: u64) -> (VirtualEnd, VirtualEnd) {
     let (to_second, from_first) = channel();
     let (to_first, from_second) = channel();
-    let end = |outgoing, incoming, seed| VirtualEnd {
+    let ends = [
+        (to_second, from_second, 2 * seed),
+        (to_first, from_first, 2 * seed + 1),
+    ];
+    ends.map(|(outgoing, incoming, seed)| VirtualEnd {
         network,
         clock: Time::ZERO,
         interface_free: Time::ZERO,
@@ -135,11 +139,8 @@ pub fn connect_noisy(network: LogGp, noise: MessageNoise, seed: u64) -> (Virtual
         random: Resampler::from_seed(seed),
         outgoing,
         incoming,
-    };
-    (
-        end(to_second, from_second, 2 * seed),
-        end(to_first, from_first, 2 * seed + 1),
-    )
+    })
+    .into()
 }
 
 impl Transport for VirtualEnd {

@@ -28,10 +28,9 @@ pub(crate) type Accounts = &'static NodeAccounts;
 
 /// Of rails with nothing to send, for this process alone.
 pub(crate) fn own() -> Accounts {
-    let idle = || std::array::from_fn(|_| AtomicU64::new(0));
     Box::leak(Box::new(NodeAccounts {
-        free_at: idle(),
-        acknowledged: idle(),
+        free_at: std::array::from_fn(|_| AtomicU64::new(0)),
+        acknowledged: std::array::from_fn(|_| AtomicU64::new(0)),
     }))
 }
 

@@ -82,10 +82,12 @@ pub(crate) fn with_measured(
         .map(|(index, rail): (usize, &RailModule)| {
             let given = cost_of(&by_name, &rail.name);
             // Nodes may name their interfaces differently; then the order decides.
-            let measured = || {
-                cost_of(measured, &rail.name).or_else(|| measured.get(index).map(|rail| rail.cost))
-            };
-            given.or_else(measured).unwrap_or_else(|| assumed(rail))
+            given
+                .or_else(|| {
+                    cost_of(measured, &rail.name)
+                        .or_else(|| measured.get(index).map(|rail| rail.cost))
+                })
+                .unwrap_or_else(|| assumed(rail))
         })
         .collect())
 }

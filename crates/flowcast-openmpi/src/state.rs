@@ -287,14 +287,11 @@ impl State {
         for array in [&endpoint.btl_eager, &endpoint.btl_send, &endpoint.btl_rdma] {
             // SAFETY: arrays of an endpoint that r2 has filled; a weight that changes under ob1 shifts a share.
             let entries = unsafe { entries_mut(array) };
-            let bandwidth = |btl| {
-                Some(
-                    1.0 / self.scheduler.costs()[self.rail_of(btl)?.index()]
-                        .gap_per_byte
-                        .as_nanos(),
-                )
-            };
-            let all: Option<Vec<f64>> = entries.iter().map(|entry| bandwidth(entry.btl)).collect();
+            let bandwidths = entries.iter().map(|entry| {
+                let rail = self.rail_of(entry.btl)?;
+                Some(1.0 / self.scheduler.costs()[rail.index()].gap_per_byte.as_nanos())
+            });
+            let all: Option<Vec<f64>> = bandwidths.collect();
             let Some(all) = all.filter(|all| all.iter().all(|one| one.is_finite())) else {
                 continue;
             };

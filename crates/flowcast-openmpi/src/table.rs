@@ -64,13 +64,13 @@ pub(crate) fn report(state: &State) {
 
 /// `FILE.RANK.json`, whole or not at all.
 fn write(file: &Path, rank: Rank, text: &str) -> io::Result<()> {
-    let with = |ending: &str| {
+    let [partial, whole] = [".partial", ""].map(|ending| {
         let mut name = file.as_os_str().to_owned();
         name.push(format!(".{rank}.json{ending}"));
         name
-    };
-    fs::write(with(".partial"), text)?;
-    fs::rename(with(".partial"), with(""))
+    });
+    fs::write(&partial, text)?;
+    fs::rename(partial, whole)
 }
 
 pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {

@@ -167,9 +167,10 @@ impl TimeSearch {
         let this = slf.clone().unbind();
         beside(slf.py(), move || {
             let this = this.get();
-            let is_time = |time: &f64| time.is_finite() && *time >= 0.0;
             ensure!(
-                times.iter().all(is_time),
+                times
+                    .iter()
+                    .all(|time: &f64| time.is_finite() && *time >= 0.0),
                 "times: found one that is no time, expected nanoseconds from 0 on"
             );
             let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();

@@ -251,8 +251,9 @@ fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+        let [first, second, third] =
+            [0, 1, 2].map(|index| u32::from(chunk.get(index).copied().unwrap_or(0)));
+        let word = first << 16 | second << 8 | third;
         for index in 0..4 {
             let letter = LETTERS[(word >> (18 - 6 * index) & 63) as usize];
             text.push(if index > chunk.len() {

@@ -183,8 +183,9 @@ fn colour(share: f64) -> String {
         .max(1);
     let ((low, from), (high, to)) = (STOPS[upper - 1], STOPS[upper]);
     let part = (share - low) / (high - low);
-    let mix = |channel: usize| (from[channel] + (to[channel] - from[channel]) * part).round() as u8;
-    format!("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2))
+    let [red, green, blue] = [0, 1, 2]
+        .map(|channel: usize| (from[channel] + (to[channel] - from[channel]) * part).round() as u8);
+    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 fn tick_text(time: Time) -> String {

@@ -72,11 +72,9 @@ const LEAST_DIFFERENCE: f64 = 0.005;
 /// Which of several named predictions is the fastest, in a sentence; none for fewer than two.
 pub fn verdict(names: &[String], all: &[PredictedTime<'_>]) -> Option<String> {
     let standings = standings(all);
-    let named = |is_so: &dyn Fn(&Standing) -> bool| {
-        let some = names.iter().zip(&standings).filter(|(_, of)| is_so(of));
-        some.map(|(name, _)| &**name).collect::<Vec<_>>()
-    };
-    let close = named(&|of| matches!(of, Standing::NotDistinguishable(_)));
+    let close = names.iter().zip(&standings);
+    let close = close.filter(|(_, of)| matches!(of, Standing::NotDistinguishable(_)));
+    let close: Vec<&str> = close.map(|(name, _)| &**name).collect();
     let first = standings.iter().position(|of| *of == Standing::Fastest);
     let shortest = (0..all.len()).min_by_key(|at| all[*at].0)?;
     let time = all[shortest]

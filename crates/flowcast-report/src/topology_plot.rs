@@ -114,11 +114,10 @@ fn near_drawn_end([first, middle, last]: [[f64; 2]; 3], end: usize) -> [f64; 2] 
     };
     let length = (to[0] - from[0]).hypot(to[1] - from[1]);
     let part = (20.0 / length.max(1.0)).min(0.5);
-    let on = |axis: usize| {
+    [0, 1].map(|axis| {
         let (near, far) = ((1.0 - part).powi(2), part.powi(2));
         near * from[axis] + 2.0 * part * (1.0 - part) * middle[axis] + far * to[axis]
-    };
-    [on(0), on(1)]
+    })
 }
 
 /// Words in the middle of a place, legible on top of lines.

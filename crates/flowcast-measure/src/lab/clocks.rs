@@ -126,18 +126,19 @@ struct ClockPair {
 
 impl ClockPair {
     fn learn(self, guides: &ClockLine, plan: &ClockPlan) -> Result<Learned, ClockError> {
-        let end = |stream, clock| -> Result<Clocked<TcpTransport>, ClockError> {
+        let ends = [
+            (self.streams.0, self.clocks.0),
+            (self.streams.1, self.clocks.1),
+        ];
+        let [first, second] = ends.map(|(stream, clock)| -> Result<_, ClockError> {
             // Both share one machine: one that polls would take the processor from the other, in one direction only.
             Ok(Clocked::new(
                 TcpTransport::over(stream, Waiting::Sleep)?,
                 self.origin,
                 clock,
             ))
-        };
-        let (mut first, mut second) = (
-            end(self.streams.0, self.clocks.0)?,
-            end(self.streams.1, self.clocks.1)?,
-        );
+        });
+        let (mut first, mut second) = (first?, second?);
         thread::scope(|scope| {
             let guiding = scope.spawn(move || guide(&mut first, guides));
             let learned = learn(&mut second, plan);

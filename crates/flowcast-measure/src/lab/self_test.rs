@@ -237,7 +237,7 @@ fn ring_share(spec: &LabSpec, rail: usize) -> Result<f64, LabError> {
         return Ok(1.0);
     }
     let nodes = spec.cluster.nodes.min(4);
-    let seconds = |buffer: Bytes| -> Result<f64, LabError> {
+    let [ample, own] = [ample, own].map(|buffer| -> Result<f64, LabError> {
         let network = windows_alone(spec.wire_rate(rail), buffer);
         let flows: Vec<pattern::Flow> = (0..nodes)
             .map(|id: u32| pattern::Flow {
@@ -254,8 +254,8 @@ fn ring_share(spec: &LabSpec, rail: usize) -> Result<f64, LabError> {
         };
         let predicted = predict_ends(&flows, &Racks::default(), &network, method)?;
         Ok(predicted.makespan().as_seconds() / flows[0].size.0 as f64)
-    };
-    Ok((seconds(ample)? / seconds(own)?).min(1.0))
+    });
+    Ok((ample? / own?).min(1.0))
 }
 
 fn distance(found: Rate, expected: Rate) -> f64 {

@@ -410,8 +410,10 @@ fn typed(value: &str) -> toml::Value {
     if value.contains(',') {
         return toml::Value::Array(value.split(',').map(|part| typed(part.trim())).collect());
     }
-    let number = || value.parse().ok().map(toml::Value::Integer);
-    number()
+    value
+        .parse()
+        .ok()
+        .map(toml::Value::Integer)
         .or_else(|| {
             value
                 .parse::<f64>()

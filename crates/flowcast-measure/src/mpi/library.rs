@@ -74,7 +74,7 @@ impl Mpi {
         } else {
             (0x4400_0000, 0x4c00_010d, 1)
         };
-        let ask = |name: &'static str| -> Result<u32, MpiError> {
+        let answers = ["MPI_Comm_rank", "MPI_Comm_size"].map(|name| -> Result<u32, MpiError> {
             let query: unsafe extern "C" fn(usize, *mut c_int) -> c_int = function(library, name)?;
             let mut answer = 0;
             // SAFETY: the variable is there.
@@ -82,7 +82,8 @@ impl Mpi {
                 query(world, &mut answer)
             })?;
             Ok(answer.unsigned_abs())
-        };
+        });
+        let [rank, size] = answers;
         Ok(Mpi {
             world,
             byte,
@@ -93,8 +94,8 @@ impl Mpi {
             ibcast: function(library, "MPI_Ibcast")?,
             test: function(library, "MPI_Test")?,
             finalize: function(library, "MPI_Finalize")?,
-            rank: Rank(ask("MPI_Comm_rank")?),
-            size: ask("MPI_Comm_size")?,
+            rank: Rank(rank?),
+            size: size?,
             version: version(library)?,
         })
     }

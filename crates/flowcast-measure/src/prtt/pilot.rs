@@ -28,13 +28,13 @@ impl Pilot {
         plan: &PrttPlan,
     ) -> Result<Pilot, PrttError> {
         let (smallest, largest) = (plan.sizes[0], largest(plan));
-        let both = |size| {
+        let points = [smallest, largest].map(|size| {
             [
                 PrttPoint::round_trip(size),
                 PrttPoint::new(plan.messages, Time::ZERO, size),
             ]
-        };
-        let taken = client.round(&[both(smallest), both(largest)].concat())?;
+        });
+        let taken = client.round(&points.concat())?;
         let [base, most] = [&taken[..2], &taken[2..]].map(|two| two[0].1 + two[1].1);
         let beyond = (largest.0 - smallest.0) as f64;
         Ok(Pilot {

@@ -85,19 +85,19 @@ impl ShmTransport {
     /// # Errors
     /// No such memory, or it has this end already.
     pub fn answering_end(path: &Path) -> Result<ShmTransport, TransportError> {
-        let doing = || format!("open {}", path.display());
+        let doing = format!("open {}", path.display());
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .open(path)
-            .map_err(|error| failed(&doing(), error))?;
+            .map_err(|error| failed(&doing, error))?;
         let length = file
             .metadata()
-            .map_err(|error| failed(&doing(), error))?
+            .map_err(|error| failed(&doing, error))?
             .len();
         if length != 2 * LENGTH as u64 {
             let problem = format!("found {length} bytes, expected {}", 2 * LENGTH);
-            return Err(failed(&doing(), io::Error::other(problem)));
+            return Err(failed(&doing, io::Error::other(problem)));
         }
         ShmTransport::over(&file, [LENGTH, 0])
     }
@@ -277,23 +277,23 @@ pub fn unit_of(core: usize, unit: CoreUnit) -> Option<String> {
 /// # Errors
 /// It may not use that core.
 pub fn pin(core: usize) -> Result<(), TransportError> {
-    let refused = |error| failed(&format!("run on core {core}"), error);
+    let doing = format!("run on core {core}");
     if core >= CpuSet::MAX_CPU {
-        return Err(refused(io::Error::other("there is no such core")));
+        return Err(failed(&doing, io::Error::other("there is no such core")));
     }
     let mut only = CpuSet::new();
     only.set(core);
-    sched_setaffinity(None, &only).map_err(|error| refused(error.into()))
+    sched_setaffinity(None, &only).map_err(|error| failed(&doing, error.into()))
 }
 
 /// Package and core of a processor.
 fn place(cpu: usize) -> Option<(u32, u32)> {
-    let read = |name: &str| {
+    let [package, core] = ["physical_package_id", "core_id"].map(|name| {
         let text =
             fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()?;
         text.trim().parse().ok()
-    };
-    Some((read("physical_package_id")?, read("core_id")?))
+    });
+    Some((package?, core?))
 }
 
 fn failed(doing: &str, source: io::Error) -> TransportError {

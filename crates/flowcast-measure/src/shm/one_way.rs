@@ -116,12 +116,10 @@ fn told(end: &mut ShmTransport) -> Result<u64, TransportError> {
 
 fn length(size: u64) -> Result<usize, TransportError> {
     let known = (1..=MAX_SIZE.0).contains(&size).then_some(size as usize);
-    let problem = || {
-        std::io::Error::other(format!(
-            "found a size of {size} bytes, expected 1 byte to {MAX_SIZE}"
-        ))
-    };
-    known.ok_or_else(|| super::failed("send a message", problem()))
+    known.ok_or_else(|| {
+        let problem = format!("found a size of {size} bytes, expected 1 byte to {MAX_SIZE}");
+        super::failed("send a message", std::io::Error::other(problem))
+    })
 }
 
 /// Nanoseconds of the clock that all processes of this machine share.

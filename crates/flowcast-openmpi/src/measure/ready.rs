@@ -45,13 +45,9 @@ fn is_elsewhere(library: &OpenMpiLibrary, name: ProcessName) -> bool {
 }
 
 fn has_announced(name: ProcessName) -> bool {
-    let found = || {
-        UnixDatagram::unbound()
-            .ok()?
-            .connect_addr(&address(name)?)
-            .ok()
-    };
-    found().is_some()
+    address(name).is_some_and(|address| {
+        UnixDatagram::unbound().is_ok_and(|socket| socket.connect_addr(&address).is_ok())
+    })
 }
 
 /// Whether `MPI_Init` is over.

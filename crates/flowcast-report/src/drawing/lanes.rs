@@ -55,7 +55,7 @@ impl Lanes {
         outcome: &Outcome,
         mut segments: impl Iterator<Item = Vec<Segment>>,
     ) -> Lanes {
-        let ends = || outcome.ranks.iter().map(|rank| rank.end);
+        let ends = outcome.ranks.iter().map(|rank| rank.end);
         let (mut kept, mut intervals) = (Vec::new(), 0);
         while intervals <= MAX_INTERVALS
             && let Some(rank) = segments.next()
@@ -66,7 +66,7 @@ impl Lanes {
         if intervals <= MAX_INTERVALS {
             let exact = kept
                 .iter()
-                .zip(ends())
+                .zip(ends.clone())
                 .map(|(rank, end)| self::intervals(rank, end))
                 .collect();
             return Lanes {
@@ -79,7 +79,7 @@ impl Lanes {
             shares: LaneShares::new(outcome),
             ..Lanes::default()
         };
-        for (rank, (segments, end)) in kept.into_iter().chain(segments).zip(ends()).enumerate() {
+        for (rank, (segments, end)) in kept.into_iter().chain(segments).zip(ends).enumerate() {
             lanes.intervals += segments.len();
             lanes.shares.add(rank, &segments, end);
         }

@@ -125,16 +125,17 @@ impl Seats<'_> {
             (width - size[0]) / 2.0 - MARGIN,
             (size[1] * blocks / IN_HEIGHT).max(130.0),
         ];
-        let middle = |at: u32| {
-            let (sine, cosine) = (std::f64::consts::TAU * f64::from(at) / blocks).sin_cos();
-            let centre = radius[1] + size[1] / 2.0;
-            [width / 2.0 + radius[0] * sine, centre - radius[1] * cosine]
-        };
         Seats {
             shape,
             columns,
             most: [0, 1, 2].map(|way| places[way] - u32::from(in_all[way] > places[way])),
-            middles: (0..blocks as u32).map(middle).collect(),
+            middles: (0..blocks as u32)
+                .map(|at: u32| {
+                    let (sine, cosine) = (std::f64::consts::TAU * f64::from(at) / blocks).sin_cos();
+                    let centre = radius[1] + size[1] / 2.0;
+                    [width / 2.0 + radius[0] * sine, centre - radius[1] * cosine]
+                })
+                .collect(),
             size,
             step,
         }

@@ -143,12 +143,12 @@ impl AppValidation {
     ) -> Result<QuantityRow, StatsError> {
         let values: Vec<f64> = self.runs.iter().map(|run| of(run).as_seconds()).collect();
         let measured = median(&values)?;
-        let said = |runs: &Vec<RunTimes>| {
+        let said = self.predicted.iter().map(|runs: &Vec<RunTimes>| {
             runs.iter()
                 .map(|run| of(run).as_seconds())
                 .collect::<Vec<_>>()
-        };
-        let said: Vec<Vec<f64>> = self.predicted.iter().map(said).collect();
+        });
+        let said: Vec<Vec<f64>> = said.collect();
         let predicted: Vec<Time> = said
             .iter()
             .map(|values| Ok(Time::from_seconds(median(values)?)))
@@ -246,8 +246,9 @@ fn range(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {
     if values.len() < 2 {
         return Ok(None);
     }
-    let at = |share: f64| Ok(Time::from_seconds(quantile(values, share)?));
-    Ok(Some((at((1.0 - RANGE) / 2.0)?, at((1.0 + RANGE) / 2.0)?)))
+    let [low, high] = [1.0 - RANGE, 1.0 + RANGE]
+        .map(|share| quantile(values, share / 2.0).map(Time::from_seconds));
+    Ok(Some((low?, high?)))
 }
 
 fn time_of(times: &BTreeMap<String, Time>, name: &str) -> Time {

@@ -171,10 +171,10 @@ impl ReferenceCable {
     }
 
     fn sockets(&self, lab: &Lab) -> std::io::Result<(StampedSocket, StampedSocket)> {
-        let open = |node| lab.socket_in(node, SocketType::DGRAM).map_err(other);
         let to = Node(1 - self.from.0);
         let address: Ipv4Addr = lab.address(to, self.rail).map_err(other)?;
-        let (sender, receiver) = (open(self.from)?, open(to)?);
+        let [sender, receiver] = [self.from, to].map(|node| lab.socket_in(node, SocketType::DGRAM));
+        let (sender, receiver) = (sender.map_err(other)?, receiver.map_err(other)?);
         bind(&receiver, &SocketAddrV4::new(address, 0))?;
         connect(&sender, &SocketAddrV4::try_from(getsockname(&receiver)?)?)?;
         Ok((StampedSocket::over(sender)?, StampedSocket::over(receiver)?))
@@ -304,11 +304,11 @@ fn listen(
 }
 
 fn lateness(nanos: &[f64]) -> Option<Lateness> {
-    let at = |share| quantile(nanos, share).map(Time::from_nanos);
+    let [p5, p95] = [0.05, 0.95].map(|share| quantile(nanos, share).map(Time::from_nanos).ok());
     Some(Lateness {
         median: Time::from_nanos(median(nanos).ok()?),
-        p5: at(0.05).ok()?,
-        p95: at(0.95).ok()?,
+        p5: p5?,
+        p95: p95?,
     })
 }
 

@@ -110,18 +110,13 @@ impl PatternRun {
     /// The median duration of each flow.
     pub fn median_durations(&self) -> Vec<Time> {
         let flows = self.repetitions.first().map_or(0, Vec::len);
-        let seconds = |flow| {
-            self.durations_of(flow)
-                .iter()
-                .map(|time| time.as_seconds())
-                .collect::<Vec<_>>()
-        };
-        let middle = |flow| {
-            median(&seconds(flow)).expect("a repetition was carried, and its times are finite")
-        };
-        (0..flows)
-            .map(|flow| Time::from_seconds(middle(flow)))
-            .collect()
+        let medians = (0..flows).map(|flow| {
+            let times = self.durations_of(flow);
+            let seconds: Vec<f64> = times.iter().map(|time| time.as_seconds()).collect();
+            let middle = median(&seconds);
+            Time::from_seconds(middle.expect("a repetition was carried, and its times are finite"))
+        });
+        medians.collect()
     }
 }
 

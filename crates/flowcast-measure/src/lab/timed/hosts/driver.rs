@@ -120,8 +120,9 @@ impl Hosts {
         steps: &'a [Vec<Flow>],
     ) -> Result<impl Carrier + 'a, LabError> {
         let nodes = self.links.len() as u32;
-        let all = || steps.iter().flatten();
-        if let Some(found) = all()
+        let all = steps.iter().flatten();
+        if let Some(found) = all
+            .clone()
             .flat_map(|flow| [flow.src, flow.dst])
             .find(|node| node.0 >= nodes)
         {
@@ -129,7 +130,8 @@ impl Hosts {
         }
         let addresses: Vec<String> = self.links.iter().map(|link| link.address.clone()).collect();
         for (link, node) in self.links.iter_mut().zip((0..).map(Node)) {
-            let own = all()
+            let own = all
+                .clone()
                 .zip(0..)
                 .filter(|(flow, _)| flow.src == node || flow.dst == node);
             link.notify(&HostOrder::Open(
@@ -176,19 +178,13 @@ impl Carrier for Connected<'_> {
 
 impl Hosts {
     fn carry(&mut self, flows: &[Flow], numbers: &[u32]) -> io::Result<Vec<Carried>> {
-        let takes_part = |at: usize| {
-            flows
-                .iter()
-                .any(|flow| flow.src == node(at) || flow.dst == node(at))
-        };
         let origin = self.origin;
         let mut ahead = Vec::new();
-        for (at, link) in self
-            .links
-            .iter_mut()
-            .enumerate()
-            .filter(|(at, _)| takes_part(*at))
-        {
+        for (at, link) in self.links.iter_mut().enumerate().filter(|(at, _)| {
+            flows
+                .iter()
+                .any(|flow| [flow.src, flow.dst].contains(&node(*at)))
+        }) {
             ahead.push((at, link.clock_ahead_of(origin)?));
         }
         let start = origin.elapsed() + LEAD + LEAD_PER_RANK * ahead.len() as u32;
