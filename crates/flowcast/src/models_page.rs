@@ -22,7 +22,6 @@ const OTHERS: &str = "--json has";
 
 /// The models, the best first, with what they were fitted by.
 pub fn models_document(models: &[Compared], options: CompareOptions) -> Document {
-    let optional = |found: Option<f64>| or_dash(found.map(error));
     let errors = rows(models)
         .column("model", "model", |model| model.model)
         .column("error_left_out", "sizes left out", |model| {
@@ -81,6 +80,10 @@ pub fn models_document(models: &[Compared], options: CompareOptions) -> Document
     document
         .lines(parts.map(|parts| format!("Patterns were left out in {parts} parts.")))
         .shown(left_out_patterns(best, shown))
+}
+
+fn optional(found: Option<f64>) -> Value {
+    or_dash(found.map(error))
 }
 
 fn error(error: f64) -> Value {
@@ -150,25 +153,28 @@ fn patterns<'a>(
 
 /// Every pattern that was left out with the errors of the best models, those first that the best of all misses most.
 fn left_out_patterns(best: &Compared, shown: &[Compared]) -> Table {
-    let error = |model: &Compared, row: usize| {
-        let found = &model.by_pattern[row];
-        found.predicted.as_nanos() / found.measured.as_nanos() - 1.0
-    };
     let mut order: Vec<usize> = (0..best.by_pattern.len()).collect();
     order.sort_by(|one, other| {
-        error(best, *other)
+        pattern_error(best, *other)
             .abs()
-            .total_cmp(&error(best, *one).abs())
+            .total_cmp(&pattern_error(best, *one).abs())
     });
     let mut table: Table = patterns(order.iter().map(|row| &best.by_pattern[*row]))
         .heading("Error of patterns left out, predicted less measured, those first that the best model misses most")
         .most(PATTERNS, OTHERS)
         .into();
     for model in shown {
-        let errors = rows(&order).cell(model.model, |row| relative_error(error(model, *row)));
+        let errors = rows(&order).cell(model.model, |row| {
+            relative_error(pattern_error(model, *row))
+        });
         table.columns.extend(Table::from(errors).columns);
     }
     table
+}
+
+fn pattern_error(model: &Compared, row: usize) -> f64 {
+    let found = &model.by_pattern[row];
+    found.predicted.as_nanos() / found.measured.as_nanos() - 1.0
 }
 
 /// Which model is best, and at which size the next one misses by more.
@@ -176,14 +182,13 @@ fn summary(models: &[Compared]) -> Vec<String> {
     let [best, others @ ..] = models else {
         return Vec::new();
     };
-    let percent = |error: f64| format!("{:.2} %", error * 100.0);
     let patterns = best.patterns_left_out.map_or(String::new(), |error| {
-        format!(", and patterns left out by {}", percent(error))
+        format!(", and patterns left out by {}", in_percent(error))
     });
     let mut lines = vec![format!(
         "{} explains this network best: it misses sizes left out by {}{patterns}.",
         best.model,
-        percent(best.left_out)
+        in_percent(best.left_out)
     )];
     for other in others.iter().take(3) {
         let pairs = best.by_size.iter().zip(&other.by_size);
@@ -196,13 +201,17 @@ fn summary(models: &[Compared]) -> Vec<String> {
         let name = other.model;
         lines.push(format!(
             "{name} misses them by {}; it falls behind most at {}, off by {:+.1} % against {:+.1} %.",
-            percent(other.left_out),
+            in_percent(other.left_out),
             Rounded(*size),
             theirs * 100.0,
             own * 100.0
         ));
     }
     lines
+}
+
+fn in_percent(error: f64) -> String {
+    format!("{:.2} %", error * 100.0)
 }
 
 #[cfg(test)]

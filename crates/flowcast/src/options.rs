@@ -158,33 +158,33 @@ pub struct NamedCollectives {
 impl Collectives {
     /// The ways with a name, which options accept and help texts list.
     pub fn named() -> [NamedCollectives; 4] {
-        let named = |name, help, collectives| NamedCollectives {
-            name,
-            help,
-            collectives,
-        };
         [
-            named(
+            (
                 "formula",
                 "Dimemas' formula, no messages",
                 Collectives::Formula,
             ),
-            named(
+            (
                 Base::OpenMpi.name(),
                 "the messages of Open MPI 4.1",
                 Collectives::OpenMpi,
             ),
-            named(
+            (
                 Base::Mpich.name(),
                 "the messages of MPICH 4.0",
                 Collectives::Mpich,
             ),
-            named(
+            (
                 "algorithm",
                 "the messages of the network file's algorithms, those of the recording's library or Open MPI where it names none",
                 Collectives::OfNetwork,
             ),
         ]
+        .map(|(name, help, collectives)| NamedCollectives {
+            name,
+            help,
+            collectives,
+        })
     }
 
     /// The behaviour of [`Collectives::Automatic`], for help texts.
@@ -230,10 +230,6 @@ impl Collectives {
 
     /// Whose algorithms a program's collectives take, and why.
     pub fn source(&self, program: &Program, network: Option<&Network>) -> String {
-        let of_table = |whose, table: &AlgorithmTable| {
-            let base = table.base.name();
-            format!("algorithms of {whose} table, and of {base} where it has none")
-        };
         match (self, of_network(network), program.library()) {
             (Collectives::Table(table), ..) => of_table("the", table),
             (Collectives::OfNetwork, Some(table), _) => of_table("the network's", table),
@@ -307,6 +303,11 @@ impl Collectives {
             way,
         })
     }
+}
+
+fn of_table(whose: &str, table: &AlgorithmTable) -> String {
+    let base = table.base.name();
+    format!("algorithms of {whose} table, and of {base} where it has none")
 }
 
 /// The algorithms of the library under which a recording was made, or the default ones.

@@ -368,20 +368,21 @@ impl<'a> PreparedProgram<'a> {
     /// As [`PreparedProgram::observe`].
     pub fn run_times(&self, regions: &[String], seeds: u64) -> Result<Vec<RunTimes>, Error> {
         let mut engine = self.engine()?;
-        let timed = |engine: &ReplayEngine<'_>| -> Result<RunTimes, Error> {
-            let mut timer = RunTimer::new(&self.program, regions);
-            let outcome = finite(engine.observed(&mut timer)?, Some(self.network), &[])?;
-            Ok(timer.finish(&outcome))
-        };
         if seeds == 0 || self.model.contention != Contention::Shared(Model::Packet) {
-            return Ok(vec![timed(&engine)?]);
+            return Ok(vec![self.timed(&engine, regions)?]);
         }
         let mut all = Vec::new();
         for seed in 1..=seeds {
             engine = engine.disturbed(seed);
-            all.push(timed(&engine)?);
+            all.push(self.timed(&engine, regions)?);
         }
         Ok(all)
+    }
+
+    fn timed(&self, engine: &ReplayEngine<'_>, regions: &[String]) -> Result<RunTimes, Error> {
+        let mut timer = RunTimer::new(&self.program, regions);
+        let outcome = finite(engine.observed(&mut timer)?, Some(self.network), &[])?;
+        Ok(timer.finish(&outcome))
     }
 
     /// Sentences on records that are left out, on how sure the networks' values are, and on what was assumed.

@@ -223,25 +223,23 @@ impl PreparedProgram<'_> {
         let mut notes = Vec::new();
         for other in self.further_rails.iter().flat_map(FurtherRails::networks) {
             let name = &other.name;
-            let from = |network: &Network| match network.point_to_point.rendezvous_from {
-                Some(from) => format!("from {from} on"),
-                None => "as the trace says".to_owned(),
-            };
-            if from(own) != from(other) {
+            let [here, there] =
+                [own, other].map(|network| match network.point_to_point.rendezvous_from {
+                    Some(from) => format!("from {from} on"),
+                    None => "as the trace says".to_owned(),
+                });
+            if here != there {
                 notes.push(format!(
-                    "messages wait for their receiver {} as {} has it, not {} as {name} has it",
-                    from(own),
-                    own.name,
-                    from(other)
+                    "messages wait for their receiver {here} as {} has it, not {there} as {name} has it",
+                    own.name
                 ));
             }
-            let progress = |network: &Network| Progress::name(network.point_to_point.progress);
-            if progress(own) != progress(other) {
+            let [here, there] =
+                [own, other].map(|network| Progress::name(network.point_to_point.progress));
+            if here != there {
                 notes.push(format!(
-                    "progress is {} as {} has it, not {} as {name} has it",
-                    progress(own),
-                    own.name,
-                    progress(other)
+                    "progress is {here} as {} has it, not {there} as {name} has it",
+                    own.name
                 ));
             }
             if has_links(own) || has_links(other) {

@@ -38,7 +38,8 @@ fn label(quality: &Quality) -> String {
 }
 
 fn summary(points: &[Quality], samples: &PrttSamples) -> Vec<String> {
-    let count = |of: &dyn Fn(&Quality) -> bool| points.iter().filter(|point| of(point)).count();
+    let warm_up = points.iter().filter(|point| point.warm_up > 0);
+    let dependent = points.iter().filter(|point| point.dependence.is_some());
     let outliers: usize = points.iter().map(|point| point.outliers).sum();
     let order = match (
         samples.provenance.get("rounds"),
@@ -59,8 +60,8 @@ fn summary(points: &[Quality], samples: &PrttSamples) -> Vec<String> {
         order,
         format!(
             "In {} of {of} points the first samples differ from the others as in a warm-up, in {} samples depend on the ones before.",
-            count(&|point| point.warm_up > 0),
-            count(&|point| point.dependence.is_some())
+            warm_up.count(),
+            dependent.count()
         ),
     ]
 }

@@ -376,19 +376,13 @@ impl<'a> ScheduleSetting<'a> {
         };
         let mut list = Vec::new();
         if self.overrides_network {
-            let unused = |parameter: &str| Unused {
+            // A model shares the bandwidth of the interfaces.
+            let nic = self.model.contention.model().is_none().then_some("nic");
+            let parameters = ["point_to_point"].into_iter().chain(nic);
+            list.extend(parameters.map(|parameter| Unused {
                 parameter: parameter.to_owned(),
                 reason: "--goal-params instead",
-            };
-            list.push(unused("point_to_point"));
-            // A model shares the bandwidth of the interfaces.
-            list.extend(
-                self.model
-                    .contention
-                    .model()
-                    .is_none()
-                    .then(|| unused("nic")),
-            );
+            }));
         }
         let (has_influence, reason) = if self.is_placed {
             let limited = contention::is_needed(network, &self.placement);

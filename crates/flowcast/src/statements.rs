@@ -104,18 +104,16 @@ pub fn of_runs(provenance: &BTreeMap<String, String>) -> Option<String> {
 pub fn of_predictions<'a>(
     predictions: impl IntoIterator<Item = (Option<&'a Network>, &'a [String])> + Clone,
 ) -> Vec<String> {
-    let networks = || {
-        predictions
-            .clone()
-            .into_iter()
-            .filter_map(|(network, _)| network)
-    };
-    let alone: Vec<String> = networks()
+    let networks = predictions.clone().into_iter();
+    let networks: Vec<&Network> = networks.filter_map(|(network, _)| network).collect();
+    let alone: Vec<String> = networks
+        .iter()
+        .copied()
         .flat_map(|network| of_networks([network]))
         .collect();
-    let notes = predictions.clone().into_iter().flat_map(|(_, notes)| notes);
+    let notes = predictions.into_iter().flat_map(|(_, notes)| notes);
     let others = notes.filter(|note| !alone.contains(note)).cloned();
-    once(of_networks(networks()).into_iter().chain(others))
+    once(of_networks(networks).into_iter().chain(others))
 }
 
 /// What a trace leaves out, how sure the networks' values are, and what the trace's reader assumed.

@@ -23,11 +23,11 @@ pub fn sweep(
     let Some(first) = networks.first() else {
         return Ok(Vec::new());
     };
-    let algorithms = |network| options.collectives.table(program, Some(network));
-    if networks
+    let mut tables = networks
         .iter()
-        .all(|network| algorithms(network) == algorithms(first))
-    {
+        .map(|network| options.collectives.table(program, Some(network)));
+    let table = options.collectives.table(program, Some(first));
+    if tables.all(|other| other == table) {
         return PreparedProgram::new(program, first, options)?.sweep(networks, options);
     }
     networks
@@ -50,10 +50,12 @@ impl PreparedProgram<'_> {
         networks: &[Network],
         options: &Options,
     ) -> Result<Vec<SetOutcome>, Error> {
-        let choice = |network| {
-            ModelChoice::for_program(options.contention, self.program(), network).contention
-        };
-        let choices: Vec<Contention> = networks.iter().map(choice).collect();
+        let choices: Vec<Contention> = networks
+            .iter()
+            .map(|network| {
+                ModelChoice::for_program(options.contention, self.program(), network).contention
+            })
+            .collect();
         if !choices.iter().all(|choice: &Contention| {
             matches!(
                 choice,

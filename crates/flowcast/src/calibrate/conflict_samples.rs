@@ -254,7 +254,6 @@ fn columns(racks: &Racks) -> &'static [&'static str] {
 /// Appends the rows of a conflict.
 pub fn push_rows(text: &mut String, measured: &MeasuredConflict, racks: &Racks) {
     let Conflict { name, kind, flows } = &measured.conflict;
-    let rack = |node| racks.rack_of(node).map_or("", |rack| racks.name(rack));
     for repetition in 0..measured.repetitions() {
         for (flow, durations) in flows.iter().zip(&measured.durations) {
             let sample = Sample {
@@ -263,7 +262,8 @@ pub fn push_rows(text: &mut String, measured: &MeasuredConflict, racks: &Racks) 
                 repetition: repetition as u32 + 1,
                 step: flow.id,
                 ends: [flow.src, flow.dst],
-                racks: [rack(flow.src), rack(flow.dst)],
+                racks: [flow.src, flow.dst]
+                    .map(|node| racks.rack_of(node).map_or("", |rack| racks.name(rack))),
                 size: flow.size,
                 delay: flow.start,
                 time: durations[repetition],

@@ -115,25 +115,26 @@ fn add(
     rank: usize,
     file: &RankFile,
 ) {
-    let word = |at: usize| words.get(at).copied().unwrap_or(-1);
-    let bytes = |at: usize| Bytes(word(at).max(0) as u64);
+    let [first, second, third, fourth] =
+        [1, 2, 3, 4].map(|at| words.get(at).copied().unwrap_or(-1));
+    let [third, fourth] = [third, fourth].map(|bytes| Bytes(bytes.max(0) as u64));
     match function.kind.as_str() {
         "send" | "ssend" | "isend" | "issend" | "sendrecv" => {
             content.sent_by_second += u64::from(rank == 1);
-            content.largest = content.largest.max(bytes(4));
+            content.largest = content.largest.max(fourth);
         }
         _ => {
             let Some(op) = operation(&function.name) else {
                 return;
             };
-            let members = usize::try_from(word(1))
+            let members = usize::try_from(first)
                 .ok()
                 .and_then(|own| file.communicators.get(own));
-            let root = members.and_then(|members| members.world_rank(word(2)));
+            let root = members.and_then(|members| members.world_rank(second));
             let known = content.collectives.entry(op).or_default();
             known.0 += u64::from(rank == 0);
             if root.is_none_or(|root| root.index() == rank) {
-                (known.1, known.2) = (bytes(3), bytes(4));
+                (known.1, known.2) = (third, fourth);
             }
         }
     }

@@ -230,7 +230,6 @@ pub fn pattern_intervals(
         return Ok(None);
     };
     let method = options.method(network)?;
-    let predict = |network: &Network| predict_ends(flows, &steps.racks, network, method);
     let is_transient = transient_windows(method.model, network)?.is_some();
     let name = if is_transient {
         "closed-loop/transient"
@@ -250,29 +249,28 @@ pub fn pattern_intervals(
     )?;
     (asked.on_draws)(0, draws);
     let drawn = parallel::map(&networks, asked.threads, |network| {
-        let drawn = predict(network);
+        let drawn = predict_ends(flows, &steps.racks, network, method);
         (asked.on_draws)(1, draws);
         drawn
     });
     let drawn: Vec<concurrent::FlowsPrediction> = drawn.into_iter().flatten().collect();
     // Medians of several seeds are not what a single run gives: draws are held against a single one.
     let single = match options.runs {
-        Some(_) if !drawn.is_empty() => &predict(network)?,
+        Some(_) if !drawn.is_empty() => &predict_ends(flows, &steps.racks, network, method)?,
         _ => prediction,
     };
     let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&concurrent::FlowsPrediction) -> Time| {
         let drawn = &Drawn::some(drawn.iter().map(of).collect(), networks.len());
         MarginEvidence { drawn, errors }.interval(of(prediction), of(single), asked.level)
     };
-    let errors = |kind| ModelErrors::from_network(network, name, kind, asked.held_out);
     let Some(makespan) = interval(
-        &errors(CaseKind::Patterns),
+        &ModelErrors::from_network(network, name, CaseKind::Patterns, asked.held_out),
         &concurrent::FlowsPrediction::makespan,
     )?
     else {
         return Ok(None);
     };
-    let of_flows = errors(CaseKind::Flows);
+    let of_flows = ModelErrors::from_network(network, name, CaseKind::Flows, asked.held_out);
     let mut intervals = Vec::new();
     for index in 0..flows.len() {
         intervals.extend(interval(&of_flows, &|one| one.flows[index].duration)?);

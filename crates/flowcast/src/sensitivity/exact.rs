@@ -144,7 +144,7 @@ impl ExactSearch<'_> {
     fn differs(&self, networks: &[Network]) -> Result<Option<Inexact>, Error> {
         let program = self.prepared.program();
         let choice = self.prepared.model().contention;
-        let algorithms = |network| self.options.collectives.table(program, Some(network));
+        let collectives = &self.options.collectives;
         for network in networks {
             let other =
                 ModelChoice::for_program(self.options.contention, program, network).contention;
@@ -161,7 +161,8 @@ impl ExactSearch<'_> {
                 return Ok(Some(Inexact::Model(self.prepared.model().name())));
             }
             if other != choice
-                || algorithms(network) != algorithms(&networks[0])
+                || collectives.table(program, Some(network))
+                    != collectives.table(program, Some(&networks[0]))
                 || !placement.places_like(&self.prepared.placement)
             {
                 return Ok(Some(Inexact::Choice));

@@ -172,15 +172,13 @@ impl Sensitivity {
     pub fn jumps(&self) -> impl Iterator<Item = &Piece> {
         let (from, to) = self.parameter.range();
         let step = (to - from) * sampled::SMALLEST;
-        let is_jump = move |piece: &&Piece| {
-            let change = (piece.at(piece.to) - piece.makespan).as_nanos().abs();
-            piece.to - piece.from <= step * 1.01 && change > 0.01 * self.base_makespan.as_nanos()
-        };
         let is_sampled = matches!(self.inexact, Some(Inexact::Model(_) | Inexact::Schedule));
-        self.curve
-            .pieces
-            .iter()
-            .filter(move |piece| is_sampled && is_jump(piece))
+        self.curve.pieces.iter().filter(move |piece| {
+            let change = (piece.at(piece.to) - piece.makespan).as_nanos().abs();
+            is_sampled
+                && piece.to - piece.from <= step * 1.01
+                && change > 0.01 * self.base_makespan.as_nanos()
+        })
     }
 
     /// Where a larger value of the parameter makes the program faster, which no cost alone can do: the order of events

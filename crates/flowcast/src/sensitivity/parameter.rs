@@ -28,20 +28,20 @@ impl Parameter {
     /// # Errors
     /// [`Error::Option`] for a selector that is none, values of different kinds, an empty range, or a rate or speed that begins at 0.
     pub fn new(field: &str, from: Quantity, to: Quantity) -> Result<Parameter, Error> {
-        let wrong = |found: String, expected| Error::Option {
-            option: "--range",
-            found,
-            expected,
-        };
         if from.kind() != to.kind() {
             let found = format!("{} and {}", from.kind(), to.kind());
-            return Err(wrong(
+            return Err(Error::option(
+                "--range",
                 found,
                 "two values of the same kind, each with its unit",
             ));
         }
         if from.number() >= to.number() {
-            return Err(wrong(format!("{from}..{to}"), "FROM below TO"));
+            return Err(Error::option(
+                "--range",
+                format!("{from}..{to}"),
+                "FROM below TO",
+            ));
         }
         let is_speed = field
             .rsplit('.')
@@ -49,7 +49,8 @@ impl Parameter {
             .is_some_and(|name| name.ends_with("speed"));
         let is_inverse = matches!(from, Quantity::Rate(_)) || is_speed;
         if is_inverse && from.number() <= 0.0 {
-            return Err(wrong(
+            return Err(Error::option(
+                "--range",
                 format!("{from}..{to}"),
                 "FROM above 0, where 0 stands for infinitely fast",
             ));
@@ -62,7 +63,8 @@ impl Parameter {
             .filter(|selector| selector.number(from).is_none())
         {
             let found = format!("{} of {selector}", from.kind());
-            return Err(wrong(
+            return Err(Error::option(
+                "--range",
                 found,
                 "times of latency, overhead and gap; rates of bandwidth; factors of compute and collective",
             ));
@@ -88,21 +90,20 @@ impl Parameter {
     /// # Errors
     /// [`Error::Option`] for a range of another form, and as [`Parameter::new`].
     pub fn parse(name: &str, range: &str) -> Result<Parameter, Error> {
-        let expected = "FROM..TO, each with its unit, such as 0us..1ms";
-        let wrong = || Error::Option {
-            option: "--range",
-            found: format!("`{range}`"),
-            expected,
-        };
-        let (from, to) = range.split_once("..").ok_or_else(wrong)?;
-        let value = |text: &str| Quantity::parse(text.trim()).ok_or_else(wrong);
+        let ends = range.split_once("..").and_then(|(from, to)| {
+            Some((Quantity::parse(from.trim())?, Quantity::parse(to.trim())?))
+        });
+        let (from, to) = ends.ok_or_else(|| {
+            let expected = "FROM..TO, each with its unit, such as 0us..1ms";
+            Error::option("--range", format!("`{range}`"), expected)
+        })?;
         let name = name.trim();
         let field = if Selector::is_meant(name) {
             name.to_owned()
         } else {
             full_name(name)
         };
-        Parameter::new(&field, value(from)?, value(to)?)
+        Parameter::new(&field, from, to)
     }
 
     /// The field, as `--set` names it.

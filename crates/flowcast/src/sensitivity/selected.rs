@@ -19,14 +19,10 @@ pub(super) fn sensitivity(
     most_passes: usize,
     options: &Options,
 ) -> Result<Sensitivity, Error> {
-    let wrong = |found, expected| Error::Option {
-        option: "--parameter",
-        found,
-        expected,
-    };
     let Trace::Program(program) = trace else {
         let found = format!("{selector} of a GOAL schedule");
-        return Err(wrong(
+        return Err(Error::option(
+            "--parameter",
             found,
             "a field of the network, or a trace that is no schedule",
         ));
@@ -38,7 +34,8 @@ pub(super) fn sensitivity(
     let selected = graph.selected(selector);
     if selected.is_empty() {
         let found = format!("{selector}, of which the program has none");
-        return Err(wrong(
+        return Err(Error::option(
+            "--parameter",
             found,
             "costs that occur (flowcast explain gradient lists them)",
         ));

@@ -64,12 +64,12 @@ impl Sensitivity {
                     .field("slope", |piece| parameter.slope_in_unit(piece.slope)),
             )
         };
-        let reached = |sign: f64| {
+        let [tolerance, improvement] = [1.0, -1.0].map(|sign: f64| {
             REACHED
                 .into_iter()
                 .map(|part: f64| (part.to_string(), self.value_at(1.0 + sign * part).map(at)))
                 .collect::<BTreeMap<_, _>>()
-        };
+        });
         let base_slope = self
             .base_piece()
             .map(|piece| parameter.slope_in_unit(piece.slope));
@@ -91,8 +91,8 @@ impl Sensitivity {
             .field("walks", self.curve.walks)
             .field("pieces", pieces(&self.curve))
             .field("fixed_order", self.fixed_order.as_ref().map(pieces))
-            .field("tolerance", reached(1.0))
-            .field("improvement", reached(-1.0))
+            .field("tolerance", tolerance)
+            .field("improvement", improvement)
             .field("falls", steps(parameter, self.falls()))
             .field("jumps", steps(parameter, self.jumps()))
     }
@@ -189,15 +189,12 @@ impl Words<'_> {
     /// What a little more costs, and where that is felt.
     fn answer(&self) -> String {
         let field = self.found.parameter.field();
-        let ranges = || {
-            let slower = PARTS
-                .iter()
-                .filter_map(|part| self.reached(1.0 + part, &format!("{} % slower", part * 100.0)));
-            let faster = PARTS
-                .iter()
-                .filter_map(|part| self.reached(1.0 - part, &format!("{} % faster", part * 100.0)));
-            slower.chain(faster)
-        };
+        let slower = PARTS
+            .iter()
+            .filter_map(|part| self.reached(1.0 + part, &format!("{} % slower", part * 100.0)));
+        let faster = PARTS
+            .iter()
+            .filter_map(|part| self.reached(1.0 - part, &format!("{} % faster", part * 100.0)));
         let first = match self.found.base_piece() {
             None if self.found.base.is_none() => {
                 format!("{field} on {} has no single value", self.network.name)
@@ -209,7 +206,8 @@ impl Words<'_> {
             Some(piece) => self.cost(piece),
         };
         std::iter::once(first)
-            .chain(ranges())
+            .chain(slower)
+            .chain(faster)
             .collect::<Vec<_>>()
             .join("; ")
     }

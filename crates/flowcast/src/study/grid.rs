@@ -118,22 +118,22 @@ impl Axis {
         } else {
             "mapping"
         };
-        let wrong = |name: &str, found: &str, expected: &str| GridError::Wrong {
-            option: format!("--{key} {name}"),
-            found: found.to_owned(),
-            expected: expected.to_owned(),
-        };
         for (index, name) in names.iter().enumerate() {
-            if name.contains([',', '"', '\n']) {
-                return Err(wrong(
-                    name,
+            let (found, expected) = if name.contains([',', '"', '\n']) {
+                (
                     "a comma or a quote in a name",
                     "one that a column of CSV can hold",
-                ));
-            }
-            if names[..index].contains(name) {
-                return Err(wrong(name, "the name twice", "it once"));
-            }
+                )
+            } else if names[..index].contains(name) {
+                ("the name twice", "it once")
+            } else {
+                continue;
+            };
+            return Err(GridError::Wrong {
+                option: format!("--{key} {name}"),
+                found: found.to_owned(),
+                expected: expected.to_owned(),
+            });
         }
         let values = names
             .iter()

@@ -238,13 +238,11 @@ fn same_algorithms(
     networks: &[Network],
     options: &Options,
 ) -> Result<Option<AlgorithmTable>, StudyError> {
-    let tables = || {
-        networks
-            .iter()
-            .map(|network| options.collectives.table(program, Some(network)))
-    };
-    let first = tables().next().flatten();
-    match tables().position(|table| table != first) {
+    let mut tables = networks
+        .iter()
+        .map(|network| options.collectives.table(program, Some(network)));
+    let first = tables.clone().next().flatten();
+    match tables.position(|table| table != first) {
         None => Ok(first),
         Some(at) => Err(StudyError::Algorithms(
             networks[0].name.clone(),

@@ -98,15 +98,12 @@ fn compared(
         };
     let (calls, regions) = (names(|run| &run.calls), names(|run| &run.regions));
     let row = |what, of: String, time: &dyn Fn(&RunTimes) -> Time| -> Result<RunRow, Error> {
-        let times = |runs: &[RunTimes]| {
+        let [before, after] = [before, after].map(|runs| {
             runs.iter()
                 .map(|run| time(run).as_nanos())
                 .collect::<Vec<f64>>()
-        };
-        let times = TwoSamples {
-            before: times(before),
-            after: times(after),
-        };
+        });
+        let times = TwoSamples { before, after };
         let [before, after] = [
             Time::from_nanos(median(&times.before)?),
             Time::from_nanos(median(&times.after)?),

@@ -249,7 +249,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
             longest = at;
         }
     }
-    let told = |at: usize| {
+    let [shortest, longest] = [shortest, longest].map(|at| {
         format!(
             "{} {} ({:.3} of {})",
             all[at].name,
@@ -257,7 +257,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
             ratio(found[at].makespan, base),
             all[0].name
         )
-    };
+    });
     let mut models: Vec<&str> = found.iter().map(|found| found.model).collect();
     models.sort_unstable();
     models.dedup();
@@ -296,11 +296,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
         .bars(|(_, found)| ratio(found.makespan, base));
     Document::new("scenarios")
         .titled(format!("{}: scenarios", trace.name()))
-        .line(format!(
-            "shortest: {}; longest: {}",
-            told(shortest),
-            told(longest)
-        ))
+        .line(format!("shortest: {shortest}; longest: {longest}"))
         .line(format!("by model {}", models.join(", ")))
         .lines((!kept.is_empty()).then(|| {
             format!(

@@ -89,8 +89,8 @@ fn slower(rank: &&RankSlack) -> bool {
 }
 
 fn of_messages(links: &[LinkSlack]) -> String {
-    let sum = |of: fn(&LinkSlack) -> u64| links.iter().map(of).sum::<u64>();
-    let (messages, twice) = (sum(|link| link.messages), sum(|link| link.twice));
+    let messages: u64 = links.iter().map(|link| link.messages).sum();
+    let twice: u64 = links.iter().map(|link| link.twice).sum();
     if messages == 0 {
         return "there are no messages".to_owned();
     }

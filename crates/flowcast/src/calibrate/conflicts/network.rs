@@ -12,6 +12,7 @@ use flowcast_network::{
     accuracy::{Accuracy, CaseKind},
     cluster::flow::PatternFlow,
     network::{FitQuality, Network, ParameterInterval},
+    quantity::Quantity,
     sharing::model::Model,
 };
 use flowcast_statistics::observation::Observations;
@@ -118,24 +119,15 @@ impl ConflictFit {
         written: &[&ConflictParameter],
     ) -> BTreeMap<String, ParameterInterval> {
         let level = self.options.level;
-        let times = |e: &BoundedEstimate<Time>| {
-            e.interval().map(|[low, high]| {
-                let [value, low, high] = [e.value, low, high].map(tidy_time);
-                ParameterInterval::around(value, low, high, level)
-            })
-        };
-        let rates = |e: &BoundedEstimate<Rate>| {
-            e.interval().map(|[low, high]| {
-                let [value, low, high] = [e.value, low, high].map(tidy_rate);
-                ParameterInterval::around(value, low, high, level)
-            })
-        };
         let mut all = vec![
-            ("nic.latency", times(&self.latency)),
-            ("nic.bandwidth", rates(&self.rate)),
+            ("nic.latency", interval(&self.latency, tidy_time, level)),
+            ("nic.bandwidth", interval(&self.rate, tidy_rate, level)),
         ];
         if let Some(backbone) = &self.backbone {
-            all.push(("backbone.bandwidth", rates(&backbone.rate)));
+            all.push((
+                "backbone.bandwidth",
+                interval(&backbone.rate, tidy_rate, level),
+            ));
             let ends = backbone.from.interval().map(|ends| ends.map(f64::from));
             let flows = ends.map(|[low, high]| {
                 ParameterInterval::around(f64::from(backbone.from.value), low, high, level)
@@ -143,12 +135,7 @@ impl ConflictFit {
             all.push(("sharing.asymmetric.backbone_from", flows));
         }
         for parameter in written.iter().filter(|parameter| parameter.is_measured) {
-            let estimate = &parameter.estimate;
-            let ends = estimate.interval().map(|ends| ends.map(tidy));
-            let interval = ends.map(|[low, high]| {
-                ParameterInterval::around(tidy(estimate.value), low, high, level)
-            });
-            all.push((parameter.field, interval));
+            all.push((parameter.field, interval(&parameter.estimate, tidy, level)));
         }
         all.into_iter()
             .filter_map(|(field, interval)| Some((field.to_owned(), interval?)))
@@ -200,6 +187,17 @@ impl ModelFit {
 fn sizes(observed: &Observations<PatternFlow>) -> [Bytes; 2] {
     let sizes = observed.all().iter().map(|one| one.of.flow.size);
     [sizes.clone().min(), sizes.max()].map(Option::unwrap_or_default)
+}
+
+fn interval<T: Copy + PartialEq + Into<Quantity>>(
+    estimate: &BoundedEstimate<T>,
+    tidy: fn(T) -> T,
+    level: f64,
+) -> Option<ParameterInterval> {
+    estimate.interval().map(|[low, high]| {
+        let [value, low, high] = [estimate.value, low, high].map(tidy);
+        ParameterInterval::around(value, low, high, level)
+    })
 }
 
 /// Six significant digits: more than any measurement has, and short in a file.

@@ -51,10 +51,11 @@ impl ConflictField {
     /// The bound of its range at which a place of the search stands, if it does.
     pub(super) fn bound(self, at: f64) -> Option<Bound> {
         let (low, high) = self.search_range();
-        let is_near = |end: f64| (at - end).abs() <= AT_BOUND * (high - low);
-        if is_near(low) {
+        let [is_low, is_high] =
+            [low, high].map(|end: f64| (at - end).abs() <= AT_BOUND * (high - low));
+        if is_low {
             Some(Bound::Lower)
-        } else if is_near(high) {
+        } else if is_high {
             Some(Bound::Upper)
         } else {
             None

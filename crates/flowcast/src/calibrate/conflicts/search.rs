@@ -77,7 +77,7 @@ impl Fitter<'_> {
                 BoundedParameter::between(low, high)
             })
             .collect();
-        let stay = || Lowest {
+        let stay = Lowest {
             at: start.to_vec(),
             squares: f64::INFINITY,
             is_felt: vec![false; start.len()],
@@ -85,11 +85,13 @@ impl Fitter<'_> {
         if ranges.is_empty() {
             return Lowest {
                 squares: 0.0,
-                ..stay()
+                ..stay
             };
         }
-        let mut residuals = |at: &[f64]| self.residuals(candidate, at, links, observed);
-        descend(start, &ranges, NO_GAIN, &mut residuals).unwrap_or_else(stay)
+        descend(start, &ranges, NO_GAIN, &mut |at: &[f64]| {
+            self.residuals(candidate, at, links, observed)
+        })
+        .unwrap_or(stay)
     }
 
     fn residuals(

@@ -18,7 +18,6 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
     let others = region.ranks.saturating_sub(1);
     let latency = parameters.latency;
     let bytes = parameters.bandwidth.time_for(region.size);
-    let limit = |links: u32| least([links, parameters.buses]);
     let NodeLinks { incoming, outgoing } = parameters.links;
     let out = if outgoing > 0 { outgoing } else { incoming };
     Some(match region.exercise {
@@ -34,13 +33,18 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
         }
         Exercise::FanOut => {
             let sent = (1..=others).map(|nth| latency * f64::from(nth));
-            let came: Vec<Time> = transfers(sent, bytes, limit(out))
+            let came: Vec<Time> = transfers(sent, bytes, least([out, parameters.buses]))
                 .map(|time| time + latency)
                 .collect();
             collected(came, latency * f64::from(others), latency)
         }
         Exercise::FanIn => {
-            let came = transfers((0..others).map(|_| latency), bytes, limit(incoming)).collect();
+            let came = transfers(
+                (0..others).map(|_| latency),
+                bytes,
+                least([incoming, parameters.buses]),
+            )
+            .collect();
             collected(came, Time::ZERO, latency) + latency * f64::from(others)
         }
         Exercise::Pairs => {

@@ -258,15 +258,13 @@ fn ends(values: &[f64]) -> (f64, f64) {
 /// The latency and bandwidth with which the regions are missed least, by steps of a factor from those that are settled;
 /// links, buses and rows stay.
 fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
-    let miss = |parameters: &Parameters| -> f64 {
-        regions
-            .iter()
-            .map(|region| off(predicted(region, &settled.rows, parameters), region.once))
-            .sum()
-    };
-    let start = (settled.parameters, miss(&settled.parameters));
+    let start = (
+        settled.parameters,
+        miss(regions, settled, &settled.parameters),
+    );
     by_smaller_steps(start, [1.1, SMALLEST_STEP], |best, step| {
-        let moved = around(&best.0, step).map(|parameters| (parameters, miss(&parameters)));
+        let moved = around(&best.0, step)
+            .map(|parameters| (parameters, miss(regions, settled, &parameters)));
         let better = moved
             .into_iter()
             .filter(|moved| moved.1 < best.1 - LEAST_GAIN)
@@ -274,6 +272,13 @@ fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
         better.map(|better| *best = better).is_some()
     })
     .0
+}
+
+fn miss(regions: &[&MeasuredRegion], settled: &Settled, parameters: &Parameters) -> f64 {
+    regions
+        .iter()
+        .map(|region| off(predicted(region, &settled.rows, parameters), region.once))
+        .sum()
 }
 
 /// Latency and bandwidth one step up or down.
