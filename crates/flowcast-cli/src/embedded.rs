@@ -44,30 +44,38 @@ pub(crate) fn unpack() -> Result<(PathBuf, Option<TempDir>)> {
 /// As the XDG base directory specification has it: paths that are not absolute are ignored. The dynamic linker takes
 /// blanks and colons for the end of a path.
 fn cache_folder() -> Option<PathBuf> {
-    let absolute = |name| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     let is_one_word = !caches.to_str()?.contains([' ', ':']);
     is_one_word.then(|| caches.join("flowcast"))
+}
+
+fn absolute(name: &str) -> Option<PathBuf> {
+    env::var_os(name)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
 }
 
 /// A library in a private folder under a name made from its content; written if it is not there as it should be.
 fn unpack_into(folder: &Path, library: &[u8]) -> Result<PathBuf> {
     make_private(folder).with_context(|| format!("cannot use {}", folder.display()))?;
     let path = folder.join(format!("libflowcast_record-{}.so", fingerprint(library)));
-    let is_whole = || fs::read(&path).is_ok_and(|found| found == library);
-    if !is_whole() {
+    if !is_whole(&path, library) {
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(library)?;
         file.as_file()
             .set_permissions(Permissions::from_mode(0o755))?;
         file.persist(&path)?;
-        ensure!(is_whole(), "{} is not what was written", path.display());
+        ensure!(
+            is_whole(&path, library),
+            "{} is not what was written",
+            path.display()
+        );
     }
     Ok(path)
+}
+
+fn is_whole(path: &Path, library: &[u8]) -> bool {
+    fs::read(path).is_ok_and(|found| found == library)
 }
 
 fn make_private(folder: &Path) -> Result<()> {

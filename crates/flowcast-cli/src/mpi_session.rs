@@ -142,29 +142,19 @@ impl MpiSession {
 
     /// Carries flows between nodes once.
     pub(crate) fn carry(&mut self, flows: &[Flow], timeout: Duration) -> io::Result<Vec<Carried>> {
-        let lacks = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
         if flows.len() > MOST_FLOWS {
             return Err(lacks(format!(
                 "found {} flows, expected at most {MOST_FLOWS}",
                 flows.len()
             )));
         }
-        let rank = |node: Node| {
-            let found = self.ranks.get(node.index()).copied();
-            found.ok_or_else(|| {
-                lacks(format!(
-                    "found node {node}, expected one below {}",
-                    self.ranks.len()
-                ))
-            })
-        };
         let order = Order(
             flows
                 .iter()
                 .map(|flow: &Flow| {
                     Ok(CarriedMessage {
-                        from: rank(flow.src)?,
-                        to: rank(flow.dst)?,
+                        from: self.rank(flow.src)?,
+                        to: self.rank(flow.dst)?,
                         bytes: flow.size.0,
                         start: flow.start.as_nanos().round() as u64,
                     })
@@ -194,6 +184,16 @@ impl MpiSession {
         }
     }
 
+    fn rank(&self, node: Node) -> io::Result<u32> {
+        let found = self.ranks.get(node.index()).copied();
+        found.ok_or_else(|| {
+            lacks(format!(
+                "found node {node}, expected one below {}",
+                self.ranks.len()
+            ))
+        })
+    }
+
     /// The next line of rank 0 that is a reply.
     fn reply(&mut self, timeout: Duration) -> io::Result<Reply> {
         let until = Instant::now() + timeout;
@@ -221,6 +221,10 @@ impl MpiSession {
             }
         }
     }
+}
+
+fn lacks(problem: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, problem)
 }
 
 impl Drop for MpiSession {

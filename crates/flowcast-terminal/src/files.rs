@@ -58,6 +58,14 @@ pub fn read_text(path: &Path) -> Result<String> {
     file_text(path, read_bytes(path)?)
 }
 
+/// Reads a text file and takes it apart; an error of its content names the file.
+pub fn read_parsed<T, E>(path: &Path, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<T>
+where
+    Result<T, E>: Context<T, E>,
+{
+    parse(&read_text(path)?).with_context(|| path.display().to_string())
+}
+
 /// Reads a text file that this run may write over: a result of an earlier run, or a file that is rewritten in its place.
 pub fn read_own_text(path: &Path) -> Result<String> {
     file_text(

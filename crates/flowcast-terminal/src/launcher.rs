@@ -39,7 +39,6 @@ pub fn place() -> Option<Place> {
 /// The same for a process that only launchers start: what srun says of itself counts as well, which any step of a batch
 /// script has.
 pub fn place_of_rank() -> Option<Place> {
-    let number = |name: &str| env::var(name).ok()?.parse().ok();
     place().or_else(|| {
         Some(Place {
             rank: Rank(number("SLURM_PROCID")?),
@@ -49,19 +48,24 @@ pub fn place_of_rank() -> Option<Place> {
 }
 
 fn place_from(read: impl Fn(&str) -> Option<String>) -> Option<Place> {
-    let number = |name: &str| read(name)?.parse().ok();
-    let pair = |rank, size| {
+    let names = [
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+    ];
+    names.into_iter().find_map(|(rank, size)| {
         Some(Place {
-            rank: Rank(number(rank)?),
-            size: number(size)?,
+            rank: Rank(read(rank)?.parse().ok()?),
+            size: read(size)?.parse().ok()?,
         })
-    };
-    pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE").or_else(|| pair("PMI_RANK", "PMI_SIZE"))
+    })
+}
+
+fn number(name: &str) -> Option<u32> {
+    env::var(name).ok()?.parse().ok()
 }
 
 /// Whether all processes of the launcher run on this host.
 pub(crate) fn all_are_here() -> bool {
-    let number = |name: &str| env::var(name).ok()?.parse().ok();
     let here = number("OMPI_COMM_WORLD_LOCAL_SIZE").or_else(|| number("MPI_LOCALNRANKS"));
     place().is_some_and(|place| here == Some(place.size))
 }
@@ -114,9 +118,12 @@ pub fn retried<T, E>(limit: Duration, mut attempt: impl FnMut() -> Result<T, E>)
 
 fn connect_to(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let text = fs::read_to_string(file)?;
-    let expected = || anyhow!("found `{text}`, expected HOST:PORT TOKEN");
-    let (address, token) = text.trim().split_once(' ').ok_or_else(expected)?;
-    let (host, port) = address.rsplit_once(':').ok_or_else(expected)?;
+    let parts = text.trim().split_once(' ').and_then(|(address, token)| {
+        let (host, port) = address.rsplit_once(':')?;
+        Some((host, port, token))
+    });
+    let (host, port, token) =
+        parts.ok_or_else(|| anyhow!("found `{text}`, expected HOST:PORT TOKEN"))?;
     let token: Token = token.parse()?;
     // A machine need not know its own name.
     let host = if host == provenance::host() {

@@ -73,14 +73,9 @@ fn utc_now() -> String {
 /// The date (UTC) as Paraver's header has it: `dd/mm/yyyy at hh:mm`.
 pub(crate) fn paraver_date() -> String {
     let date = utc_now();
-    let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or("00");
-    format!(
-        "{}/{}/{} at {}",
-        part(8..10),
-        part(5..7),
-        part(0..4),
-        part(11..16)
-    )
+    let [year, month, day, time] =
+        [0..4, 5..7, 8..10, 11..16].map(|range| date.get(range).unwrap_or("00"));
+    format!("{day}/{month}/{year} at {time}")
 }
 
 /// Gregorian date of a day counted from 1970-01-01.

@@ -94,16 +94,18 @@ fn to_text(texts: &[Vec<String>], is_right: &[bool], width: Option<usize>) -> St
 
 /// The cells with each interval on a line below its figure.
 fn with_intervals_below(texts: &[Vec<String>], is_right: &[bool]) -> Vec<Vec<String>> {
-    let row = |cells: &Vec<String>| {
-        let cells = cells.iter().zip(is_right);
-        cells
-            .map(|(cell, is_right)| match is_right {
-                true => cell.replacen(" (", "\n(", 1),
-                false => cell.clone(),
-            })
-            .collect()
-    };
-    texts.iter().map(row).collect()
+    texts
+        .iter()
+        .map(|cells: &Vec<String>| {
+            let cells = cells.iter().zip(is_right);
+            cells
+                .map(|(cell, is_right)| match is_right {
+                    true => cell.replacen(" (", "\n(", 1),
+                    false => cell.clone(),
+                })
+                .collect()
+        })
+        .collect()
 }
 
 fn in_columns(texts: &[Vec<String>], is_right: &[bool]) -> String {
@@ -172,13 +174,15 @@ fn longest_line(text: &str) -> usize {
 }
 
 fn broken_at_spaces(texts: &[Vec<String>], widths: &[usize]) -> Vec<Vec<String>> {
-    let row = |cells: &Vec<String>| {
-        let cells = cells.iter().zip(widths);
-        cells
-            .map(|(cell, width)| wrapped(cell, *width, 0))
-            .collect()
-    };
-    texts.iter().map(row).collect()
+    texts
+        .iter()
+        .map(|cells: &Vec<String>| {
+            let cells = cells.iter().zip(widths);
+            cells
+                .map(|(cell, width)| wrapped(cell, *width, 0))
+                .collect()
+        })
+        .collect()
 }
 
 /// Each row as a record of lines `heading: value`, without values that say nothing.
@@ -186,13 +190,15 @@ fn stacked(texts: &[Vec<String>], width: usize) -> String {
     let headings = texts[0].iter();
     let indent = headings.map(|heading| columns_of(heading)).max();
     let indent = indent.unwrap_or(0) + ": ".len();
-    let record = |cells: &Vec<String>| {
-        let fields = texts[0].iter().zip(cells);
-        let fields = fields.filter(|(_, cell)| !is_silent(cell));
-        let lines = fields.map(|(heading, cell)| field(heading, cell, indent, width));
-        lines.collect::<Vec<_>>().join("\n")
-    };
-    let records: Vec<String> = texts[1..].iter().map(record).collect();
+    let records: Vec<String> = texts[1..]
+        .iter()
+        .map(|cells: &Vec<String>| {
+            let fields = texts[0].iter().zip(cells);
+            let fields = fields.filter(|(_, cell)| !is_silent(cell));
+            let lines = fields.map(|(heading, cell)| field(heading, cell, indent, width));
+            lines.collect::<Vec<_>>().join("\n")
+        })
+        .collect();
     records.join("\n\n")
 }
 

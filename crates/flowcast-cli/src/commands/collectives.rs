@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use flowcast::{
-    model::{
-        algorithm::Base, csv::Table, measured_collectives::MeasuredCollectives, network::Network,
-    },
+    model::{algorithm::Base, measured_collectives::MeasuredCollectives, network::Network},
     report::chart_page::{Picture, chart_page},
     statements::{marked_name, of_networks},
     table::{Document, figure, percent, rows},
@@ -25,8 +23,9 @@ use flowcast_tuning::{
     step_times::PlacedCase,
 };
 
+use super::hpl::read_cases;
 use flowcast_terminal::{
-    files::{Batch, Output, declare, kind_and_file, read_text},
+    files::{Batch, Output, declare, kind_and_file, read_parsed, read_text},
     host_args::HostArgs,
     network_args,
     output::{Format, tell_notes},
@@ -77,11 +76,8 @@ impl Predict {
         let network = network_args::load(&self.network, &[])?;
         let measured = measured(&network, &self.network)?;
         tell_notes(of_networks([&network]));
-        let place = || self.cases.display().to_string();
-        let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
-        let rows = cases(&table).with_context(place)?;
-        let allocations = Allocations::from_csv(&read_text(&self.allocations)?)
-            .with_context(|| self.allocations.display().to_string())?;
+        let (table, rows) = read_cases(&self.cases, cases)?;
+        let allocations = read_parsed(&self.allocations, Allocations::from_csv)?;
         let group_links = group_links(&network)?;
         let placed = placed(&rows, &allocations, group_links, &self.cases);
         let known: Vec<PlacedCase> = placed.iter().flatten().cloned().collect();
@@ -124,39 +120,41 @@ fn placed(
     group_links: f64,
     file: &Path,
 ) -> Vec<Option<PlacedCase>> {
-    let untold = |row: &CaseRow, why: String| {
-        say!(
-            "flowcast: note: {}: line {}: {why}, so nothing is predicted",
-            file.display(),
-            row.line
-        );
-        None
-    };
     rows.iter()
-        .map(|row| {
-            let case = match &row.case {
-                Ok(case) => case.clone(),
-                Err(error) => return untold(row, error.to_string()),
-            };
-            if let Err(error) = case.check() {
-                return untold(row, format!("found more messages, expected {error}"));
-            }
-            match allocations.places(&case.job, case.ranks_per_node) {
-                Some(places) => Some(PlacedCase {
-                    case,
-                    places: places.into(),
-                    group_links,
-                }),
-                None => untold(
-                    row,
-                    format!(
-                        "found no allocation of the run `{}` on {} nodes",
-                        case.job.run, case.job.nodes
-                    ),
-                ),
+        .map(|row| match placed_case(row, allocations, group_links) {
+            Ok(placed) => Some(placed),
+            Err(why) => {
+                say!(
+                    "flowcast: note: {}: line {}: {why}, so nothing is predicted",
+                    file.display(),
+                    row.line
+                );
+                None
             }
         })
         .collect()
+}
+
+fn placed_case(
+    row: &CaseRow,
+    allocations: &Allocations,
+    group_links: f64,
+) -> Result<PlacedCase, String> {
+    let case = row.case.clone().map_err(|error| error.to_string())?;
+    case.check()
+        .map_err(|error| format!("found more messages, expected {error}"))?;
+    let places = allocations.places(&case.job, case.ranks_per_node);
+    let places = places.ok_or_else(|| {
+        format!(
+            "found no allocation of the run `{}` on {} nodes",
+            case.job.run, case.job.nodes
+        )
+    })?;
+    Ok(PlacedCase {
+        places: places.into(),
+        group_links,
+        case,
+    })
 }
 
 fn nanoseconds(prediction: CollectivePrediction) -> [String; 3] {
@@ -358,18 +356,17 @@ impl Choose {
     }
 
     fn refuse_other_library(&self, asked: Base, library: Base) -> Result<()> {
-        let is_open_mpi = |base| base == Base::OpenMpi;
-        if is_open_mpi(asked) == is_open_mpi(library) {
+        let expected = match library {
+            Base::OpenMpi => "openmpi",
+            _ => "mpich",
+        };
+        if (asked == Base::OpenMpi) == (library == Base::OpenMpi) {
             return Ok(());
         }
         Err(anyhow!(
             "--write: found {}, expected {}, whose algorithms {} has",
             asked.name(),
-            if is_open_mpi(library) {
-                "openmpi"
-            } else {
-                "mpich"
-            },
+            expected,
             self.network
         ))
     }

@@ -333,13 +333,10 @@ fn saved_notes(saved: &[Saved]) -> Vec<String> {
 
 /// The notes of both sides; those of one side say of which.
 fn notes(before: &[String], after: &[String]) -> Vec<String> {
-    let named = |side: &'static str, notes: &[String]| {
-        let notes = notes.iter().cloned();
-        notes
-            .map(|note| (side.to_owned(), note))
-            .collect::<Vec<_>>()
-    };
-    by_name(&[named("before", before), named("after", after)].concat())
+    let sides = [("before", before), ("after", after)].into_iter();
+    let named =
+        sides.flat_map(|(side, notes)| notes.iter().map(|note| (side.to_owned(), note.clone())));
+    by_name(&named.collect::<Vec<_>>())
 }
 
 /// A share of `--threshold`, which was a number of per cent: below 1 it could be either.
@@ -469,25 +466,8 @@ fn makespans(all: &[Saved]) -> Vec<f64> {
 
 /// When each rank ends, and how much more time it spends on what; those that lose most first.
 fn rank_table(before: &[Saved], after: &[Saved]) -> Result<Table> {
-    let medians = |all: &[Saved], rank: usize| -> Result<[f64; 4]> {
-        let of = |part: fn(&SavedRank) -> f64| {
-            median(
-                &all.iter()
-                    .map(|saved| part(&saved.ranks[rank]))
-                    .collect::<Vec<_>>(),
-            )
-        };
-        Ok([
-            of(|rank| rank.end_s)?,
-            of(|rank| rank.compute_s)?,
-            of(|rank| rank.blocked_s)?,
-            of(|rank| rank.overhead_s)?,
-        ])
-    };
-    let row =
-        |rank: usize| -> Result<_> { Ok((rank, medians(before, rank)?, medians(after, rank)?)) };
     let mut all = (0..before[0].ranks.len())
-        .map(row)
+        .map(|rank| Ok((rank, medians(before, rank)?, medians(after, rank)?)))
         .collect::<Result<Vec<_>>>()?;
     all.sort_by_key(|(rank, old, new)| {
         (std::cmp::Reverse(seconds(new[0]) - seconds(old[0])), *rank)
@@ -506,6 +486,20 @@ fn rank_table(before: &[Saved], after: &[Saved]) -> Result<Table> {
             seconds(new[3] - old[3])
         })
         .into())
+}
+
+fn medians(all: &[Saved], rank: usize) -> Result<[f64; 4]> {
+    Ok([
+        median_of(all, rank, |rank| rank.end_s)?,
+        median_of(all, rank, |rank| rank.compute_s)?,
+        median_of(all, rank, |rank| rank.blocked_s)?,
+        median_of(all, rank, |rank| rank.overhead_s)?,
+    ])
+}
+
+fn median_of(all: &[Saved], rank: usize, part: fn(&SavedRank) -> f64) -> Result<f64> {
+    let parts: Vec<f64> = all.iter().map(|saved| part(&saved.ranks[rank])).collect();
+    Ok(median(&parts)?)
 }
 
 fn seconds(value: f64) -> Time {

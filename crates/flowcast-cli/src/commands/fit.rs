@@ -24,7 +24,7 @@ use flowcast::{
     model::network::{Network, Progress},
     samples_page::{parameter_table, samples_page},
     statements::of_runs,
-    table::{Document, Value},
+    table::Document,
     units::Bytes,
 };
 
@@ -226,12 +226,10 @@ impl Fit {
     }
 
     fn fit_round_trips(&self, input: &FitInput) -> Result<()> {
-        let place = || input.place();
-        let text = &input.text;
-        let samples = PrttSamples::from_csv(text).with_context(place)?;
-        let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
+        let samples = input.parsed(PrttSamples::from_csv)?;
+        let fit = fit_loggp(&samples, &self.options()).with_context(|| input.place())?;
         let mut batch = Batch::new();
-        let document = document(&fit, &samples).titled(format!("Round trips, {}", place()));
+        let document = document(&fit, &samples).titled(format!("Round trips, {}", input.place()));
         if let Some(report) = &self.report {
             batch.write_text(report, &samples_page(document.clone(), &samples, &fit)?)?;
         }
@@ -336,8 +334,8 @@ impl Fit {
 
     /// What is known of the network beforehand.
     fn known(&self) -> Result<Option<Network>> {
-        let load = |name: &String| network_args::load(name, &[]);
-        self.network.as_ref().map(load).transpose()
+        let name = self.network.as_ref();
+        name.map(|name| network_args::load(name, &[])).transpose()
     }
 
     fn output(&self) -> Option<&Path> {
@@ -418,7 +416,7 @@ fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
         format!("; the overhead hides the gap below {knee:.0} B")
     });
     let worst = &error.worst_point;
-    let warnings = || fit.warnings.iter().map(ToString::to_string);
+    let warnings: Vec<String> = fit.warnings.iter().map(ToString::to_string).collect();
     Document::new("fit")
         .field("g_us", values.gap)
         .field("g_us_interval", interval(intervals.gap))
@@ -440,7 +438,7 @@ fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
         .field("seed", fit.options.seed)
         .field("model_error_mean", error.mean_absolute)
         .field("model_error_worst", error.worst)
-        .field("warnings", warnings().collect::<Value>())
+        .field("warnings", &warnings)
         .field("samples_provenance", &samples.provenance)
         .shown(parameter_table(fit))
         .line(format!(
@@ -456,6 +454,6 @@ fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
             worst.delay,
             worst.size.0,
         ))
-        .noted(warnings())
+        .noted(warnings)
         .noted(of_runs(&samples.provenance))
 }

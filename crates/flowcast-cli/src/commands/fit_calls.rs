@@ -19,12 +19,12 @@ use flowcast::{
     },
     model::{network::Network, quantity::Quantity},
     table::{self, Document, Value, figure, rows, shown},
-    units::{Bytes, Time},
+    units::{Bytes, SizeUnits, Time},
 };
 
 use super::{fit::inputs::FitInput, fit_conflicts::percent};
 use flowcast_terminal::{
-    files::{Batch, read_text},
+    files::{Batch, read_parsed},
     output::Format,
     say,
 };
@@ -107,15 +107,14 @@ impl FitCalls<'_> {
     }
 
     fn fits(&self) -> Result<BTreeMap<CallName, CallFit>> {
-        let place = || self.calls.place();
-        let mut times = CallTimes::from_csv(&self.calls.text).with_context(place)?;
+        let mut times = self.calls.parsed(CallTimes::from_csv)?;
         if let Some(cluster) = &self.args.only {
             times = times.of_cluster(cluster);
             if times.calls.is_empty() {
                 bail!("--only: found no row of `{cluster}`, expected some");
             }
         }
-        fit_calls(&times, self.pieces()).with_context(place)
+        fit_calls(&times, self.pieces()).with_context(|| self.calls.place())
     }
 
     fn pieces(&self) -> usize {
@@ -145,8 +144,7 @@ impl FitCalls<'_> {
 
 /// The rows of TEST with what is predicted; those that cannot be are told.
 fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<String> {
-    let cases =
-        CallCases::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?;
+    let cases = read_parsed(path, CallCases::from_csv)?;
     let predicted = cases.rows.iter().map(|(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
         let Some(fit) = fits.get(name) else {
             say!(
@@ -221,7 +219,6 @@ fn with_network(document: Document, network: &Network) -> Document {
         let units = Quantity::units(ends.into_iter().flatten().chain([value]));
         Some((field, value, interval, units))
     });
-    let number = |quantity: Quantity, units| shown(quantity.number(), quantity.text(units));
     let parameters = rows(fields)
         .heading("The network")
         .column("field", "field", |(field, ..)| field)
@@ -248,4 +245,8 @@ fn with_network(document: Document, network: &Network) -> Document {
             100.0 * misfit
         ))
         .noted(&network.fit.warnings)
+}
+
+fn number(quantity: Quantity, units: SizeUnits) -> Value {
+    shown(quantity.number(), quantity.text(units))
 }

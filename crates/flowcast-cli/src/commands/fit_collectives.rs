@@ -22,7 +22,7 @@ use flowcast_tuning::{
 
 use flowcast_terminal::{
     costs_table::costs_table,
-    files::{read_text, write_text},
+    files::{read_parsed, write_text},
     output::Format,
     progress::Progress,
     provenance,
@@ -57,19 +57,15 @@ pub(super) struct FitCollectives<'a> {
 impl FitCollectives<'_> {
     /// Fits, writes the network file if asked, and prints the costs.
     pub(super) fn run(self) -> Result<()> {
-        let of = |path: &Path| path.display().to_string();
-        let measured = Table::parse(&read_text(self.measured)?)
-            .and_then(|table| measured_cases(&table))
-            .with_context(|| of(self.measured))?;
-        let allocations = Allocations::from_csv(&read_text(self.allocations)?)
-            .with_context(|| of(self.allocations))?;
+        let measured = read_parsed(self.measured, |text| measured_cases(&Table::parse(text)?))?;
+        let allocations = read_parsed(self.allocations, Allocations::from_csv)?;
         let machine = Machine {
             system: self.system,
             group_links: self.known.as_ref().map_or(Ok(f64::INFINITY), group_links)?,
         };
         let progress = Progress::without_end(format!("{} operations", measured.len()));
         let fit = fit_collectives(&measured, &allocations, &machine, threads())
-            .with_context(|| of(self.measured))?;
+            .with_context(|| self.measured.display().to_string())?;
         drop(progress);
         let own: Vec<&MeasuredCase> = measured
             .iter()
@@ -77,8 +73,14 @@ impl FitCollectives<'_> {
             .collect();
         if let Some(output) = self.output {
             let mut stamp = provenance::of_this_run();
-            stamp.insert("collectives".to_owned(), of(self.measured));
-            stamp.insert("allocations".to_owned(), of(self.allocations));
+            stamp.insert(
+                "collectives".to_owned(),
+                self.measured.display().to_string(),
+            );
+            stamp.insert(
+                "allocations".to_owned(),
+                self.allocations.display().to_string(),
+            );
             let network = to_network(
                 fit.measured.clone(),
                 &self.name,

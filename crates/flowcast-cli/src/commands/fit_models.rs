@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use flowcast::{
     calibrate::conflict_samples::ConflictSamples,
@@ -63,7 +63,7 @@ fn round_trips(inputs: &[FitInput], args: &ImportArgs) -> Result<ImportedFiles> 
     match found[..] {
         [] => bail!("found no round trips, expected some beside patterns"),
         [one] if one.kind == FitInputKind::RoundTrips => {
-            let samples = PrttSamples::from_csv(&one.text).with_context(|| one.place())?;
+            let samples = one.parsed(PrttSamples::from_csv)?;
             Ok(ImportedFiles::from_samples(samples))
         }
         _ if found
@@ -87,29 +87,27 @@ fn is_one(input: &&FitInput) -> bool {
 fn patterns(inputs: &[FitInput], notes: &mut Vec<String>) -> Result<Vec<PatternSamples>> {
     let mut all = Vec::new();
     for input in inputs {
-        let place = || input.place();
-        let text = &input.text;
         match input.kind {
             FitInputKind::RoundTrips | FitInputKind::Benchmark => continue,
             FitInputKind::Pairs => {
-                all.extend(of_pairs(&PairSamples::from_csv(text).with_context(place)?));
+                all.extend(of_pairs(&input.parsed(PairSamples::from_csv)?));
                 continue;
             }
             FitInputKind::Conflicts => {}
             kind @ (FitInputKind::Calls | FitInputKind::Recording | FitInputKind::Collectives) => {
                 bail!(
                     "{}: found {kind}, expected round trips or patterns",
-                    place()
+                    input.place()
                 )
             }
         }
-        let conflicts = ConflictSamples::from_csv(text).with_context(place)?;
+        let conflicts = input.parsed(ConflictSamples::from_csv)?;
         let patterns = conflicts.patterns();
         let left = conflicts.measured.len() - patterns.len();
         if left > 0 {
             notes.push(format!(
                 "{}: {left} conflicts have messages of several sizes or starts and are not used",
-                place()
+                input.place()
             ));
         }
         all.extend(patterns);

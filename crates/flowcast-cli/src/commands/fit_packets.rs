@@ -40,13 +40,8 @@ pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<Pac
             anyhow::Ok((expanded.into_owned(), measured(files).regions))
         })
         .collect::<Result<Vec<_>>>()?;
-    let with = |latency: Time| {
-        let mut network = network.clone();
-        network.sharing.packet.latency = Some(latency);
-        network
-    };
     let (latency, _) = least_cost(0.0, MOST.as_nanos(), |nanos| {
-        let errors = errors(&all, &with(Time::from_nanos(nanos)))?;
+        let errors = errors(&all, &with_latency(network, Time::from_nanos(nanos)))?;
         anyhow::Ok(
             errors
                 .values()
@@ -58,8 +53,14 @@ pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<Pac
     let latency = Time::from_nanos(latency);
     Ok(PacketFit {
         latency,
-        errors: errors(&all, &with(latency))?,
+        errors: errors(&all, &with_latency(network, latency))?,
     })
+}
+
+fn with_latency(network: &Network, latency: Time) -> Network {
+    let mut network = network.clone();
+    network.sharing.packet.latency = Some(latency);
+    network
 }
 
 /// By region, the mean over the recordings.

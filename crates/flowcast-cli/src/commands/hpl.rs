@@ -10,7 +10,11 @@ use flowcast::{
         NodeProcessors, RunPrediction, SettingsQuestion, SimulatedExtent, choose, fit_linpack,
         hpl_dat, measured_runs, operations, predict_runs, settings,
     },
-    model::{costs::CostParameters, csv::Table, linpack_costs::LinpackCosts},
+    model::{
+        costs::CostParameters,
+        csv::{CsvError, Table},
+        linpack_costs::LinpackCosts,
+    },
     statements::of_networks,
     table::{Document, fixed, percent, rows},
     units::Time,
@@ -18,7 +22,7 @@ use flowcast::{
 
 use flowcast_terminal::{
     costs_table::costs_table,
-    files::{Batch, Output, declare, read_text},
+    files::{Batch, Output, declare, read_parsed},
     network_args::{self, NetworkArgs},
     output::{Format, tell_notes},
     print_out,
@@ -52,8 +56,7 @@ struct ClusterArgs {
 impl ClusterArgs {
     fn read(&self) -> Result<Cluster> {
         let network = self.network.load()?;
-        let processors = NodeProcessors::parse(&read_text(&self.compute)?)
-            .with_context(|| self.compute.display().to_string())?;
+        let processors = read_parsed(&self.compute, NodeProcessors::parse)?;
         Ok(Cluster::new(network, processors, self.ranks_per_node))
     }
 
@@ -74,6 +77,16 @@ fn notes(cluster: &Cluster) -> Vec<String> {
     notes
 }
 
+/// The table that a file holds, and its runs.
+pub(super) fn read_cases<T>(
+    file: &Path,
+    runs: fn(&Table) -> Result<Vec<T>, CsvError>,
+) -> Result<(Table, Vec<T>)> {
+    let table = read_parsed(file, Table::parse)?;
+    let runs = runs(&table).with_context(|| file.display().to_string())?;
+    Ok((table, runs))
+}
+
 /// Whether each run of a table, which the file holds, can be simulated on the cluster.
 fn check_runs(
     (cluster, extent): (&Cluster, SimulatedExtent),
@@ -82,8 +95,9 @@ fn check_runs(
     file: &Path,
 ) -> Result<()> {
     for ((line, _), run) in table.rows().zip(runs) {
-        let place = || format!("{}: line {line}", file.display());
-        cluster.check(run, extent).with_context(place)?;
+        cluster
+            .check(run, extent)
+            .with_context(|| format!("{}: line {line}", file.display()))?;
     }
     Ok(())
 }
@@ -112,9 +126,7 @@ impl Fit {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(self.cluster.inputs(&self.cases), outputs)?;
         let mut cluster = self.cluster.read()?;
-        let place = || self.cases.display().to_string();
-        let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
-        let runs = measured_runs(&table).with_context(place)?;
+        let (table, runs) = read_cases(&self.cases, measured_runs)?;
         let settings: Vec<HplSettings> = runs.iter().map(|run| run.settings).collect();
         check_runs(
             (&cluster, SimulatedExtent::Full),
@@ -199,9 +211,7 @@ impl Predict {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(self.cluster.inputs(&self.cases), outputs)?;
         let cluster = self.cluster.read()?;
-        let place = || self.cases.display().to_string();
-        let table = Table::parse(&read_text(&self.cases)?).with_context(place)?;
-        let runs = settings(&table).with_context(place)?;
+        let (table, runs) = read_cases(&self.cases, settings)?;
         let extent = self
             .windows
             .map_or(SimulatedExtent::Full, SimulatedExtent::Windows);

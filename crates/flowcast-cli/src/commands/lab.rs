@@ -332,14 +332,16 @@ pub(crate) fn explained(error: LabError) -> anyhow::Error {
 fn built(lab: &Lab, checks: &[WireCheck]) -> Result<Document> {
     let (spec, name) = (lab.spec(), lab.name());
     let rails = 0..spec.nic.bandwidth.0.len();
-    let addresses = |node: Node| -> Result<(Node, Vec<String>, String)> {
-        let each = rails
-            .clone()
-            .map(|rail| Ok(lab.address(node, rail)?.to_string()));
-        let control = lab.control_address(node)?.to_string();
-        Ok((node, each.collect::<Result<_>>()?, control))
-    };
-    let nodes = spec.nodes().map(addresses).collect::<Result<Vec<_>>>()?;
+    let nodes = spec
+        .nodes()
+        .map(|node| -> Result<(Node, Vec<String>, String)> {
+            let each = rails
+                .clone()
+                .map(|rail| Ok(lab.address(node, rail)?.to_string()));
+            let control = lab.control_address(node)?.to_string();
+            Ok((node, each.collect::<Result<_>>()?, control))
+        })
+        .collect::<Result<Vec<_>>>()?;
     let mut table = rows(&nodes)
         .column("node", "node", |(node, ..)| node)
         .column("host", "host", |(node, ..)| {

@@ -93,8 +93,10 @@ impl Mapping {
 
     fn write(&self, job: &Job) -> Result<()> {
         let output = self.output.as_deref();
-        let by_ending = || output.and_then(FileFormat::of_ending);
-        let to = self.to.or_else(by_ending).unwrap_or(FileFormat::Nodes);
+        let to = self
+            .to
+            .or_else(|| output.and_then(FileFormat::of_ending))
+            .unwrap_or(FileFormat::Nodes);
         let launched = match &self.launched {
             Some(launched) if to.is_program() => {
                 let mut before = job.clone();
@@ -161,16 +163,12 @@ impl Mapping {
                 count.context("found a rule, expected --nodes N or --hosts with it")?,
             ),
         };
-        let group = |count, cpus| NodeGroup {
-            count,
-            cpus,
-            ..NodeGroup::default()
-        };
         let groups = match self.ranks_per_node {
-            None if slots.len() == count as usize => {
-                slots.iter().map(|slots| group(1, *slots)).collect()
-            }
-            per_node => vec![group(count, per_node.unwrap_or(1))],
+            None if slots.len() == count as usize => slots
+                .iter()
+                .map(|slots| NodeGroup::new(1, *slots))
+                .collect(),
+            per_node => vec![NodeGroup::new(count, per_node.unwrap_or(1))],
         };
         let room = groups
             .iter()

@@ -469,13 +469,13 @@ impl KeptSamples {
 
 /// The delay of resumed samples. They must have been taken by the same plan.
 fn agreed_delay(plan: &PrttPlan, previous: &PrttSamples) -> Result<Option<Time>> {
-    let foreign = |point: &PrttPoint| {
+    let foreign = previous.points().find(|(point, _)| {
         let messages = point.messages == 1 || point.messages == plan.messages;
         let delay =
             point.delay == Time::ZERO || plan.delay.is_none_or(|delay| delay == point.delay);
         !(messages && delay && plan.sizes.contains(&point.size))
-    };
-    if let Some((point, _)) = previous.points().find(|(point, _)| foreign(point)) {
+    });
+    if let Some((point, _)) = foreign {
         bail!(
             "--resume: found samples of n = {}, d = {}, {} B, which this measurement does not take; expected the same \
              --messages, --delay and sizes as before",
@@ -568,17 +568,16 @@ fn document(measured: &MeasuredRoundTrips, messages: u32) -> Result<Document> {
         .field("samples", |at| at.samples)
         .field("median_us", |at| at.median)
         .field("median_us_interval", |at| at.interval);
-    let median = |n: u32, size: Bytes| {
-        let wanted = PrttPoint::new(n, Time::ZERO, size);
-        let found = points.iter().find(|at| at.point == wanted);
-        found.map(|at| Time::from_micros(at.median))
-    };
     let in_both = points
         .iter()
         .filter(|at| at.point.messages == 1)
         .filter_map(|at| {
             let size = at.point.size;
-            Some((size, median(1, size)?, median(messages, size)?))
+            Some((
+                size,
+                median_of(&points, 1, size)?,
+                median_of(&points, messages, size)?,
+            ))
         });
     let table = rows(in_both)
         .cell("size", |(size, ..)| size)
@@ -612,4 +611,10 @@ fn document(measured: &MeasuredRoundTrips, messages: u32) -> Result<Document> {
             measured.rounds,
             Rounded(measured.elapsed)
         )))
+}
+
+fn median_of(points: &[MeasurePoint], messages: u32, size: Bytes) -> Option<Time> {
+    let wanted = PrttPoint::new(messages, Time::ZERO, size);
+    let found = points.iter().find(|at| at.point == wanted);
+    found.map(|at| Time::from_micros(at.median))
 }

@@ -1,7 +1,6 @@
 //! `flowcast measure pairs`: messages between all pairs of nodes, and which node or link is slow.
 
 use std::{
-    collections::BTreeMap,
     io::Write,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -19,6 +18,7 @@ use flowcast::{
     model::{
         cluster::{flow::Flow, tournament::rounds},
         network::Network,
+        topology::Topology,
     },
     report::pairs_page::{PairMap, html},
     table::{Document, Value, figure, fixed, rows, shown},
@@ -38,7 +38,7 @@ use crate::{
 };
 use flowcast_terminal::{
     exit::Finding,
-    files::{Batch, Output, declare, kind_and_file, read_own_text, read_text, write_text},
+    files::{Batch, Output, declare, kind_and_file, read_own_text, read_parsed, write_text},
     growing::GrowingFile,
     output::Format,
     repeating::{Carrying, Over, Repeating},
@@ -134,8 +134,7 @@ impl MeasurePairs {
             );
         }
         let samples = match &self.show {
-            Some(path) => PairSamples::from_csv(&read_text(path)?)
-                .with_context(|| path.display().to_string())?,
+            Some(path) => read_parsed(path, PairSamples::from_csv)?,
             None => {
                 let (samples, file) = self.measure()?;
                 file.finish_text(&samples.to_csv())?;
@@ -240,13 +239,16 @@ impl MeasurePairs {
                 .collect();
         }
         // A core copies in and out by turns: both directions at once are no case of their own.
-        let alone = |pair: &(Node, Node)| {
-            let all = steps(&[*pair], &self.sizes)
-                .into_iter()
-                .filter(|(company, _)| *company == Company::Alone);
-            (format!("ranks {} and {}", pair.0, pair.1), all.collect())
-        };
-        rounds.iter().flatten().map(alone).collect()
+        rounds
+            .iter()
+            .flatten()
+            .map(|pair: &(Node, Node)| {
+                let all = steps(&[*pair], &self.sizes)
+                    .into_iter()
+                    .filter(|(company, _)| *company == Company::Alone);
+                (format!("ranks {} and {}", pair.0, pair.1), all.collect())
+            })
+            .collect()
     }
 
     fn with_launcher(
@@ -345,16 +347,20 @@ fn write_topology(path: &Path, racks: Option<&Groups>, samples: &PairSamples) ->
     let topology = topology(racks, samples);
     let topology = topology
         .context("--write: found racks that are no blocks of equal size in the order of nodes")?;
-    let place = || path.display().to_string();
-    let mut network = Network::from_toml(&read_own_text(path)?, &[]).with_context(place)?;
+    let text = with_topology(&read_own_text(path)?, topology);
+    write_text(path, &text.with_context(|| path.display().to_string())?)
+}
+
+fn with_topology(text: &str, topology: Topology) -> Result<String> {
+    let mut network = Network::from_toml(text, &[])?;
     network.topology = Some(topology);
     network.provenance.insert(
         "racks".into(),
         "flowcast measure pairs --write topology".into(),
     );
     let text = network.to_toml();
-    Network::from_toml(&text, &[]).with_context(place)?;
-    write_text(path, &text)
+    Network::from_toml(&text, &[])?;
+    Ok(text)
 }
 
 struct Report {
@@ -394,15 +400,16 @@ impl Report {
         self.sizes.push((size, alone.len(), analysis.usual));
         let found = analysis.findings.iter().cloned();
         self.slow.extend(found.map(|finding| (size, finding)));
-        let map = |company: &str, times: BTreeMap<(Node, Node), Time>| PairMap {
-            size,
-            company: company.to_owned(),
-            usual: analysis.usual,
-            times,
-        };
-        self.maps.push(map("alone", alone));
+        let maps = [("alone", Some(alone)), ("both directions at once", both)];
         self.maps
-            .extend(both.map(|both| map("both directions at once", both)));
+            .extend(maps.into_iter().filter_map(|(company, times)| {
+                Some(PairMap {
+                    size,
+                    company: company.to_owned(),
+                    usual: analysis.usual,
+                    times: times?,
+                })
+            }));
     }
 
     fn sentences(&self) -> Vec<String> {

@@ -201,33 +201,37 @@ fn with_headings(command: Command) -> Command {
     let mut arguments: Vec<Arg> = command.get_arguments().cloned().collect();
     arguments.sort_by_key(heading_of);
     let mut arguments = arguments.into_iter();
-    let in_order = |first: Arg| {
-        let argument = arguments.next().unwrap_or(first);
-        match heading_of(&argument) {
-            Some(place) => argument.help_heading(HEADINGS[place].0),
-            None => argument,
-        }
-    };
-    command.mut_args(in_order).mut_subcommands(with_headings)
+    command
+        .mut_args(|first: Arg| {
+            let argument = arguments.next().unwrap_or(first);
+            match heading_of(&argument) {
+                Some(place) => argument.help_heading(HEADINGS[place].0),
+                None => argument,
+            }
+        })
+        .mut_subcommands(with_headings)
 }
 
 /// The command with help in which no command line is broken.
 fn with_unbroken_help(mut command: Command) -> Command {
-    let own = |text: Option<&StyledStr>| text.map(|text| unbroken(&text.to_string()));
-    if let Some(about) = own(command.get_about()) {
+    if let Some(about) = unbroken_text(command.get_about()) {
         command = command.about(about);
     }
-    if let Some(about) = own(command.get_long_about()) {
+    if let Some(about) = unbroken_text(command.get_long_about()) {
         command = command.long_about(about);
     }
-    if let Some(examples) = own(command.get_after_help()) {
+    if let Some(examples) = unbroken_text(command.get_after_help()) {
         command = command.after_help(examples);
     }
-    let command = command.mut_args(|argument| match own(argument.get_help()) {
+    let command = command.mut_args(|argument| match unbroken_text(argument.get_help()) {
         Some(help) => argument.help(help),
         None => argument,
     });
     command.mut_subcommands(with_unbroken_help)
+}
+
+fn unbroken_text(text: Option<&StyledStr>) -> Option<String> {
+    text.map(|text| unbroken(&text.to_string()))
 }
 
 impl Cli {

@@ -137,9 +137,8 @@ impl Asked<'_> {
             return Ok(None);
         };
         let progress = Progress::counted("predicting the margin", "draws", 0);
-        let on_draws = |done: usize, of: usize| progress.add_of(done as u64, of as u64);
         let options = IntervalOptions {
-            on_draws: &on_draws,
+            on_draws: &|done, of| progress.add_of(done as u64, of as u64),
             ..options
         };
         predict(&options).map_err(Into::into)

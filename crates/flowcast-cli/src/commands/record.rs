@@ -201,22 +201,24 @@ impl Record {
 
 /// The folder, made and with a note of where the recording comes from.
 pub(super) fn prepare(folder: &Path, disturbed: Option<String>) -> Result<PathBuf> {
-    let cannot = || format!("cannot write {}", folder.display());
-    fs::create_dir_all(folder).with_context(cannot)?;
-    if fs::read_dir(folder).with_context(cannot)?.next().is_some() {
+    let made = fs::create_dir_all(folder).and_then(|()| {
+        let is_used = fs::read_dir(folder)?.next().is_some();
+        Ok((is_used, fs::canonicalize(folder)?))
+    });
+    let (is_used, absolute) = made.with_context(|| format!("cannot write {}", folder.display()))?;
+    if is_used {
         bail!(
             "--output: found files in {}, expected a new or empty folder",
             folder.display()
         );
     }
-    let folder = fs::canonicalize(folder).with_context(cannot)?;
     let mut provenance = provenance::of_this_run();
     provenance.extend(disturbed.map(|found| ("disturbed_by".to_owned(), found)));
     let note = Document::new("recording")
         .schema("flowcast/recording/1")
         .field("provenance", provenance);
-    write_text(&folder.join(PROVENANCE), &format!("{}\n", note.json()?))?;
-    Ok(folder)
+    write_text(&absolute.join(PROVENANCE), &format!("{}\n", note.json()?))?;
+    Ok(absolute)
 }
 
 /// A recording in sums; `run` is from the end of `MPI_Init` to the begin of `MPI_Finalize`, on the rank where that took longest.
@@ -234,8 +236,12 @@ fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document 
         })
         .field("left_out", |(_, calls)| calls.left_out);
     let [compute, cpu] = [sum.burst, sum.cpu].map(|nanos| Time::from_nanos(nanos as f64));
-    let left_out = || sum.functions.iter().filter(|(_, calls)| calls.left_out);
-    let words: Vec<String> = left_out().map(in_words).collect();
+    let left_out: Vec<_> = sum
+        .functions
+        .iter()
+        .filter(|(_, calls)| calls.left_out)
+        .collect();
+    let words: Vec<String> = left_out.iter().copied().map(in_words).collect();
     let open = (ranks as u32).saturating_sub(sum.ended);
     let spawns = sum
         .functions
@@ -249,7 +255,7 @@ fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document 
         .field("ended", sum.ended)
         .field("stopped", sum.stopped)
         .field("calls", calls)
-        .field("not_modelled", left_out().map(|(_, calls)| calls.calls).sum::<u64>())
+        .field("not_modelled", left_out.iter().map(|(_, calls)| calls.calls).sum::<u64>())
         .field("run_s", run)
         .field("compute_s", compute)
         .field("thread_cpu_s", cpu)
@@ -279,7 +285,6 @@ fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document 
 
 /// Whether times of different hosts can be compared.
 fn with_clocks(document: Document, clocks: Clocks) -> Document {
-    let state = |name: &str| Fields::new().field("state", name);
     match clocks {
         Clocks::Unknown => document.field("clocks", state("unknown")),
         Clocks::Shared => document.field("clocks", state("shared")),
@@ -290,6 +295,10 @@ fn with_clocks(document: Document, clocks: Clocks) -> Document {
             format!("{ranks} ranks have clocks of their own: times of different hosts cannot be compared (record with --clocks)"),
         ),
     }
+}
+
+fn state(name: &str) -> Fields {
+    Fields::new().field("state", name)
 }
 
 /// How often a function was called, and the bytes where any are known.

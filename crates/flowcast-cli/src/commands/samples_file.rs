@@ -33,10 +33,9 @@ impl SamplesFile<'_> {
             return Ok((file, S::default()));
         }
         GrowingFile::resume(&path, CONTENT, &self.head, |text| {
-            let place = || format!("--resume: {}", path.display());
-            let read = read(text).with_context(place)?;
-            self.refuse_others(text).with_context(place)?;
-            Ok(read)
+            let read = read(text).map_err(anyhow::Error::from);
+            read.and_then(|samples| self.refuse_others(text).map(|()| samples))
+                .with_context(|| format!("--resume: {}", path.display()))
         })
     }
 

@@ -143,13 +143,17 @@ impl<R: ReplayQuestion> TraceQuestion<R> {
         )?;
         let (network, request) = (self.network.load()?, request(self.request));
         let mut progress = None;
-        let open = || {
-            let trace = open_trace(&self.input)?;
-            progress = Some(Progress::without_end(format!("following {}", trace.name())));
-            Ok(trace)
-        };
         let rows = self.rows.rows();
-        let answer = request.answer(open, Some(&network), rows, &mut Maps::default())?;
+        let answer = request.answer(
+            || {
+                let trace = open_trace(&self.input)?;
+                progress = Some(Progress::without_end(format!("following {}", trace.name())));
+                Ok(trace)
+            },
+            Some(&network),
+            rows,
+            &mut Maps::default(),
+        )?;
         drop(progress);
         give_answer(
             &answer,

@@ -117,12 +117,11 @@ fn check_alone(output: &Output<'_>) -> Result<()> {
 }
 
 fn check_against(input: &Path, output: &Output<'_>) -> Result<()> {
-    let inside = |folder: &Path| {
-        let (folder, place) = (fs::canonicalize(folder), fs::canonicalize(output.path));
-        matches!((&folder, &place), (Ok(folder), Ok(place)) if place.starts_with(folder))
-    };
     let is_same = match input.is_dir() {
-        true => inside(input),
+        true => {
+            let (folder, place) = (fs::canonicalize(input), fs::canonicalize(output.path));
+            matches!((&folder, &place), (Ok(folder), Ok(place)) if place.starts_with(folder))
+        }
         false => Identity::at(input).is_some_and(|own| Identity::at(output.path) == Some(own)),
     };
     if is_same {

@@ -171,7 +171,7 @@ fn collectives_that_start_after_whole_nanoseconds_leave_a_curve_exact_but_for_th
         )
     });
     let text = format!("#DIMEMAS:\"c\":0:2(1,1),1\nd:1:1:2:0:1\n{}", ranks.concat());
-    let trace = Trace::Program(as_program(read_text(&text).unwrap()));
+    let trace = Trace::Program(program_of(text));
     let network = builtin::network("gige-tcp").unwrap();
     let options = Options {
         collectives: Collectives::Formula,

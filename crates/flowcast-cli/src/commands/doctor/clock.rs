@@ -45,14 +45,12 @@ pub(super) fn resolution() -> Check {
 /// The clock of the machine where `flowcast measure p2p --listen` answers.
 pub(super) fn of_peer(address: &str, token: &TokenArgs) -> Result<Check> {
     let token = token_for(address, token)?;
-    let connect = || TcpTransport::introduced(address, token.bytes(), Waiting::Sleep);
     let mut transport =
-        connected(connect).map_err(|error| explained(ClockError::from(error).into()))?;
-    let mut ask = || -> Result<Learned, ClockError> {
-        greet_clock(&mut transport)?;
-        learn(&mut transport, &ClockPlan::default())
-    };
-    let learned = ask().map_err(|error| explained(error.into()))?;
+        connected(|| TcpTransport::introduced(address, token.bytes(), Waiting::Sleep))
+            .map_err(|error| explained(ClockError::from(error).into()))?;
+    let learned = greet_clock(&mut transport)
+        .and_then(|()| learn(&mut transport, &ClockPlan::default()))
+        .map_err(|error| explained(error.into()))?;
     Ok(beside(
         &learned,
         (learned.line.offset - wall_clock(transport.now()).offset).as_seconds(),

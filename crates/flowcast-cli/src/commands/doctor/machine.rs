@@ -179,15 +179,15 @@ fn swap(machine: &Machine) -> Check {
     let Some(text) = machine.read("proc/meminfo") else {
         return Check::unknown(NAME, "not visible");
     };
-    let field = |name: &str| -> Option<u64> {
+    let fields = ["SwapTotal:", "SwapFree:"].map(|name| -> Option<u64> {
         text.lines()
             .find_map(|line| line.strip_prefix(name))?
             .split_whitespace()
             .next()?
             .parse()
             .ok()
-    };
-    let (Some(total), Some(free)) = (field("SwapTotal:"), field("SwapFree:")) else {
+    });
+    let [Some(total), Some(free)] = fields else {
         return Check::unknown(NAME, "not visible");
     };
     match total.saturating_sub(free) {

@@ -86,12 +86,15 @@ fn is_virtual(machine: &Machine, name: &str) -> bool {
 fn is_excluded(machine: &Machine, name: &str) -> bool {
     const SETTINGS: [&str; 2] = ["btl_tcp_if_include", "btl_tcp_if_exclude"];
     let [include, exclude] = SETTINGS.map(|setting| setting_of(machine, setting));
-    let names = |list: &str| list.split(',').any(|listed| listed.trim() == name);
     match (include, exclude) {
-        (Some(include), _) => !names(&include),
-        (None, Some(exclude)) => names(&exclude),
+        (Some(include), _) => !names(&include, name),
+        (None, Some(exclude)) => names(&exclude, name),
         (None, None) => false,
     }
+}
+
+fn names(list: &str, name: &str) -> bool {
+    list.split(',').any(|listed| listed.trim() == name)
 }
 
 fn setting_of(machine: &Machine, setting: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::{
     fit::{
@@ -63,11 +63,12 @@ impl ImportedFiles {
             test: args.test.clone(),
             sections: args.section.clone(),
         };
-        let read = |file: &&FitInput| -> Result<(String, Imported)> {
-            let imported = read(&file.text, &choice).with_context(|| file.place())?;
-            Ok((file.place(), imported))
-        };
-        let files = files.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let files = files
+            .iter()
+            .map(|file: &&FitInput| -> Result<(String, Imported)> {
+                Ok((file.place(), file.parsed(|text| read(text, &choice))?))
+            })
+            .collect::<Result<Vec<_>>>()?;
         let samples = samples(files.iter().map(|(_, imported)| imported))?;
         Ok(ImportedFiles { samples, files })
     }

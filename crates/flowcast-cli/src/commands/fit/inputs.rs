@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use flowcast::{calibrate::conflict_samples::ConflictSamples, fit::sample_table};
 
 use flowcast_terminal::files::read_text;
@@ -39,14 +39,17 @@ impl fmt::Display for FitInputKind {
 impl FitInputKind {
     /// By the columns of a table.
     fn of_columns(text: &str) -> FitInputKind {
-        let has = |column| sample_table::has(text, column);
         if ConflictSamples::is_one(text) {
             FitInputKind::Conflicts
-        } else if has("from") {
+        } else if sample_table::has(text, "from") {
             FitInputKind::Pairs
-        } else if has("median_ns") {
+        } else if sample_table::has(text, "median_ns") {
             FitInputKind::Calls
-        } else if has("time_us") || has("n") || text.starts_with("# schema:") {
+        } else if ["time_us", "n"]
+            .iter()
+            .any(|column| sample_table::has(text, column))
+            || text.starts_with("# schema:")
+        {
             FitInputKind::RoundTrips
         } else {
             FitInputKind::Benchmark
@@ -72,6 +75,17 @@ impl FitInput {
         let text = read_text(&path)?;
         let kind = FitInputKind::of_columns(&text);
         Ok(FitInput { path, kind, text })
+    }
+
+    /// The content, taken apart; an error names the file.
+    pub(in crate::commands) fn parsed<T, E>(
+        &self,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<T>
+    where
+        Result<T, E>: Context<T, E>,
+    {
+        parse(&self.text).with_context(|| self.place())
     }
 
     /// As it is called in messages.

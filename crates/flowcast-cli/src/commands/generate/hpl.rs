@@ -71,8 +71,9 @@ fn grid(text: &str) -> Result<Grid, String> {
     const EXPECTED: &str = "expected process rows and columns, each above 0, such as 4x8";
     const MOST: u32 = 1 << 24;
     let (rows, columns) = text.split_once('x').ok_or(EXPECTED)?;
-    let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
-    let (rows, columns): (u32, u32) = number(rows).zip(number(columns)).ok_or(EXPECTED)?;
+    let [rows, columns] =
+        [rows, columns].map(|text| text.parse::<u32>().ok().filter(|number| *number > 0));
+    let (rows, columns) = rows.zip(columns).ok_or(EXPECTED)?;
     match rows.checked_mul(columns) {
         Some(ranks) if ranks <= MOST => Ok(Grid { rows, columns }),
         _ => Err("expected at most 16,777,216 processes".into()),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
-    table::{Document, Record, Table, json, rows, shown},
+    table::{Document, Record, Table, Value, json, rows, shown},
     units::{Rate, Time},
 };
 use flowcast_measure::lab::{
@@ -94,14 +94,6 @@ fn complaint(check: &CableCheck) -> String {
 
 /// What the link emulator did, by rail and direction.
 fn directions(checks: &[CableCheck]) -> Table {
-    let late = |check: &CableCheck, pick: fn(&Lateness) -> Time| {
-        let late = check.lateness.as_ref();
-        late.map_or("-".into(), |late| {
-            let micros = pick(late).as_micros();
-            shown(micros, format!("{micros:.1} us"))
-        })
-    };
-    let megabits = |rate: Rate| shown(rate, format!("{:.3}", rate.as_bytes_per_second() * 8e-6));
     rows(checks)
         .column("rail", "rail", |check| check.rail)
         .column("from", "from", |check| shown(check.from, host(check.from)))
@@ -123,6 +115,18 @@ fn directions(checks: &[CableCheck]) -> Table {
         .column("lost_by_seed", "of the seed", |check| check.expected_lost)
         .column("astray", "astray", |check| check.unexplained)
         .into()
+}
+
+fn late(check: &CableCheck, pick: fn(&Lateness) -> Time) -> Value {
+    let late = check.lateness.as_ref();
+    late.map_or("-".into(), |late| {
+        let micros = pick(late).as_micros();
+        shown(micros, format!("{micros:.1} us"))
+    })
+}
+
+fn megabits(rate: Rate) -> Value {
+    shown(rate, format!("{:.3}", rate.as_bytes_per_second() * 8e-6))
 }
 
 /// How late frames were delivered.

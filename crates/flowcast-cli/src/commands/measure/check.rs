@@ -109,12 +109,15 @@ impl MeasureCheck {
 }
 
 fn verdict(points: &[CheckedPoint]) -> &'static str {
-    let any = |wanted: &[StillVerdict]| points.iter().any(|point| wanted.contains(&point.verdict));
     match () {
-        () if any(&[StillVerdict::Above, StillVerdict::Below]) => "changed",
-        () if any(&[StillVerdict::Open]) => "open",
+        () if any(points, &[StillVerdict::Above, StillVerdict::Below]) => "changed",
+        () if any(points, &[StillVerdict::Open]) => "open",
         () => "holds",
     }
+}
+
+fn any(points: &[CheckedPoint], wanted: &[StillVerdict]) -> bool {
+    points.iter().any(|point| wanted.contains(&point.verdict))
 }
 
 fn document(network: &str, verdict: &str, points: &[CheckedPoint]) -> Document {

@@ -199,17 +199,15 @@ impl MeasureConflicts {
     }
 
     fn open(&self, plan: ConflictPlan, provenance: BTreeMap<String, String>) -> Result<Run> {
-        let chosen = |conflict: &Conflict| {
-            conflict.kind == ConflictKind::Alone
-                || self.only.is_empty()
-                || self.only.contains(&conflict.kind)
-        };
-        let conflicts = plan.conflicts().into_iter().filter(chosen);
+        let conflicts = plan
+            .conflicts()
+            .into_iter()
+            .filter(|conflict| self.chooses(conflict));
         let random = plan.random_patterns(self.holdout, self.seed).into_iter();
         let short = plan
             .short_patterns(self.holdout, self.seed)
             .into_iter()
-            .filter(chosen);
+            .filter(|conflict| self.chooses(conflict));
         let wanted: Vec<Conflict> = conflicts.chain(random).chain(short).collect();
         let file = SamplesFile {
             target: &self.output,
@@ -233,6 +231,12 @@ impl MeasureConflicts {
             file,
             known,
         })
+    }
+
+    fn chooses(&self, conflict: &Conflict) -> bool {
+        conflict.kind == ConflictKind::Alone
+            || self.only.is_empty()
+            || self.only.contains(&conflict.kind)
     }
 }
 

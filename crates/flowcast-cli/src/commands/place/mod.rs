@@ -102,8 +102,8 @@ fn with_own_formats(error: Error) -> Error {
 }
 
 fn objective(text: &str) -> Result<PlacementObjective, String> {
-    let fail = || format!("found `{text}`, expected {}", PlacementObjective::names());
-    PlacementObjective::from_name(text).ok_or_else(fail)
+    PlacementObjective::from_name(text)
+        .ok_or_else(|| format!("found `{text}`, expected {}", PlacementObjective::names()))
 }
 
 impl Place {
@@ -119,8 +119,10 @@ impl Place {
         let predictor = MappingPredictor::new(&input, &network, options)?;
         let (model, notes) = (predictor.model()?, predictor.notes());
         let mut job = self.nodes.job(&network, predictor.ranks())?;
-        let by_ending = || FileFormat::of_ending(self.output.as_deref()?);
-        let to = self.to.or_else(by_ending).unwrap_or(FileFormat::OpenMpi);
+        let to = self
+            .to
+            .or_else(|| FileFormat::of_ending(self.output.as_deref()?))
+            .unwrap_or(FileFormat::OpenMpi);
         if self.output.is_some() && job.hosts.is_empty() && to.needs_hosts() {
             say!("flowcast: note: hosts are called n0, n1 and so on: --hosts gives their names");
             job.hosts = (0..job.slots.len())
@@ -194,16 +196,12 @@ impl Place {
             .time_limit
             .map(|limit| Duration::from_secs_f64(limit.as_seconds()));
         let has_time = || limit.is_none_or(|limit| started.elapsed() < limit);
-        let begin = |units: &str, moves| match self.time_limit {
-            Some(limit) => Progress::for_seconds(format!("trying {units}"), limit.as_seconds()),
-            None => Progress::counted("trying", units, moves),
-        };
         let show = |progress: &Progress, moves| match limit {
             Some(_) => progress.at_seconds(started.elapsed().as_secs_f64()),
             None => progress.begin_at(moves),
         };
         if self.objective == PlacementObjective::Hops {
-            let progress = begin("moves", question.hop_moves());
+            let progress = self.begin("moves", question.hop_moves());
             return Ok(question.least_hops(&mut |done| {
                 show(&progress, done.moves);
                 has_time()
@@ -211,7 +209,7 @@ impl Place {
         }
         let mut search = question.time_search(&mut || has_time())?;
         let moves = question.moves();
-        let progress = begin("mappings", moves);
+        let progress = self.begin("mappings", moves);
         if tried.left() > 0 {
             say!("flowcast: {} mappings are known from before", tried.left());
         }
@@ -234,5 +232,12 @@ impl Place {
         }
         drop(progress);
         Ok(question.found(&search)?)
+    }
+
+    fn begin(&self, units: &str, moves: u64) -> Progress {
+        match self.time_limit {
+            Some(limit) => Progress::for_seconds(format!("trying {units}"), limit.as_seconds()),
+            None => Progress::counted("trying", units, moves),
+        }
     }
 }

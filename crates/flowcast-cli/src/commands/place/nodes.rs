@@ -44,29 +44,31 @@ impl FromStr for SlotList {
     type Err = String;
 
     fn from_str(text: &str) -> Result<SlotList, String> {
-        let fail = || {
-            format!(
-                "found `{text}`, expected ranks on a node such as 16, 2x8 or 16,16,8, each at least 1"
-            )
-        };
-        let number = |text: &str| {
-            let number = text.trim().parse::<u32>().ok();
-            number
-                .filter(|number| (1..=MOST_RANKS).contains(number))
-                .ok_or_else(fail)
-        };
+        SlotList::parsed(text).ok_or_else(|| {
+            format!("found `{text}`, expected ranks on a node such as 16, 2x8 or 16,16,8, each at least 1")
+        })
+    }
+}
+
+impl SlotList {
+    fn parsed(text: &str) -> Option<SlotList> {
         if let Some((domains, slots)) = text.split_once('x') {
-            let (domains, slots) = (number(domains)?, number(slots)?);
-            return Ok(SlotList {
-                of_nodes: vec![domains.checked_mul(slots).ok_or_else(fail)?],
+            let domains = slots_of(domains)?;
+            return Some(SlotList {
+                of_nodes: vec![domains.checked_mul(slots_of(slots)?)?],
                 domains,
             });
         }
-        Ok(SlotList {
-            of_nodes: text.split(',').map(number).collect::<Result<_, _>>()?,
+        Some(SlotList {
+            of_nodes: text.split(',').map(slots_of).collect::<Option<_>>()?,
             domains: 1,
         })
     }
+}
+
+fn slots_of(text: &str) -> Option<u32> {
+    let number = text.trim().parse().ok();
+    number.filter(|number| (1..=MOST_RANKS).contains(number))
 }
 
 impl NodeArgs {
@@ -151,10 +153,10 @@ impl NodeArgs {
         if !text.contains("group") {
             return Ok(host_list::positions(name, &text)?);
         }
-        let read = || -> Result<Vec<Node>> {
-            let places = Allocations::from_csv(&text)?.only_job()?;
-            Ok(positions(topology, &places)?)
-        };
-        read().with_context(|| format!("--allocations {allocations}"))
+        let places = Allocations::from_csv(&text).and_then(|of_jobs| of_jobs.only_job());
+        places
+            .map_err(anyhow::Error::from)
+            .and_then(|places| Ok(positions(topology, &places)?))
+            .with_context(|| format!("--allocations {allocations}"))
     }
 }

@@ -174,13 +174,17 @@ pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
         seed: predict.seed.unwrap_or(1),
     });
     let mut progress = None;
-    let open = || {
-        let trace = args.open(&predict.inputs[0])?;
-        progress = Some(Progress::without_end("predicting"));
-        Ok(trace)
-    };
     let (network, rows) = (asked.networks.first(), args.rows.rows());
-    let answer = request.answer(open, network, rows, &mut Maps::default())?;
+    let answer = request.answer(
+        || {
+            let trace = args.open(&predict.inputs[0])?;
+            progress = Some(Progress::without_end("predicting"));
+            Ok(trace)
+        },
+        network,
+        rows,
+        &mut Maps::default(),
+    )?;
     drop(progress);
     give_answer(
         &answer,

@@ -146,16 +146,19 @@ impl Advise {
 impl Advise {
     /// The names of the interfaces, else of the networks, with asterisks; networks of one name are numbered.
     fn names_of(&self, networks: &[Network]) -> Vec<String> {
-        let same = |name: &str| networks.iter().filter(|other| other.name == name).count();
-        let named = |(at, network): (usize, &Network)| {
-            let marked = marked_name(network);
-            match self.interfaces.get(at) {
-                Some(interface) => marked.replacen(&network.name, interface, 1),
-                None if same(&network.name) == 1 => marked,
-                None => format!("{marked} ({})", at + 1),
-            }
-        };
-        networks.iter().enumerate().map(named).collect()
+        networks
+            .iter()
+            .enumerate()
+            .map(|(at, network): (usize, &Network)| {
+                let marked = marked_name(network);
+                let alike = networks.iter().filter(|other| other.name == network.name);
+                match self.interfaces.get(at) {
+                    Some(interface) => marked.replacen(&network.name, interface, 1),
+                    None if alike.count() == 1 => marked,
+                    None => format!("{marked} ({})", at + 1),
+                }
+            })
+            .collect()
     }
 
     fn document(
@@ -243,15 +246,9 @@ fn advised_help() -> String {
 
 /// The parameters with their standard errors.
 fn known_rail(network: &Network) -> KnownRail {
-    let nanos = |field: &str| {
-        network
-            .intervals
-            .get(field)
-            .map_or(0.0, ParameterInterval::standard_error)
-    };
-    let [latency, overhead, gap] =
-        ["nic.latency", "nic.overhead", "nic.gap"].map(|field| Time::from_nanos(nanos(field)));
-    let gap_per_byte = TimePerByte::from_nanos(nanos("nic.gap_per_byte"));
+    let [latency, overhead, gap] = ["nic.latency", "nic.overhead", "nic.gap"]
+        .map(|field| Time::from_nanos(standard_error(network, field)));
+    let gap_per_byte = TimePerByte::from_nanos(standard_error(network, "nic.gap_per_byte"));
     KnownRail {
         cost: LogGp::from(&network.nic),
         error: LogGp {
@@ -261,4 +258,12 @@ fn known_rail(network: &Network) -> KnownRail {
             gap_per_byte,
         },
     }
+}
+
+/// As a bare number, as the field has it.
+fn standard_error(network: &Network, field: &str) -> f64 {
+    network
+        .intervals
+        .get(field)
+        .map_or(0.0, ParameterInterval::standard_error)
 }

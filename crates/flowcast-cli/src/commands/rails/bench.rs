@@ -128,8 +128,9 @@ impl Bench {
             Some(self.results(&subjects)?)
         };
         let paths: Vec<RailPath> = self.rails.iter().map(|rail| rail.path.clone()).collect();
-        let connect = || RailLink::connect(&paths, session_rule(token), self.waiting.waiting());
-        let mut link = connected(connect).map_err(lacking)?;
+        let mut link =
+            connected(|| RailLink::connect(&paths, session_rule(token), self.waiting.waiting()))
+                .map_err(lacking)?;
         let Some(results) = &mut results else {
             let plan = self.count.plan(&self.rails)?;
             let course =

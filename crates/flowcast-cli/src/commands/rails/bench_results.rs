@@ -141,15 +141,15 @@ impl Results {
             .points
             .iter()
             .enumerate()
-            .map(|(index, (messages, size)): (usize, &(u32, Bytes))| {
-                let rounds = || self.visits.iter().skip(index).step_by(count);
-                Point {
-                    messages: *messages,
-                    size: *size,
-                    one_way: (0..self.plan.names.len())
-                        .map(|subject: usize| rounds().map(|visit| visit[subject]).collect())
-                        .collect(),
-                }
+            .map(|(index, (messages, size)): (usize, &(u32, Bytes))| Point {
+                messages: *messages,
+                size: *size,
+                one_way: (0..self.plan.names.len())
+                    .map(|subject| {
+                        let rounds = self.visits.iter().skip(index).step_by(count);
+                        rounds.map(|visit| visit[subject]).collect()
+                    })
+                    .collect(),
             })
             .collect()
     }

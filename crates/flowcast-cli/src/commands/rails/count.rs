@@ -105,11 +105,12 @@ pub(super) fn run(
                 .last()
                 .is_none_or(|last| at - last.at_s >= EVERY_SECONDS)
             {
-                let rails = || (0..count).map(RailId);
                 shares.push(RailShare {
                     at_s: at,
-                    given: rails().map(|rail| link.session().given(rail).0).collect(),
-                    slowdown: rails()
+                    given: ids(count)
+                        .map(|rail| link.session().given(rail).0)
+                        .collect(),
+                    slowdown: ids(count)
                         .map(|rail| link.session().slowdown(rail).0)
                         .collect(),
                 });
@@ -119,8 +120,7 @@ pub(super) fn run(
     .map_err(unexpected)?;
     let seconds = start.elapsed().as_secs_f64();
     let (counts, session) = (link.counts(), link.session());
-    let all = || (0..count).map(RailId);
-    let given: Vec<Bytes> = all().map(|rail| session.given(rail)).collect();
+    let given: Vec<Bytes> = ids(count).map(|rail| session.given(rail)).collect();
     let changed = (0..).zip(rails);
     let changed =
         changed.filter_map(|(id, rail)| Some((&rail.name, session.remeasured(RailId(id))?)));
@@ -145,7 +145,7 @@ pub(super) fn run(
         .field("given_B", &given)
         .field(
             "changes",
-            all()
+            ids(count)
                 .map(|rail| session.slowdown(rail).1)
                 .collect::<Value>(),
         )
@@ -194,4 +194,8 @@ pub(super) fn run(
     } else {
         Err(Finding("messages are missing, spoilt or out of order".into()).into())
     }
+}
+
+fn ids(count: u8) -> impl Iterator<Item = RailId> {
+    (0..count).map(RailId)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use flowcast::{
     answers::ROWS,
@@ -15,7 +15,7 @@ use flowcast::{
     table::{Document, Rows, Value, rows},
 };
 
-use flowcast_terminal::{files::read_text, network_args::rail, tables::Most};
+use flowcast_terminal::{files::read_parsed, network_args::rail, tables::Most};
 
 /// The rails.
 #[derive(Debug, Args)]
@@ -45,8 +45,7 @@ pub(super) struct MessageArgs {
 impl MessageArgs {
     /// Reads the file.
     pub(super) fn read(&self) -> Result<Vec<RailMessage>> {
-        let text = read_text(&self.messages)?;
-        messages::read(&text).with_context(|| self.messages.display().to_string())
+        read_parsed(&self.messages, messages::read)
     }
 
     /// Which rail each message takes, and when it is delivered.

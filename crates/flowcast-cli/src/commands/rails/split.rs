@@ -37,8 +37,9 @@ pub(super) fn run(
             split.expect("there is at least one rail, and all are usable")
         })
         .collect();
-    let complete = |index: usize| splits[index].complete().time(());
-    let makespan = (0..splits.len()).map(complete).fold(Time::ZERO, Time::max);
+    let complete = splits.iter().map(|split| split.complete().time(()));
+    let complete: Vec<Time> = complete.collect();
+    let makespan = complete.iter().copied().fold(Time::ZERO, Time::max);
     let table = rows(0..splits.len())
         .cell("message", |index| index)
         .cell("arrival", |index| messages[index].arrival)
@@ -57,7 +58,7 @@ pub(super) fn run(
                 .field("size_B", |(_, size)| size);
             shown(pieces, words.join(", "))
         })
-        .column("delivered_us", "complete", complete)
+        .column("delivered_us", "complete", |index| complete[index])
         .most(most.rows(), ROWS);
     let pays_from = pays_from(&costs, rule)?;
     format.print(

@@ -134,8 +134,9 @@ impl FromStr for Shard {
 impl Shard {
     /// Neighbouring sets; the parts differ by one set at most.
     fn sets(self, all: usize) -> Range<usize> {
-        let from = |number: usize| (number as u128 * all as u128 / self.of as u128) as usize;
-        from(self.number - 1)..from(self.number)
+        let [from, to] = [self.number - 1, self.number]
+            .map(|number| (number as u128 * all as u128 / self.of as u128) as usize);
+        from..to
     }
 }
 

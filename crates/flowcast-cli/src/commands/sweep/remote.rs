@@ -102,11 +102,11 @@ impl Executor {
 
     /// `CODE MESSAGE` as an error.
     fn fault(&self, text: &str) -> anyhow::Error {
-        let said = |message: &str| format!("--executor dask:{}: {message}", self.address);
-        match text.split_once(' ') {
-            Some(("2", message)) => anyhow!(said(message)),
-            Some((_, message)) => EnvironmentLacks(said(message)).into(),
-            None => EnvironmentLacks(said(text)).into(),
+        let (code, message) = text.split_once(' ').unwrap_or(("", text));
+        let said = format!("--executor dask:{}: {message}", self.address);
+        match code {
+            "2" => anyhow!(said),
+            _ => EnvironmentLacks(said).into(),
         }
     }
 }
@@ -177,11 +177,10 @@ pub(super) fn job(
     study: &flowcast::study::Study,
 ) -> Result<Value> {
     let options = study.options();
-    let named = |at: usize| sweep.mapping.get(at);
     let mappings: Vec<Value> = options
         .iter()
         .enumerate()
-        .map(|(at, one)| json!([named(at), one.mapping]))
+        .map(|(at, one)| json!([sweep.mapping.get(at), one.mapping]))
         .collect();
     Ok(json!({
         "trace": trace,

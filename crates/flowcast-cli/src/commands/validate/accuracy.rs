@@ -171,10 +171,11 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
 /// With where and when it was measured.
 fn dated(entry: Accuracy) -> Accuracy {
     let run = provenance::of_this_run();
-    let text = |key: &str| run.get(key).cloned().unwrap_or_default();
+    let [host, kernel, date] =
+        ["host", "kernel", "date"].map(|key| run.get(key).cloned().unwrap_or_default());
     Accuracy {
-        machine: format!("{}, {}", text("host"), text("kernel")),
-        date: text("date"),
+        machine: format!("{host}, {kernel}"),
+        date,
         ..entry
     }
 }

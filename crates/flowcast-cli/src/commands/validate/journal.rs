@@ -104,27 +104,31 @@ pub(super) fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Conten
 }
 
 fn parsed<H: Header, L: DeserializeOwned>(path: &Path, text: &str) -> Result<Content<H, L>> {
-    let place = |line: usize| format!("{}:{}", path.display(), line + 1);
     let mut lines = text.lines().enumerate();
     let (at, first) = lines
         .next()
         .ok_or_else(|| anyhow!("{}: found no line, expected a header", path.display()))?;
-    let mut head: Map<String, Value> = serde_json::from_str(first).with_context(|| place(at))?;
+    let mut head: Map<String, Value> =
+        serde_json::from_str(first).with_context(|| place(path, at))?;
     let [schema, kind] = ["schema", "kind"].map(|name| head.remove(name).unwrap_or_default());
     let (schema, kind) = (schema.as_str().unwrap_or(""), kind.as_str().unwrap_or(""));
     if (schema, kind) != (SCHEMA, H::KIND) {
         bail!(
             "{}: found schema `{schema}` of kind `{kind}`, expected `{SCHEMA}` of kind `{}`",
-            place(at),
+            place(path, at),
             H::KIND
         );
     }
-    let header: H = serde_json::from_value(head.into()).with_context(|| place(at))?;
-    let lines = lines.map(|(at, line)| serde_json::from_str(line).with_context(|| place(at)));
+    let header: H = serde_json::from_value(head.into()).with_context(|| place(path, at))?;
+    let lines = lines.map(|(at, line)| serde_json::from_str(line).with_context(|| place(path, at)));
     Ok(Content {
         header,
         lines: lines.collect::<Result<_>>()?,
     })
+}
+
+fn place(path: &Path, line: usize) -> String {
+    format!("{}:{}", path.display(), line + 1)
 }
 
 /// Its place: `FILE.html.journal`.

@@ -34,10 +34,17 @@ pub(crate) struct ValidateMargins {
 impl ValidateMargins {
     /// Counts and prints.
     pub(crate) fn run(self) -> Result<()> {
-        let load = |name: &String| network_args::load(name, &[]);
-        let by = self.accuracy.as_ref().map(load).transpose()?;
+        let by = self
+            .accuracy
+            .as_ref()
+            .map(|name| network_args::load(name, &[]))
+            .transpose()?;
         let mut margins = Vec::new();
-        let networks = self.networks.iter().map(load).collect::<Result<Vec<_>>>()?;
+        let networks = self
+            .networks
+            .iter()
+            .map(|name| network_args::load(name, &[]))
+            .collect::<Result<Vec<_>>>()?;
         for (name, network) in self.networks.iter().zip(&networks) {
             let known = by.as_ref().unwrap_or(network).accuracy_record();
             let found = network.accuracy_record().coverage(known, self.level)?;
@@ -49,7 +56,6 @@ impl ValidateMargins {
             margins.extend(found.into_iter().map(|of| (&network.name, of)));
         }
         let inside = format!("inside {:.0} %", self.level * 100.0);
-        let share = |of: &Coverage<'_>| of.inside as f64 / of.all as f64;
         let table = rows(&margins)
             .column("network", "network", |(network, _)| *network)
             .column("model", "model", |(_, of)| &of.entry.model)
@@ -87,4 +93,8 @@ impl ValidateMargins {
                 .table("margins", table),
         )
     }
+}
+
+fn share(of: &Coverage<'_>) -> f64 {
+    of.inside as f64 / of.all as f64
 }

@@ -112,15 +112,11 @@ pub(crate) struct ValidatePattern {
 }
 
 fn lab_help() -> String {
-    let usual = |set: Set| {
+    let [chain, racks] = [Set::Chain, Set::TwoRacks].map(|set| {
         let (profile, fields) = set.usual_lab();
         format!("{profile} with {}", fields.join(" "))
-    };
-    format!(
-        "Built-in profile or lab file [default: {} for A, {} for B]",
-        usual(Set::Chain),
-        usual(Set::TwoRacks)
-    )
+    });
+    format!("Built-in profile or lab file [default: {chain} for A, {racks} for B]")
 }
 
 impl ValidatePattern {

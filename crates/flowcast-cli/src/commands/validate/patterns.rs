@@ -205,11 +205,11 @@ fn two_racks(draw: Draw, spec: &LabSpec) -> Result<Vec<Named>> {
 
 /// The first nodes of each of the two racks.
 fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
-    let in_rack = |rack| spec.nodes().filter(move |node| spec.rack_of(*node) == rack);
-    let halves: Vec<Node> = in_rack(0)
-        .take(nodes as usize / 2)
-        .chain(in_rack(1).take(nodes as usize / 2))
-        .collect();
+    let halves = [0, 1].into_iter().flat_map(|rack| {
+        let in_rack = spec.nodes().filter(move |node| spec.rack_of(*node) == rack);
+        in_rack.take(nodes as usize / 2)
+    });
+    let halves: Vec<Node> = halves.collect();
     if halves.len() == nodes as usize && spec.cluster.racks == 2 {
         return Ok(halves);
     }
@@ -239,15 +239,9 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
         .zip(0..)
         .flat_map(|(step, number)| step.into_iter().map(move |flow| (flow, number)));
     let placed = between.map(|(flow, step)| {
-        let node = |rank: Node| node_of.as_ref().map_or(rank, |nodes| nodes[rank.index()]);
-        (
-            Flow {
-                src: node(flow.src),
-                dst: node(flow.dst),
-                ..flow
-            },
-            step,
-        )
+        let [src, dst] = [flow.src, flow.dst]
+            .map(|rank| node_of.as_ref().map_or(rank, |nodes| nodes[rank.index()]));
+        (Flow { src, dst, ..flow }, step)
     });
     let (flows, step_of): (Vec<Flow>, Vec<u32>) =
         placed.filter(|(flow, _)| flow.src != flow.dst).unzip();
@@ -286,11 +280,7 @@ fn nodes_of_ranks(
         .max()
         .unwrap_or(0);
     let mapping = parse_mapping(map)?;
-    let group = NodeGroup {
-        count: spec.cluster.nodes,
-        cpus: spec.cluster.ranks_per_node,
-        ..NodeGroup::default()
-    };
+    let group = NodeGroup::new(spec.cluster.nodes, spec.cluster.ranks_per_node);
     on_nodes(&mapping, highest + 1, vec![group])
         .with_context(|| format!("--mapping {map}"))
         .map(Some)

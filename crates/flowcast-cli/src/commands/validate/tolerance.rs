@@ -1,6 +1,6 @@
 //! `--tolerance NAME=MEAN[,WORST]`: the largest errors with which a validation passes.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 
 use flowcast_terminal::exit::Finding;
 
@@ -15,24 +15,22 @@ pub(super) struct Tolerance {
 impl Tolerance {
     /// Reads `packet=1%` or `packet=1%,5%`.
     pub(super) fn parse(text: &str) -> Result<Tolerance> {
-        let refused = || {
-            anyhow!(
-                "--tolerance: found `{text}`, expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%"
-            )
+        Tolerance::parsed(text).ok_or_else(|| {
+            anyhow!("--tolerance: found `{text}`, expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%")
+        })
+    }
+
+    fn parsed(text: &str) -> Option<Tolerance> {
+        let (name, limits) = text.split_once('=')?;
+        let limits: Vec<f64> = limits.split(',').map(percent).collect::<Option<_>>()?;
+        let limits = match limits[..] {
+            [mean] => [Some(mean), None],
+            [mean, worst] => [Some(mean), Some(worst)],
+            _ => return None,
         };
-        let (name, limits) = text.split_once('=').ok_or_else(refused)?;
-        let mut limits = limits.split(',').map(percent);
-        let mean = limits.next().flatten().ok_or_else(refused)?;
-        let worst = limits
-            .next()
-            .map(|worst| worst.ok_or_else(refused))
-            .transpose()?;
-        if limits.next().is_some() {
-            bail!(refused());
-        }
-        Ok(Tolerance {
+        Some(Tolerance {
             name: name.trim().to_owned(),
-            limits: [Some(mean), worst],
+            limits,
         })
     }
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use flowcast::{
     report::chart_svg::{Chart, ChartAxis, Panel},
@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::document::KIND;
 use flowcast_terminal::{
-    files::{Output, declare, read_text, write_text},
+    files::{Output, declare, read_parsed, write_text},
     output::Format,
 };
 
@@ -110,13 +110,12 @@ impl ValidateChart {
 }
 
 fn read(path: &Path) -> Result<NamedReport> {
-    let place = || path.display().to_string();
-    let report: ChartReport = serde_json::from_str(&read_text(path)?).with_context(place)?;
+    let report: ChartReport = read_parsed(path, |text| serde_json::from_str(text))?;
     if (&*report.schema, &*report.kind) != (RESULT, KIND) {
         let (schema, kind) = (&report.schema, &report.kind);
         bail!(
             "{}: found schema `{schema}` of kind `{kind}`, expected `{RESULT}` of kind `{KIND}`",
-            place()
+            path.display()
         );
     }
     let name = path

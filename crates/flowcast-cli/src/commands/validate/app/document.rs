@@ -25,12 +25,11 @@ pub(super) fn document(
     predicted: &[RecordingPrediction],
     network: &Network,
 ) -> Result<Document, StatsError> {
-    let intervals = || predicted.iter().map(|of| &of.interval);
     let all = validation.rows()?;
     let holds =
         |interval: &flowcast::Interval| (interval.low..=interval.high).contains(&all[0].measured);
     let names = &validation.predictors;
-    let predictions = rows(names.iter().zip(fared).zip(intervals()))
+    let predictions = rows(names.iter().zip(fared).zip(predicted))
         .column("prediction", "prediction", |((name, _), _)| name)
         .column("total_error", "total", |((_, fared), _)| {
             relative_error(fared.total)
@@ -41,15 +40,13 @@ pub(super) fn document(
         .field("regions", |((_, fared), _)| {
             fared.regions.as_ref().map(regions)
         })
-        .field("interval_s", |(_, interval)| {
-            interval.as_ref().map(|of| (of.low, of.high))
+        .field("interval_s", |(_, of)| {
+            of.interval.as_ref().map(|of| (of.low, of.high))
         })
-        .field("interval_level", |(_, interval)| {
-            interval.as_ref().map(|of| of.level)
+        .field("interval_level", |(_, of)| {
+            of.interval.as_ref().map(|of| of.level)
         })
-        .field("interval_holds", |(_, interval)| {
-            interval.as_ref().map(holds)
-        });
+        .field("interval_holds", |(_, of)| of.interval.as_ref().map(holds));
     let in_regions = names.iter().zip(fared);
     let in_regions = in_regions.filter_map(|(name, fared)| Some((name, fared.regions.as_ref()?)));
     let in_regions = rows(in_regions)
@@ -76,8 +73,8 @@ pub(super) fn document(
         let part = all.iter().filter(|row| row.quantity == quantity);
         document = document.shown(quantities(names, part).heading(heading));
     }
-    for (name, interval) in names.iter().zip(intervals()) {
-        document = document.line(match interval {
+    for (name, of) in names.iter().zip(predicted) {
+        document = document.line(match &of.interval {
             None => format!("{name}: {}", margin([network], None, true)),
             Some(interval) => {
                 let holds = if holds(interval) {

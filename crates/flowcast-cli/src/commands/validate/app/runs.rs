@@ -260,15 +260,18 @@ impl Plan<'_> {
             idle_sleep,
             clocks: false,
         };
-        let process = |program: &OsStr| {
-            let mut command = place.command(program)?;
-            // The standard output is the report's.
-            command
-                .stdin(Stdio::null())
-                .stdout(Stdio::from(io::stderr()));
-            Ok(command)
-        };
-        let ended = loading.run(self.command, process, Command::status)?;
+        let ended = loading.run(
+            self.command,
+            |program: &OsStr| {
+                let mut command = place.command(program)?;
+                // The standard output is the report's.
+                command
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::from(io::stderr()));
+                Ok(command)
+            },
+            Command::status,
+        )?;
         if !folder.join(format::RECORDING).exists() {
             return Err(EnvironmentLacks(ended.nothing_recorded(self.command)).into());
         }
