@@ -285,7 +285,7 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
 fn inside(input: &Field, latency: Time) -> Result<Network, Mismatch> {
     let mut network = network(input.at("profile")?.text()?, &[("nic.latency", "0us")])?;
     let rate = Rate::default();
-    network.machine = network.machine.with_inside(InsideNode { latency, rate });
+    network.machine.set_inside(InsideNode { latency, rate });
     Ok(network)
 }
 
