@@ -101,7 +101,7 @@ pub fn choose(
     )?;
     let mut candidates: Vec<(HplSettings, RunPrediction)> =
         best.into_iter().zip(predictions).collect();
-    candidates.sort_by(|a, b| a.1.time.cmp(&b.1.time));
+    candidates.sort_by_key(|(_, estimate)| estimate.time);
     let changes = search.changes(candidates[0].0, question.other_network.as_ref())?;
     Ok(LinpackChoice {
         candidates,

@@ -132,7 +132,7 @@ fn late_overtaking(iterations: u64) -> Folded {
     let begin = "#DIMEMAS:\"late\":0:2(1,1),1\nd:1:1:2:0:1\n1:1:0:0.001\n";
     let body = "#DIMEMAS:\"late\":0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:0.000000101\n2:0:0:1:-1:8:7:1:0\n\
                 3:1:0:0:-1:8:7:1:0\n1:1:0:0.000000100\n";
-    let [begin, body] = [begin, body].map(|text| program_of(text));
+    let [begin, body] = [begin, body].map(program_of);
     Folded::new(vec![
         FoldedPart::Once(begin),
         FoldedPart::Loop(iterations, vec![FoldedPart::Once(body)]),
