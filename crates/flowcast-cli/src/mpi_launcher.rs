@@ -111,7 +111,7 @@ pub(crate) fn forward(launcher: Launcher, command: &[OsString], names: &[&str]) 
 
 /// The number of processes that a command asks for, and where the program stands in it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct LaunchCommand {
     /// Processes, where the command says how many.
     pub ranks: Option<usize>,
     /// Whether other machines are named.
@@ -123,8 +123,8 @@ pub(crate) struct Asked {
 }
 
 /// What a launcher's command asks for; the program is the first word that is a program and no option's value.
-pub(crate) fn asked(command: &[OsString], is_program: impl Fn(&OsStr) -> bool) -> Asked {
-    let mut asked = Asked::default();
+pub(crate) fn asked(command: &[OsString], is_program: impl Fn(&OsStr) -> bool) -> LaunchCommand {
+    let mut asked = LaunchCommand::default();
     let mut words = command.iter().enumerate().skip(1);
     while let Some((index, word)) = words.next() {
         match word.to_string_lossy().as_ref() {
@@ -211,7 +211,7 @@ mod tests {
         let found = asked(&command, is_program);
         assert_eq!(
             found,
-            Asked {
+            LaunchCommand {
                 ranks: Some(4),
                 hosts: false,
                 oversubscribe: true,

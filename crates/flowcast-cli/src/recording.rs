@@ -35,7 +35,7 @@ pub(crate) const WHERE_EXPECTED: &str = "in flowcast (`cargo build --release` pu
 pub(crate) const RECORDER_VARIABLE: &str = "FLOWCAST_RECORDER";
 
 /// Where a recorder is.
-pub(crate) enum Found {
+pub(crate) enum RecorderPlace {
     /// In a file of its own.
     File(PathBuf),
     /// In this program, which writes it to a file before it is loaded.
@@ -43,13 +43,13 @@ pub(crate) enum Found {
 }
 
 /// Where the user says, else beside this program, else where packages put it, else in this program.
-pub(crate) fn find_recorder(given: Option<&Path>) -> Option<Found> {
+pub(crate) fn find_recorder(given: Option<&Path>) -> Option<RecorderPlace> {
     if let Some(path) = named(given) {
-        return fs::canonicalize(path).ok().map(Found::File);
+        return fs::canonicalize(path).ok().map(RecorderPlace::File);
     }
     beside()
-        .map(Found::File)
-        .or_else(|| embedded::is_here().then_some(Found::Embedded))
+        .map(RecorderPlace::File)
+        .or_else(|| embedded::is_here().then_some(RecorderPlace::Embedded))
 }
 
 fn beside() -> Option<PathBuf> {
@@ -78,11 +78,11 @@ pub(crate) struct Recorder {
 /// The recorder or an error that says where it was expected.
 pub(crate) fn recorder(given: Option<&Path>) -> Result<Recorder> {
     match find_recorder(given) {
-        Some(Found::File(path)) => Ok(Recorder {
+        Some(RecorderPlace::File(path)) => Ok(Recorder {
             path,
             _folder: None,
         }),
-        Some(Found::Embedded) => {
+        Some(RecorderPlace::Embedded) => {
             let (path, folder) =
                 embedded::unpack().map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
             Ok(Recorder {

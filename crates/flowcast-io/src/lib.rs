@@ -33,7 +33,7 @@ pub use request::{
     SensitivityRequest, collectives_help, loggops_parameters,
 };
 pub use scenarios::{ScenarioDefaults, parse_scenarios};
-pub use store::{Kept, Store};
+pub use store::{KeptNetwork, Store};
 pub use traces::{
     Holding, is_matrix, is_pattern, open_trace, open_trace_by, threads, whole_recording,
 };

@@ -28,7 +28,7 @@ pub struct Store {
 
 /// A network that is kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct KeptNetwork {
     /// Its name, such as `cluster`, or `node0--node1--openmpi-4.1.4/eth0`.
     pub name: String,
     /// What its file says, or why it cannot be read.
@@ -81,7 +81,7 @@ impl Store {
     ///
     /// # Errors
     /// The folder is there and cannot be read.
-    pub fn list(&self) -> Result<Vec<Kept>> {
+    pub fn list(&self) -> Result<Vec<KeptNetwork>> {
         let mut names = Vec::new();
         if self.folder.is_dir() {
             collect(&self.folder, "", &mut names)
@@ -96,7 +96,7 @@ impl Store {
                 let network = text.and_then(|text| {
                     Network::from_toml(&text, &[]).map_err(|error| error.to_string())
                 });
-                Kept { name, network }
+                KeptNetwork { name, network }
             })
             .collect())
     }

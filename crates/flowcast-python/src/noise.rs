@@ -19,7 +19,7 @@ use crate::{
 
 /// Which delays, and how they are drawn.
 #[derive(Clone, FromPyObject, IntoPyObject)]
-pub(crate) struct Asked(
+pub(crate) struct NoiseDraws(
     /// The distribution, as `--noise` takes it.
     String,
     /// The trace whose computations give the variation; that which is predicted if none.
@@ -32,7 +32,7 @@ pub(crate) struct Asked(
     Option<Vec<Vec<f64>>>,
 );
 
-impl Asked {
+impl NoiseDraws {
     /// Draws the delays.
     pub(crate) fn draw(&self, prepared: &Prepared<'_>, level: f64) -> Result<Noise> {
         let options = self.options(prepared, level, threads())?;
@@ -66,7 +66,7 @@ impl Asked {
     }
 
     fn options(&self, prepared: &Prepared<'_>, level: f64, threads: usize) -> Result<NoiseOptions> {
-        let Asked(distribution, recorded, runs, seed, _) = self;
+        let NoiseDraws(distribution, recorded, runs, seed, _) = self;
         let recorded = match recorded.as_ref().map(|trace| &*trace.trace) {
             Some(AnyTrace::Program(program)) => Some(program),
             _ => prepared.program(),

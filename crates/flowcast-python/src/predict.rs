@@ -36,7 +36,7 @@ use crate::{
 /// How long a trace takes, and where the time goes: an answer that can be replayed for more.
 #[pyclass(frozen, extends = Answer, module = "flowcast")]
 pub(crate) struct Prediction {
-    asked: Asked,
+    asked: ReplayInputs,
     /// The predicted time with its interval, as people read it.
     #[pyo3(get)]
     text: String,
@@ -50,13 +50,13 @@ pub(crate) struct Prediction {
 
 /// What was predicted, to replay it for more.
 #[derive(Clone)]
-struct Asked {
+struct ReplayInputs {
     trace: Trace,
     network: Option<Network>,
     options: flowcast::Options,
 }
 
-impl Asked {
+impl ReplayInputs {
     fn replayed<T>(&self, work: impl FnOnce(&Prepared<'_>) -> Result<T>) -> Result<T> {
         let network = self.network.as_ref().map(|network| &*network.network);
         work(&Prepared::new(&self.trace.trace, network, &self.options)?)
@@ -151,7 +151,7 @@ pub(crate) fn predict(
     level: f64,
     holdout: Option<String>,
     asked: Vec<String>,
-    noise: Option<noise::Asked>,
+    noise: Option<noise::NoiseDraws>,
     no_interval: bool,
 ) -> PyResult<Py<Prediction>> {
     let noise_given = noise.clone();
@@ -166,7 +166,7 @@ pub(crate) fn predict(
         no_interval,
     );
     let given = given.into_pyobject(py)?.unbind();
-    let replay = Asked {
+    let replay = ReplayInputs {
         trace,
         network,
         options: options.options,
@@ -220,11 +220,11 @@ pub(crate) fn noise_ends(
     trace: Trace,
     network: Option<Network>,
     options: Options,
-    noise: noise::Asked,
+    noise: noise::NoiseDraws,
     start: usize,
     end: usize,
 ) -> PyResult<Vec<Vec<f64>>> {
-    let of = Asked {
+    let of = ReplayInputs {
         trace,
         network,
         options: options.options,

@@ -13,7 +13,7 @@ use flowcast::{
     table::{Document, figure, rows},
     units::Rounded,
 };
-use flowcast_io::{Kept, Store};
+use flowcast_io::{KeptNetwork, Store};
 use serde_json::Value as Json;
 
 use flowcast_terminal::{
@@ -171,7 +171,7 @@ fn upgrade(file: &Path, output: &Path) -> Result<()> {
 }
 
 /// The networks' files, and in short what stands behind each; those of the user's with the day and the hosts of measurement.
-fn listed(networks: &[Network], kept: &[Kept]) -> Result<Document> {
+fn listed(networks: &[Network], kept: &[KeptNetwork]) -> Result<Document> {
     let built_in = rows(networks)
         .cell("name", |network| &network.name)
         .cell("year", |network| {
@@ -210,7 +210,7 @@ fn listed(networks: &[Network], kept: &[Kept]) -> Result<Document> {
         .table("kept", own))
 }
 
-fn of_network(kept: &Kept, key: &str) -> Option<String> {
+fn of_network(kept: &KeptNetwork, key: &str) -> Option<String> {
     let network = kept.network.as_ref().ok()?;
     network.provenance.get(key).cloned()
 }

@@ -99,7 +99,7 @@ pub(crate) struct Predict {
 }
 
 /// What is asked for, read.
-pub(super) struct Asked<'a> {
+pub(super) struct PredictQuestion<'a> {
     /// As it was typed.
     pub args: &'a Predict,
     /// The fields of the network that are set, with their values.
@@ -112,7 +112,7 @@ pub(super) struct Asked<'a> {
     pub models: Vec<Contention>,
 }
 
-impl Asked<'_> {
+impl PredictQuestion<'_> {
     /// The fields of the network that are set.
     pub(super) fn fields(&self) -> Vec<String> {
         self.overrides.iter().map(|(key, _)| key.clone()).collect()
@@ -189,7 +189,7 @@ impl Predict {
         } else {
             networks.split_off(1)
         };
-        let asked = Asked {
+        let asked = PredictQuestion {
             models: self.model.iter().map(model).collect::<Result<_>>()?,
             networks,
             further,

@@ -55,7 +55,7 @@ fn recorded<R>(
     network: &Network,
     options: &Options,
     use_graph: impl FnOnce(&EventGraph<'_>) -> Result<R, Error>,
-) -> Result<(Told, R), Error> {
+) -> Result<(ReplaySummary, R), Error> {
     let prepared = PreparedProgram::prepare(program_of(trace)?, Some(network), options)?;
     let model = prepared.model().clone();
     let mut is_exact = false;
@@ -64,7 +64,7 @@ fn recorded<R>(
         use_graph(graph)
     })?;
     Ok((
-        Told {
+        ReplaySummary {
             makespan,
             model,
             is_exact,
@@ -75,14 +75,14 @@ fn recorded<R>(
 }
 
 /// What is said of the replay behind an answer.
-struct Told {
+struct ReplaySummary {
     makespan: Time,
     model: ModelChoice,
     is_exact: bool,
     notes: Vec<String>,
 }
 
-impl Told {
+impl ReplaySummary {
     /// The answer in words, what it rests on, and the fields that all documents have.
     fn document(&self, kind: &'static str, network: &Network, answer: String) -> Document {
         let order = "events keep the order and the waiting times of this replay (--model independent: exact)";

@@ -14,8 +14,8 @@ use super::{
     machine::{Extent, Machine},
 };
 use crate::{
-    mpi_launcher::{Asked, Launcher, asked},
-    recording::{Found, RECORDER, WHERE_EXPECTED, find_recorder, recorder},
+    mpi_launcher::{LaunchCommand, Launcher, asked},
+    recording::{RECORDER, RecorderPlace, WHERE_EXPECTED, find_recorder, recorder},
 };
 
 /// The MPI library whose functions a program calls.
@@ -116,7 +116,7 @@ fn check_launcher(name: &OsStr, found: Option<&Path>, launcher: Launcher) -> Che
     }
 }
 
-fn check_program(launcher: Launcher, program: Option<&Path>, asked: &Asked) -> Check {
+fn check_program(launcher: Launcher, program: Option<&Path>, asked: &LaunchCommand) -> Check {
     let Some(program) = program else {
         return Check::unknown(LIBRARY, "the command names no program that is here");
     };
@@ -262,7 +262,7 @@ fn answered(text: &str) -> Option<MpiLibrary> {
     })
 }
 
-fn check_ranks(machine: &Machine, asked: &Asked) -> Check {
+fn check_ranks(machine: &Machine, asked: &LaunchCommand) -> Check {
     const NAME: &str = "processors";
     let processors = machine.processors;
     match asked.ranks {
@@ -287,8 +287,8 @@ fn check_ranks(machine: &Machine, asked: &Asked) -> Check {
 fn check_recorder() -> Check {
     const NAME: &str = "recorder";
     match find_recorder(None) {
-        Some(Found::File(path)) => Check::good(NAME, path.display().to_string()),
-        Some(Found::Embedded) => Check::good(NAME, "in flowcast itself"),
+        Some(RecorderPlace::File(path)) => Check::good(NAME, path.display().to_string()),
+        Some(RecorderPlace::Embedded) => Check::good(NAME, "in flowcast itself"),
         None => Check::bad(
             NAME,
             format!("no {RECORDER}"),
@@ -362,10 +362,10 @@ mod tests {
         let verdict = |ranks, hosts| {
             check_ranks(
                 &machine,
-                &Asked {
+                &LaunchCommand {
                     ranks,
                     hosts,
-                    ..Asked::default()
+                    ..LaunchCommand::default()
                 },
             )
             .verdict

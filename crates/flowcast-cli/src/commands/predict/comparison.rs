@@ -20,7 +20,7 @@ use flowcast::{
     units::Rounded,
 };
 
-use super::Asked;
+use super::PredictQuestion;
 use flowcast_terminal::{
     files::write_text,
     progress::Progress,
@@ -75,7 +75,7 @@ impl ComparisonRow<'_> {
 }
 
 /// Predicts a trace for each combination and prints a row for each.
-pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn of_trace(asked: &PredictQuestion<'_>) -> Result<()> {
     let (args, networks) = (&asked.args.trace, &asked.networks);
     let mut mappings = Vec::new();
     for text in &args.mapping {
@@ -133,7 +133,11 @@ pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
 }
 
 /// Predicts a pattern for each combination and prints a row for each.
-pub(super) fn of_pattern(steps: &Steps, options: &[Options], asked: &Asked<'_>) -> Result<()> {
+pub(super) fn of_pattern(
+    steps: &Steps,
+    options: &[Options],
+    asked: &PredictQuestion<'_>,
+) -> Result<()> {
     let mut cases = Vec::new();
     for network in places(&asked.networks) {
         for options in options {
@@ -157,7 +161,7 @@ fn places(networks: &[Network]) -> Vec<Option<&Network>> {
 fn predict<'a>(
     cases: &[(Case<'a>, Option<&'a str>)],
     outputs: Outputs,
-    asked: &Asked<'_>,
+    asked: &PredictQuestion<'_>,
 ) -> Result<Vec<ComparisonRow<'a>>> {
     let fields = asked.fields();
     let interval = asked.interval();

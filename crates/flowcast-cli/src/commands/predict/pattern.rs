@@ -13,13 +13,13 @@ use flowcast::{
     table::Document,
 };
 
-use super::{Asked, Predict, comparison::of_pattern};
+use super::{Predict, PredictQuestion, comparison::of_pattern};
 use flowcast_terminal::{
     files::write_text, network_args::tell_rate_kind, trace_args::read_pattern,
 };
 
 /// Predicts and prints; for several networks or models a row for each. A pattern without `step` lines has one step.
-pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {
+pub(super) fn run(asked: &PredictQuestion<'_>, input: &Path) -> Result<()> {
     let typed = asked.args;
     let (name, content) = read_pattern(input)?;
     let steps = Steps::read(&name, &content)?;
@@ -57,7 +57,12 @@ fn options_of(args: &Predict, contention: Contention) -> Options {
     }
 }
 
-fn predict(steps: &Steps, network: &Network, options: &Options, asked: &Asked<'_>) -> Result<()> {
+fn predict(
+    steps: &Steps,
+    network: &Network,
+    options: &Options,
+    asked: &PredictQuestion<'_>,
+) -> Result<()> {
     let args = asked.args;
     let predicted = predict_steps(steps, network, options)?;
     let intervals =

@@ -6,7 +6,7 @@ use std::fmt;
 use anyhow::{Result, anyhow};
 use flowcast_io::{Holding, is_pattern};
 
-use super::Asked;
+use super::PredictQuestion;
 use flowcast_terminal::{
     goes_with::{Kinds, refuse_others},
     trace_args::first_file,
@@ -54,7 +54,7 @@ impl fmt::Display for Question {
 
 impl Question {
     /// By the kind of the inputs, and how many networks, models and mappings there are.
-    pub(super) fn from_inputs(asked: &Asked<'_>) -> Result<Question> {
+    pub(super) fn from_inputs(asked: &PredictQuestion<'_>) -> Result<Question> {
         let (inputs, trace) = (&asked.args.inputs, &asked.args.trace);
         let places = asked.networks.len().max(1) * asked.models.len().max(1);
         Ok(match &inputs[..] {
@@ -74,7 +74,7 @@ impl Question {
     }
 
     /// Refuses options that do not go with what was asked.
-    pub(super) fn refuse_others(self, asked: &Asked<'_>) -> Result<()> {
+    pub(super) fn refuse_others(self, asked: &PredictQuestion<'_>) -> Result<()> {
         let (args, trace) = (asked.args, &asked.args.trace);
         let is_svg = args
             .report

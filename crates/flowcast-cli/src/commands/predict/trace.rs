@@ -19,7 +19,7 @@ use flowcast_io::{
     read_named_text,
 };
 
-use super::Asked;
+use super::PredictQuestion;
 use flowcast_terminal::{
     answers::give_answer,
     collectives::note_formulas,
@@ -118,7 +118,7 @@ impl TraceArgs {
     }
 
     /// As the library takes them where there is one model and one mapping.
-    fn options_of_one(&self, asked: &Asked<'_>) -> Result<Options> {
+    fn options_of_one(&self, asked: &PredictQuestion<'_>) -> Result<Options> {
         let request = self.replay(asked.args.model.first())?;
         Ok(Options {
             rails: asked.rails(),
@@ -127,7 +127,7 @@ impl TraceArgs {
     }
 
     /// How delays are drawn.
-    fn noise(&self, noise: ComputeNoise, asked: &Asked<'_>) -> NoiseOptions {
+    fn noise(&self, noise: ComputeNoise, asked: &PredictQuestion<'_>) -> NoiseOptions {
         NoiseOptions {
             noise,
             runs: asked.args.replicates.unwrap_or(NOISE_DRAWS) as usize,
@@ -138,7 +138,7 @@ impl TraceArgs {
     }
 
     /// What the predicted time is under the delays that were asked for.
-    fn noisy(&self, prepared: &Prepared<'_>, asked: &Asked<'_>) -> Result<Option<Noisy>> {
+    fn noisy(&self, prepared: &Prepared<'_>, asked: &PredictQuestion<'_>) -> Result<Option<Noisy>> {
         let Some(text) = &self.noise else {
             return Ok(None);
         };
@@ -157,7 +157,7 @@ impl TraceArgs {
 }
 
 /// Predicts each scenario of the file and prints one table.
-pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
+pub(super) fn run_scenarios(asked: &PredictQuestion<'_>, file: &Path) -> Result<()> {
     let (args, predict) = (&asked.args.trace, asked.args);
     let interval = IntervalRequest {
         level: predict.level,
@@ -209,7 +209,7 @@ impl TracePart {
 }
 
 /// Opens the programs that run at once.
-fn open_parts(asked: &Asked<'_>) -> Result<Vec<TracePart>> {
+fn open_parts(asked: &PredictQuestion<'_>) -> Result<Vec<TracePart>> {
     let args = &asked.args.trace;
     let mut parts = Vec::new();
     for path in &asked.args.inputs {
@@ -228,7 +228,7 @@ fn open_parts(asked: &Asked<'_>) -> Result<Vec<TracePart>> {
 }
 
 /// The programs made ready to run at once, each where its mapping says.
-fn together<'a>(asked: &'a Asked<'_>, programs: &[&Program]) -> Result<Prepared<'a>> {
+fn together<'a>(asked: &'a PredictQuestion<'_>, programs: &[&Program]) -> Result<Prepared<'a>> {
     let args = &asked.args.trace;
     let network = asked.networks.first().ok_or(Error::NoNetwork)?;
     let (given, traces) = (args.mapping.len(), programs.len());
@@ -247,7 +247,7 @@ fn together<'a>(asked: &'a Asked<'_>, programs: &[&Program]) -> Result<Prepared<
 }
 
 /// Predicts one trace, or several that run at once, and prints.
-pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
+pub(super) fn run(asked: &PredictQuestion<'_>) -> Result<()> {
     let (args, network) = (&asked.args.trace, asked.networks.first());
     let mut parts = Vec::new();
     let (title, prepared) = if let [input] = &asked.args.inputs[..] {

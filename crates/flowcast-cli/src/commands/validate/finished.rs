@@ -7,7 +7,7 @@ use flowcast::{
 use flowcast_measure::lab::{LabSpec, PatternRun};
 use serde::{Deserialize, Serialize};
 
-use super::{journal, patterns::Named};
+use super::{journal, patterns::NamedPattern};
 use flowcast_terminal::repeating::Over;
 
 /// In which lab, and from what program.
@@ -88,7 +88,7 @@ fn is_first(step: &u32) -> bool {
 
 impl Finished {
     /// From a pattern and its run.
-    pub(super) fn new(named: &Named, run: &PatternRun, warm_ups: usize) -> Finished {
+    pub(super) fn new(named: &NamedPattern, run: &PatternRun, warm_ups: usize) -> Finished {
         Finished {
             name: named.name.clone(),
             configuration: named.configuration.clone(),
@@ -157,7 +157,7 @@ impl Finished {
     }
 
     /// Whether it is this pattern.
-    pub(super) fn is(&self, named: &Named) -> bool {
+    pub(super) fn is(&self, named: &NamedPattern) -> bool {
         self.name == named.name
             && self.steps() == named.step_of
             && self.flows.iter().zip(&named.pattern.flows).all(
@@ -182,7 +182,7 @@ mod tests {
 
     fn finished(name: &str) -> Finished {
         let pattern = Pattern::read("x", b"0 -> 1 4MB @ 50ms\n2 -> 1 1MB\n").unwrap();
-        let named = Named {
+        let named = NamedPattern {
             name: name.into(),
             configuration: "two".into(),
             pattern,

@@ -18,7 +18,7 @@ use super::{
     accuracy::{self, AccuracyArgs, MARKED},
     finished::{Finished, Header},
     journal::{self, Journal, path_beside},
-    patterns::{Draw, Ends, Named, Set},
+    patterns::{Draw, Ends, NamedPattern, Set},
     results,
     tolerance::{Tolerance, judge},
 };
@@ -212,7 +212,7 @@ impl ValidatePattern {
             Journal::start(&path, &header)?;
         }
         let (mut journal, mut known) = Journal::resume::<_, Finished>(&path, &header)?;
-        let missing: Vec<&Named> = wanted
+        let missing: Vec<&NamedPattern> = wanted
             .iter()
             .filter(|named| !known.iter().any(|known| known.is(named)))
             .collect();
@@ -229,7 +229,7 @@ impl ValidatePattern {
     fn carry(
         &self,
         spec: &LabSpec,
-        missing: &[&Named],
+        missing: &[&NamedPattern],
         journal: &mut Journal,
     ) -> Result<Vec<Finished>> {
         let lab = Lab::up(spec).map_err(explained)?;

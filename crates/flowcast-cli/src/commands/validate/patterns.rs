@@ -34,7 +34,7 @@ pub(super) enum Set {
 
 /// A pattern with its names.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Named {
+pub(super) struct NamedPattern {
     /// Name of the pattern, unique in its configuration.
     pub name: String,
     /// The configuration it belongs to.
@@ -45,7 +45,7 @@ pub(super) struct Named {
     pub step_of: Vec<u32>,
 }
 
-impl Named {
+impl NamedPattern {
     /// The flows step by step.
     pub(super) fn steps(&self) -> Vec<Vec<Flow>> {
         by_step(&self.pattern.flows, &self.step_of)
@@ -134,7 +134,7 @@ impl Set {
         draw: Draw,
         ends: Ends<'_>,
         spec: &LabSpec,
-    ) -> Result<Vec<Named>> {
+    ) -> Result<Vec<NamedPattern>> {
         let patterns = match self {
             Set::Chain => (0..draw.instances)
                 .map(|at| chain(draw, at, spec))
@@ -165,7 +165,7 @@ impl Set {
     }
 }
 
-fn chain(draw: Draw, at: u32, spec: &LabSpec) -> Named {
+fn chain(draw: Draw, at: u32, spec: &LabSpec) -> NamedPattern {
     let seed = draw.seed + u64::from(at);
     let directions = random_directions(draw.flows as usize, seed);
     named(
@@ -177,7 +177,7 @@ fn chain(draw: Draw, at: u32, spec: &LabSpec) -> Named {
 }
 
 /// Configurations take turns, so that a run that is cut short has some of each.
-fn two_racks(draw: Draw, spec: &LabSpec) -> Result<Vec<Named>> {
+fn two_racks(draw: Draw, spec: &LabSpec) -> Result<Vec<NamedPattern>> {
     let mut patterns = Vec::new();
     for at in 0..draw.instances {
         for (nodes, flows_out) in CONFIGURATIONS {
@@ -221,7 +221,7 @@ fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
 }
 
 /// A pattern, or one in steps. Messages inside a node are left out: no link carries them.
-fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
+fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<NamedPattern> {
     let bytes = read_bytes(Path::new(name))?;
     let Steps { steps, racks } = Steps::read(name, &bytes)?;
     if !racks.is_empty() {
@@ -258,7 +258,7 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
                 .to_string_lossy()
         ),
     };
-    Ok(Named {
+    Ok(NamedPattern {
         step_of,
         ..named(stem, "files", flows, spec)
     })
@@ -287,9 +287,9 @@ fn nodes_of_ranks(
 }
 
 /// Nodes stand where the lab has them.
-fn named(name: String, configuration: &str, flows: Vec<Flow>, spec: &LabSpec) -> Named {
+fn named(name: String, configuration: &str, flows: Vec<Flow>, spec: &LabSpec) -> NamedPattern {
     let step_of = vec![0; flows.len()];
-    Named {
+    NamedPattern {
         name,
         configuration: configuration.to_owned(),
         pattern: Pattern {
@@ -383,7 +383,7 @@ mod tests {
         std::fs::write(&map, "3\n0\n0\n1\n1\n2\n2\n3\n").unwrap();
         let lab = profile("asymmetric", &[]).unwrap();
         let set = Set::Files(vec![steps.display().to_string()]);
-        let ends = |named: &Named| -> Vec<Vec<(u32, u32)>> {
+        let ends = |named: &NamedPattern| -> Vec<Vec<(u32, u32)>> {
             named
                 .steps()
                 .iter()

@@ -15,7 +15,8 @@
 //! Not modelled: the detection of policers and the allowance for gathered acknowledgements, which Linux adds.
 
 use super::{
-    super::picos::Picos, CongestionWindow, Heard, LARGEST_BURST, Repair, filter::LargestOf,
+    super::picos::Picos, Acknowledgement, CongestionWindow, LARGEST_BURST, Repair,
+    filter::LargestOf,
 };
 
 const HIGH_GAIN: f64 = 2.885;
@@ -90,7 +91,7 @@ impl Bbr {
     }
 
     /// Takes what an ACK told, and sets pace and window.
-    pub(in super::super) fn ack(&mut self, window: &mut CongestionWindow, heard: &Heard) {
+    pub(in super::super) fn ack(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) {
         let is_new_round = self.sample(heard);
         if is_new_round {
             self.check_full();
@@ -109,7 +110,7 @@ impl Bbr {
     }
 
     /// Delivery rate; whether a round has ended.
-    fn sample(&mut self, heard: &Heard) -> bool {
+    fn sample(&mut self, heard: &Acknowledgement) -> bool {
         let Some(newest) = heard.newest else {
             return false;
         };
@@ -148,7 +149,7 @@ impl Bbr {
         self.rounds_without_growth >= 3
     }
 
-    fn change_state(&mut self, heard: &Heard) {
+    fn change_state(&mut self, heard: &Acknowledgement) {
         match self.state {
             BbrState::StartUp if self.is_full() => self.state = BbrState::Drain,
             BbrState::Bandwidth if self.is_phase_over(heard) => {
@@ -163,7 +164,7 @@ impl Bbr {
         }
     }
 
-    fn is_phase_over(&self, heard: &Heard) -> bool {
+    fn is_phase_over(&self, heard: &Acknowledgement) -> bool {
         let gain = CYCLE[self.phase];
         let is_long = heard.now.since(self.phase_begun) > self.least_round_trip;
         if gain > 1.0 {
@@ -175,7 +176,7 @@ impl Bbr {
     fn probe_round_trip(
         &mut self,
         window: &mut CongestionWindow,
-        heard: &Heard,
+        heard: &Acknowledgement,
         is_new_round: bool,
     ) {
         let is_stale = heard.now > self.least_seen + ROUND_TRIP_HOLDS;
@@ -209,7 +210,7 @@ impl Bbr {
         }
     }
 
-    fn set_pace(&mut self, window: &CongestionWindow, heard: &Heard) {
+    fn set_pace(&mut self, window: &CongestionWindow, heard: &Acknowledgement) {
         if let Some(round_trip) = heard
             .round_trip
             .filter(|found| !self.has_pace && *found > Picos::ZERO)
@@ -229,7 +230,7 @@ impl Bbr {
         }
     }
 
-    fn set_window(&mut self, window: &mut CongestionWindow, heard: &Heard) {
+    fn set_window(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) {
         if self.recover(window, heard) {
             return self.bound(window);
         }
@@ -258,7 +259,7 @@ impl Bbr {
     }
 
     /// In the first round of a recovery as many packets go as come; after it the window before comes back.
-    fn recover(&mut self, window: &mut CongestionWindow, heard: &Heard) -> bool {
+    fn recover(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) -> bool {
         window.packets = window.packets.saturating_sub(heard.lost).max(1);
         if heard.repair == Repair::Recovery && self.repair == Repair::None {
             self.save(window);

@@ -5,7 +5,7 @@
 
 use super::{
     super::{picos::Picos, shift::Shift},
-    CongestionWindow, Heard, Repair,
+    Acknowledgement, CongestionWindow, Repair,
     hystart::Hystart,
 };
 
@@ -56,7 +56,7 @@ impl Cubic {
     }
 
     /// Notes the round trip, and leaves slow start if HyStart says so.
-    pub(super) fn observe(&mut self, window: &mut CongestionWindow, heard: &Heard) {
+    pub(super) fn observe(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) {
         let Some(round_trip) = heard.round_trip else {
             return;
         };

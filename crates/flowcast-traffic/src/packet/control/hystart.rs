@@ -12,7 +12,7 @@
 
 use super::{
     super::{picos::Picos, shift::Shift},
-    CongestionWindow, Heard,
+    Acknowledgement, CongestionWindow,
 };
 
 const LEAST_WINDOW: u32 = 16;
@@ -62,7 +62,7 @@ impl Hystart {
     pub(super) fn is_over(
         &mut self,
         window: &CongestionWindow,
-        heard: &Heard,
+        heard: &Acknowledgement,
         least: Picos,
         round_trip: Picos,
     ) -> bool {

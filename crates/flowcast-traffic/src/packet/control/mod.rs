@@ -57,7 +57,7 @@ impl CongestionWindow {
 
 /// What an ACK told.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Heard {
+pub(super) struct Acknowledgement {
     /// Instant at which the ACK arrived.
     pub now: Picos,
     /// Packets that it said have come, and that were not known to have.
@@ -112,7 +112,7 @@ impl Control {
     }
 
     /// What the window becomes while no loss is repaired by fast retransmission.
-    pub(super) fn grow(&mut self, window: &mut CongestionWindow, heard: &Heard) {
+    pub(super) fn grow(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) {
         let left = if window.is_in_slow_start() {
             window.start_slowly(heard.packets)
         } else {
@@ -132,7 +132,7 @@ impl Control {
     }
 
     /// Every ACK, whether the window may grow or not.
-    pub(super) fn observe(&mut self, window: &mut CongestionWindow, heard: &Heard) {
+    pub(super) fn observe(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) {
         if let Control::Cubic(cubic) = self {
             cubic.observe(window, heard);
         }

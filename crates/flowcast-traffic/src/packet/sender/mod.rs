@@ -22,7 +22,7 @@ mod timers;
 use std::collections::VecDeque;
 
 use super::{
-    control::{CongestionWindow, Control, Heard, Repair},
+    control::{Acknowledgement, CongestionWindow, Control, Repair},
     order::{SegmentArrival, SegmentOrder},
     pace::PacketPace,
     picos::Picos,
@@ -351,7 +351,7 @@ impl Sender {
             self.take_back_timeout();
         }
         let lost = self.judge_suspects(now);
-        let heard = Heard {
+        let heard = Acknowledgement {
             now,
             packets: hearing.packets,
             lost,
@@ -378,7 +378,7 @@ impl Sender {
         self.window.packets = (self.window.packets + packets).min(self.limits.receive_window);
     }
 
-    fn adapt(&mut self, heard: &Heard, missing_before: u32) {
+    fn adapt(&mut self, heard: &Acknowledgement, missing_before: u32) {
         if self.repair != Repair::None && heard.reach.0 >= self.repaired_at {
             if self.repair == Repair::Recovery
                 && matches!(self.control, Control::Reno | Control::Cubic(_))
@@ -388,7 +388,7 @@ impl Sender {
             self.repair = Repair::None;
             self.before_timeout = None;
         }
-        let heard = Heard {
+        let heard = Acknowledgement {
             repair: self.repair,
             ..*heard
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
-        control::{Control, Heard, Repair},
+        control::{Acknowledgement, Control, Repair},
         picos::Picos,
     },
     Reduction, Sender,
@@ -12,7 +12,7 @@ use super::{
 
 impl Sender {
     /// Proportional rate reduction.
-    pub(super) fn reduce(&mut self, heard: &Heard, missing_before: u32) {
+    pub(super) fn reduce(&mut self, heard: &Acknowledgement, missing_before: u32) {
         if matches!(self.control, Control::Fixed) {
             return;
         }

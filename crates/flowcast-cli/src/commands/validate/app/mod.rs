@@ -25,7 +25,7 @@ use flowcast_measure::lab::{LabSpec, network_of};
 
 use self::{
     document::document,
-    runs::{Header, Measured},
+    runs::{Header, MeasuredRuns},
 };
 use super::{
     accuracy::{self, AccuracyArgs},
@@ -179,7 +179,7 @@ impl ValidateApp {
             Some(self.networks(spec.as_ref(), &predictors)?)
         };
         let measured = if self.no_run {
-            Measured::read(&path_beside(&self.report))?
+            MeasuredRuns::read(&path_beside(&self.report))?
         } else {
             self.measured(&spec)?
         };
@@ -245,7 +245,7 @@ impl ValidateApp {
         }
     }
 
-    fn measured(&self, spec: &Option<LabSpec>) -> Result<Measured> {
+    fn measured(&self, spec: &Option<LabSpec>) -> Result<MeasuredRuns> {
         let header = Header::new(spec.clone(), &self.command);
         let plan = runs::Plan {
             output: &self.report,
@@ -307,7 +307,7 @@ impl ValidateApp {
 
     fn validation(
         &self,
-        measured: &Measured,
+        measured: &MeasuredRuns,
         predictors: &mut [Predictor],
         network: &Network,
     ) -> Result<(AppValidation, Vec<RecordingPrediction>)> {
@@ -362,7 +362,7 @@ impl ValidateApp {
 
     fn provenance(
         &self,
-        measured: &Measured,
+        measured: &MeasuredRuns,
         network: &Network,
         clock: Clock,
     ) -> BTreeMap<String, String> {

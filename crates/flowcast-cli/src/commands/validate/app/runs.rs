@@ -83,7 +83,7 @@ enum RunLine {
 
 /// All finished runs.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct MeasuredRuns {
     pub header: Header,
     pub recordings: Vec<PathBuf>,
     pub runs: Vec<RunTimes>,
@@ -91,15 +91,15 @@ pub(super) struct Measured {
     pub disturbed_by: Option<String>,
 }
 
-impl Measured {
+impl MeasuredRuns {
     /// The runs of a journal.
-    pub(super) fn read(path: &Path) -> Result<Measured> {
+    pub(super) fn read(path: &Path) -> Result<MeasuredRuns> {
         let content = journal::read::<Header, RunLine>(path)?;
-        Ok(Measured::new(content.header, path, content.lines))
+        Ok(MeasuredRuns::new(content.header, path, content.lines))
     }
 
-    fn new(header: Header, journal: &Path, lines: Vec<RunLine>) -> Measured {
-        let mut measured = Measured {
+    fn new(header: Header, journal: &Path, lines: Vec<RunLine>) -> MeasuredRuns {
+        let mut measured = MeasuredRuns {
             header,
             recordings: Vec::new(),
             runs: Vec::new(),
@@ -136,14 +136,14 @@ pub(super) struct Plan<'a> {
 
 impl Plan<'_> {
     /// Runs what is missing.
-    pub(super) fn carry_out(&self, header: Header) -> Result<Measured> {
+    pub(super) fn carry_out(&self, header: Header) -> Result<MeasuredRuns> {
         let path = path_beside(self.output);
         let recorder = recorder(self.recorder)?;
         if !self.resume {
             Journal::start(&path, &header)?;
         }
         let (mut journal, known) = Journal::resume(&path, &header)?;
-        let mut measured = Measured::new(header, &path, known);
+        let mut measured = MeasuredRuns::new(header, &path, known);
         if self.left(&measured) == 0 {
             return Ok(measured);
         }
@@ -186,13 +186,13 @@ impl Plan<'_> {
     }
 
     /// Runs that are missing.
-    fn left(&self, measured: &Measured) -> usize {
+    fn left(&self, measured: &MeasuredRuns) -> usize {
         let recordings = self.record_runs.saturating_sub(measured.recordings.len());
         recordings + self.runs.saturating_sub(measured.runs.len())
     }
 
     /// A killed run leaves no folder of that name, since it gets its name at the end.
-    fn record(&self, place: &RunPlace, recorder: &Path, before: &Measured) -> Result<RunLine> {
+    fn record(&self, place: &RunPlace, recorder: &Path, before: &MeasuredRuns) -> Result<RunLine> {
         let number = before.recordings.len() + 1;
         let ending = if number == 1 {
             "rec".to_owned()
@@ -344,7 +344,7 @@ mod tests {
         let disturbed = RunLine::DisturbedBy("other programs".into());
         journal.append(&disturbed).unwrap();
         drop(journal);
-        let measured = Measured::read(&path).unwrap();
+        let measured = MeasuredRuns::read(&path).unwrap();
         assert_eq!(measured.recordings, [folder.path().join("cg.rec")]);
         assert_eq!(measured.runs, [times]);
         assert_eq!(measured.header.title(), "mpirun ./cg");
