@@ -33,7 +33,7 @@ typedef struct {
     double overhead_s; /* the processor's part of messages */
 } flowcast_rank;
 
-/* The version, such as "0.2.0"; not freed. */
+/* The version, such as "0.3.0"; not freed. */
 const char *flowcast_version(void);
 
 /* Why the last call of this thread failed; empty if none did. Valid until the thread's next call. */
