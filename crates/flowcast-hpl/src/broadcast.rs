@@ -18,7 +18,6 @@ pub enum Forwarding {
 }
 
 /// What the process in a column does with a panel.
-#[must_use]
 pub fn forwarding(settings: &HplSettings, panel: u32, column: u32) -> Forwarding {
     let columns = settings.columns;
     let root = panel % columns;
@@ -61,7 +60,6 @@ fn along(root: u32, columns: u32, distance: u32, begins: &[u32]) -> Forwarding {
 /// The exchange with a number that a process at a row and column has in the broadcast of a panel, where it takes part at once. It
 /// has as many as there are columns. In the modified way the owner sends the whole panel to the next column, which is ready then; the others
 /// spread and roll it.
-#[must_use]
 pub fn broadcast_step(
     settings: &HplSettings,
     panel: u32,

@@ -41,12 +41,11 @@ pub fn settings(table: &Table) -> Result<Vec<HplSettings>, CsvError> {
 pub fn measured_runs(table: &Table) -> Result<Vec<MeasuredRun>, CsvError> {
     let times = table.fields(["time_s"])?;
     let runs = settings(table)?.into_iter().zip(times);
-    runs.map(|(settings, (line, [time]))| {
-        let seconds = time.parse::<f64>().ok();
+    runs.map(|(settings, (line, [text]))| {
+        let seconds = text.parse::<f64>().ok();
         let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-        let seconds =
-            seconds.ok_or_else(|| CsvError::field(line, "time_s", time, "seconds above 0"))?;
-        let time = Time::from_seconds(seconds);
+        let time = seconds.map(Time::from_seconds);
+        let time = time.ok_or_else(|| CsvError::field(line, "time_s", text, "seconds above 0"))?;
         Ok(MeasuredRun { settings, time })
     })
     .collect()

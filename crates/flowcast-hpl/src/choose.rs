@@ -235,14 +235,12 @@ impl SettingsSearch<'_> {
 }
 
 /// Operations of a run as HPL counts them.
-#[must_use]
 pub fn operations(settings: &HplSettings) -> f64 {
     let order = settings.order as f64;
     2.0 / 3.0 * order.powi(3) + 1.5 * order.powi(2)
 }
 
 /// HPL.dat of these settings.
-#[must_use]
 pub fn hpl_dat(settings: &HplSettings) -> String {
     let broadcast = Broadcast::ALL
         .iter()

@@ -1,6 +1,9 @@
 //! A cluster for HPL: its network, its processors and the constants of its computations.
 
-use crate::{HplSettings, KernelRates, Machine, NodeProcessors, machine::HplChannel};
+use crate::{
+    HplSettings, KernelRates, NodeProcessors,
+    machine::{HplChannel, Machine},
+};
 use flowcast_network::{
     costs::CostParameters,
     linpack_costs::LinpackCosts,
@@ -65,7 +68,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// With the constants of the network file, or those that are assumed before any run is measured.
-    #[must_use]
     pub fn new(network: Network, processors: NodeProcessors, ranks_per_node: u32) -> Cluster {
         let fitted = network.linpack.as_deref();
         Cluster {
@@ -116,8 +118,7 @@ impl Cluster {
     ///
     /// # Panics
     /// If the cluster has too few nodes.
-    #[must_use]
-    pub fn machine(&self, settings: &HplSettings, member: u64) -> Machine {
+    pub(super) fn machine(&self, settings: &HplSettings, member: u64) -> Machine {
         let costs = &self.costs;
         let nodes = self.nodes_of(settings);
         let mut random = Resampler::from_seed(member);

@@ -41,7 +41,6 @@ impl MatrixRows {
     }
 
     /// Bytes of so many columns.
-    #[must_use]
     pub fn bytes(self, columns: u64) -> u64 {
         8 * u64::from(self.count) * (columns + u64::from(self.with_place))
     }
@@ -66,7 +65,6 @@ pub struct Swapped {
 
 impl Swapped {
     /// From the row that each column of a panel is swapped with.
-    #[must_use]
     pub fn new(settings: &HplSettings, panel: u32, pivots: &[u64]) -> Swapped {
         let first = settings.first(panel);
         let mut rows: BTreeMap<u64, u64> = BTreeMap::new();
@@ -97,7 +95,6 @@ impl Swapped {
     }
 
     /// Rows that a process row packs before it swaps.
-    #[must_use]
     pub fn packed(&self, row: u32) -> u32 {
         self.leaving[row as usize]
     }
@@ -108,7 +105,6 @@ impl Swapped {
 
     /// The binary exchange, for each process row. U comes from the panel's process row; the others send the rows they have
     /// packed, of which each knows where in U it goes.
-    #[must_use]
     pub fn binary_exchange(&self) -> Vec<Vec<ColumnStep>> {
         let processes = self.processes();
         let power = 1 << processes.ilog2();
@@ -157,7 +153,6 @@ impl Swapped {
     }
 
     /// Spread, equilibration and roll.
-    #[must_use]
     pub fn spread_and_roll(&self) -> SpreadAndRoll {
         let (order, lengths) = self.logarithmic_order();
         let mut spread = vec![Vec::new(); order.len()];
@@ -316,7 +311,6 @@ pub struct SpreadAndRoll {
 impl SpreadAndRoll {
     /// The next exchange of a process row, and the number of the one to ask for after it; the first has number 0. In the roll
     /// every process gets all pieces: neighbours exchange them by turns to either side (`HPL_rollT`).
-    #[must_use]
     pub fn step(&self, row: u32, next: u32) -> Option<(ColumnStep, u32)> {
         let spread = &self.spread[row as usize];
         if let Some(step) = spread.get(next as usize) {
@@ -380,7 +374,6 @@ pub enum PivotRows {
 
 impl PivotRows {
     /// Bytes of the message.
-    #[must_use]
     pub fn bytes(self, width: u32) -> u64 {
         let width = u64::from(width);
         8 * match self {
@@ -407,7 +400,6 @@ pub struct PivotStep {
 
 /// The search for the pivot of one column among so many process rows (`HPL_pdmxswp`), in an order in which each process
 /// carries out its exchanges.
-#[must_use]
 pub fn pivot_search(processes: u32) -> Vec<PivotStep> {
     use PivotRows::{Both, Largest, None, Own};
     let power = 1 << processes.ilog2();

@@ -1,6 +1,6 @@
 //! The time of a run, from all of its panels or from some.
 
-use crate::{HplSettings, Machine, Pivots, Spent, simulation::Simulation};
+use crate::{HplSettings, Pivots, Spent, machine::Machine, simulation::Simulation};
 use flowcast_statistics::linear_fit::{LinearFit, LinearRow};
 use flowcast_units::Time;
 
@@ -17,7 +17,6 @@ pub enum SimulatedExtent {
 
 impl SimulatedExtent {
     /// At how many places of a run panels are simulated; none: all panels are.
-    #[must_use]
     pub fn places(self, settings: &HplSettings) -> Option<u32> {
         let is_long = || {
             exchanges(settings) > MOST_EXCHANGES
@@ -46,28 +45,15 @@ fn lead(settings: &HplSettings) -> u32 {
 
 /// The time of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
-    /// Seconds of the run.
-    pub(super) seconds: f64,
+pub(super) struct Estimate {
+    /// Seconds.
+    pub seconds: f64,
     /// What the panels that were left out may add or take, as a part of it: two standard errors; 0 if none was.
     pub error: f64,
     /// What the time goes to, as parts of what was simulated.
     pub spent: Spent,
-    simulated: f64,
-}
-
-impl Estimate {
-    /// The time of the run.
-    #[must_use]
-    pub fn time(&self) -> Time {
-        Time::from_seconds(self.seconds)
-    }
-
-    /// The time of what was simulated.
-    #[must_use]
-    pub fn simulated(&self) -> Time {
-        Time::from_seconds(self.simulated)
-    }
+    /// Seconds of what was simulated.
+    pub simulated: f64,
 }
 
 /// Exchanges of a full simulation at most.
@@ -84,7 +70,7 @@ const LONGEST_WHOLE: f64 = 600.0;
 ///
 /// # Errors
 /// [`NotFiniteTime`], also of no time at all.
-pub fn estimate(
+pub(super) fn estimate(
     settings: &HplSettings,
     machine: &Machine,
     extent: SimulatedExtent,
@@ -211,5 +197,36 @@ fn parabola(points: &[(f64, f64)]) -> Parabola {
     Parabola {
         mean: fit.values[0],
         error: (squares / freedom * fit.covariance[0][0]).sqrt(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Broadcast, Cluster, NodeProcessors, Swap};
+    use flowcast_network::network::Network;
+
+    #[test]
+    fn what_is_simulated_of_some_panels_is_less_than_all() {
+        let text = "schema = \"flowcast/network/2\"\nname = \"x\"\n[nic]\nlatency = \"1us\"\nbandwidth = \"10GB/s\"\n";
+        let network = Network::from_toml(text, &[]).unwrap();
+        let table = "node,intercept_s,s_per_mnk,resid_per_mnk\n0,2e-6,7e-11,2e-12\n";
+        let cluster = Cluster::new(network, NodeProcessors::parse(table).unwrap(), 16);
+        for (rows, columns) in [(4, 4), (8, 2)] {
+            let settings = HplSettings {
+                order: 20_000,
+                block: 64,
+                rows,
+                columns,
+                depth: 1,
+                broadcast: Broadcast::TwoRings,
+                swap: Swap::Binary,
+            };
+            let machine = cluster.machine(&settings, 0);
+            let found = |extent| estimate(&settings, &machine, extent, 1).unwrap();
+            let whole = found(SimulatedExtent::Full).seconds;
+            let some = found(SimulatedExtent::Windows(6)).simulated;
+            assert!(some < 0.7 * whole, "{some} {whole}");
+        }
     }
 }

@@ -32,7 +32,6 @@ pub struct CallSpread {
 
 impl CallSpread {
     /// By which the time of an update's product is multiplied.
-    #[must_use]
     pub fn factor(&self, processor: &Processor, rank: u32, panel: u32) -> f64 {
         let spread = self.share * processor.spread;
         if spread == 0.0 {
@@ -104,7 +103,6 @@ const CACHE_LINES: f64 = 128.0;
 const NARROWEST: u32 = 2;
 
 /// What is computed for each column of a panel. The search of its first column for the largest element counts to that column.
-#[must_use]
 pub fn panel_columns(width: u32) -> Vec<ColumnWork> {
     let mut columns = Vec::with_capacity(width as usize);
     factor(width, width, &mut columns);
@@ -147,7 +145,6 @@ fn factor(width: u32, reach: u32, columns: &mut Vec<ColumnWork>) {
 
 impl KernelRates {
     /// Time of a computation on a core.
-    #[must_use]
     pub fn time(&self, kernel: Kernel, processor: &Processor) -> Time {
         Time::from_seconds(match kernel {
             Kernel::Multiply { m, n, k } => {
@@ -164,7 +161,6 @@ impl KernelRates {
 
     /// Time between the search for a column's pivot and the next search, with so many rows below that column. A product of
     /// few columns takes as long as its operands need from memory.
-    #[must_use]
     pub fn column_time(&self, work: &ColumnWork, rows: u64, processor: &Processor) -> Time {
         let rows = rows as f64;
         let reached = |columns: u32| 8.0 * rows * f64::from(columns);

@@ -6,8 +6,7 @@
 //! order. Sizes, partners and order of messages are those of HPL 2.0 to 2.3, with L1 and U transposed, equilibration on, a row-major
 //! map of processes, and no more lookahead than there are panels; they were compared with recordings (`tests/data/hpl`).
 //!
-//! To [`estimate`] a run, events carry its processes out on a [`Machine`], whose probes find what has come; a script becomes a
-//! trace.
+//! To predict a run, events carry its processes out on a [`Cluster`], whose probes find what has come; a script becomes a trace.
 
 mod broadcast;
 mod cases;
@@ -33,10 +32,9 @@ pub use cases::{HPL_COLUMNS, MeasuredRun, measured_runs, settings};
 pub use choose::{ClusterChange, LinpackChoice, SettingsQuestion, choose, hpl_dat, operations};
 pub use cluster::{Cluster, ClusterError};
 pub use column::{ColumnStep, MatrixRows, PivotRows, PivotStep, Swapped, pivot_search};
-pub use estimate::{Estimate, SimulatedExtent, estimate};
+pub use estimate::SimulatedExtent;
 pub use fit::{LinpackFit, fit_linpack};
 pub use kernels::{CallSpread, ColumnWork, KernelRates, PanelProduct, Processor, panel_columns};
-pub use machine::Machine;
 pub use pivots::Pivots;
 pub use predict::{RunPrediction, predict_runs};
 pub use processors::NodeProcessors;

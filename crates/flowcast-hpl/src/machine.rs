@@ -47,23 +47,23 @@ fn at(time: Option<Time>) -> f64 {
 
 /// The machine.
 #[derive(Debug, Clone)]
-pub struct Machine {
+pub(super) struct Machine {
     /// Node of each rank.
-    pub(super) nodes: Vec<u32>,
+    pub nodes: Vec<u32>,
     /// Ranks of each node.
-    pub(super) ranks_per_node: u32,
+    pub ranks_per_node: u32,
     /// Processor of each rank.
-    pub(super) processors: Vec<Processor>,
+    pub processors: Vec<Processor>,
     /// Part of the spread of a processor's products that differs from call to call.
-    pub(super) call_spread: f64,
+    pub call_spread: f64,
     /// Messages inside nodes.
-    pub(super) inside: HplChannel,
+    pub inside: HplChannel,
     /// Messages between nodes.
-    pub(super) between: HplChannel,
+    pub between: HplChannel,
     /// What computations cost on a core whose node does nothing else.
-    pub(super) rates: KernelRates,
+    pub rates: KernelRates,
     /// Bytes per second of all cores of a node from and to memory.
-    pub(super) node_memory_rate: f64,
+    pub node_memory_rate: f64,
 }
 
 impl Machine {

@@ -19,7 +19,6 @@ pub enum Pivots {
 
 impl Pivots {
     /// The pivot rows of a panel's columns.
-    #[must_use]
     pub fn rows(&self, settings: &HplSettings, panel: u32) -> Vec<u64> {
         let (first, end) = (settings.first(panel), settings.first(panel + 1));
         match self {

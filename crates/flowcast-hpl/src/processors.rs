@@ -40,19 +40,16 @@ impl NodeProcessors {
     }
 
     /// How many nodes there are.
-    #[must_use]
     pub fn nodes(&self) -> usize {
         self.0.len()
     }
 
     /// The processors of these nodes, by their places in the table.
-    #[must_use]
     pub fn only(&self, places: &[usize]) -> NodeProcessors {
         NodeProcessors(places.iter().map(|place| self.0[*place].clone()).collect())
     }
 
     /// With the node that has the slowest processor replaced by one as fast as the median node.
-    #[must_use]
     pub fn without_slowest(&self) -> NodeProcessors {
         let slowest =
             |node: &Vec<Processor>| node.iter().map(|one| one.per_mnk).fold(0.0, f64::max);
@@ -67,7 +64,6 @@ impl NodeProcessors {
 
     /// The processor of each of so many ranks, which fill one node after the other, and in each its processors by equal parts;
     /// none if there are too few nodes.
-    #[must_use]
     pub fn of_ranks(&self, ranks: u32, ranks_per_node: u32) -> Option<Vec<Processor>> {
         (0..ranks)
             .map(|rank| {

@@ -113,7 +113,6 @@ pub struct PanelSwaps {
 
 impl HplSettings {
     /// What a rank computes to update columns, once the rows of U are there; with a single process row it swaps them first.
-    #[must_use]
     pub fn update_kernels(&self, update: Update, rank: u32) -> [Kernel; 3] {
         let Update { panel, columns: n } = update;
         let (row, k) = (rank / self.columns, self.width(panel));
@@ -137,7 +136,6 @@ impl HplSettings {
 
 impl PanelSwaps {
     /// From the pivots of a panel; only the ways that the settings may take.
-    #[must_use]
     pub fn new(settings: &HplSettings, panel: u32, pivots: &[u64]) -> PanelSwaps {
         let swapped = Swapped::new(settings, panel, pivots);
         let narrow = u64::from(settings.width(panel));
@@ -226,7 +224,6 @@ pub trait Swaps {
 
 impl Process {
     /// The process at a place of the grid, which begins with a panel, as if all before it were done.
-    #[must_use]
     pub fn new(
         mut settings: HplSettings,
         row: u32,

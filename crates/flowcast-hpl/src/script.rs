@@ -34,7 +34,6 @@ impl Script {
     ///
     /// # Panics
     /// If there are fewer processors than ranks, or fewer pivots given than the matrix has columns.
-    #[must_use]
     pub fn new(
         settings: HplSettings,
         pivots: &Pivots,
@@ -56,19 +55,16 @@ impl Script {
     }
 
     /// With products that differ from call to call.
-    #[must_use]
     pub fn with_spread(self, spread: CallSpread) -> Script {
         Script { spread, ..self }
     }
 
     /// Its matrix, grid and algorithms.
-    #[must_use]
     pub fn settings(&self) -> &HplSettings {
         &self.settings
     }
 
     /// What a rank does, from the first panel to the end of the solution.
-    #[must_use]
     pub fn steps(&self, rank: Rank) -> ScriptSteps<'_> {
         let columns = self.settings.columns;
         let (row, column) = (rank.0 / columns, rank.0 % columns);

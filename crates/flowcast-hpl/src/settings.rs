@@ -44,7 +44,6 @@ pub enum Swap {
 
 impl Swap {
     /// Whether so many columns are swapped by spread and roll.
-    #[must_use]
     pub fn is_long(self, columns: u64) -> bool {
         match self {
             Swap::Binary => false,
@@ -75,57 +74,48 @@ pub struct HplSettings {
 
 impl HplSettings {
     /// Processes.
-    #[must_use]
     pub fn ranks(&self) -> u32 {
         self.rows * self.columns
     }
 
     /// Rank of a place in the grid, by rows (`PMAP` row-major).
-    #[must_use]
     pub fn rank(&self, row: u32, column: u32) -> u32 {
         row * self.columns + column
     }
 
     /// Panels of the factorization.
-    #[must_use]
     pub fn panels(&self) -> u32 {
         self.order.div_ceil(u64::from(self.block)) as u32
     }
 
     /// First row and column of a panel; N behind the last.
-    #[must_use]
     pub fn first(&self, panel: u32) -> u64 {
         (u64::from(panel) * u64::from(self.block)).min(self.order)
     }
 
     /// Columns of a panel.
-    #[must_use]
     pub fn width(&self, panel: u32) -> u32 {
         (self.first(panel + 1) - self.first(panel)) as u32
     }
 
     /// Rows from a panel's first on that a process row has.
-    #[must_use]
     pub fn local_rows(&self, panel: u32, row: u32) -> u64 {
         self.owned(self.order, row, self.rows) - self.owned(self.first(panel), row, self.rows)
     }
 
     /// Rows below a panel's own that a process row has: those of L2.
-    #[must_use]
     pub fn rows_below(&self, panel: u32, row: u32) -> u64 {
         let own = row == panel % self.rows;
         self.local_rows(panel, row) - if own { u64::from(self.width(panel)) } else { 0 }
     }
 
     /// Columns from a panel's first on, with the right-hand side, that a process column has.
-    #[must_use]
     pub fn local_columns(&self, panel: u32, column: u32) -> u64 {
         self.owned(self.order + 1, column, self.columns)
             - self.owned(self.first(panel), column, self.columns)
     }
 
     /// Bytes of a panel's broadcast in a process row: L2, L1, the pivots and a flag.
-    #[must_use]
     pub fn panel_bytes(&self, panel: u32, row: u32) -> u64 {
         let width = u64::from(self.width(panel));
         8 * (self.rows_below(panel, row) * width + width * width + width + 1)

@@ -208,7 +208,7 @@ mod tests {
         *,
     };
     use crate::prtt::{PrttPoint, prtt};
-    use flowcast_network::{loggp::LogGp, quantity::Quantity};
+    use flowcast_network::loggp::LogGp;
     use flowcast_units::{Bytes, Time, TimePerByte};
     use proptest::prelude::*;
 
@@ -273,14 +273,11 @@ mod tests {
             gap_per_byte: TimePerByte::from_micros(0.00849),
         };
         for point in points() {
-            let parameters = [
-                Quantity::Time(network.latency),
-                Quantity::Time(network.overhead),
-                Quantity::Time(network.gap),
-                Quantity::TimePerByte(network.gap_per_byte),
-            ];
-            let found = model("loggp").round_trip(&OpenSizes::Nothing, point, &parameters);
-            assert!((found.as_nanos() / prtt(&network, point).as_nanos() - 1.0).abs() < 1e-12);
+            let parameters = [65_400.0, 6100.0, 897.0, 8.49];
+            let exchange = TimedExchange::RoundTrip(point);
+            let cost = model("loggp").cost(&OpenSizes::Nothing, &exchange);
+            let found = cost.at(&parameters);
+            assert!((found / prtt(&network, point).as_nanos() - 1.0).abs() < 1e-12);
         }
     }
 

@@ -11,6 +11,8 @@
 pub mod compare;
 mod fit;
 pub mod pattern;
+#[cfg(test)]
+mod printed_tests;
 mod procedures;
 mod table;
 
@@ -242,18 +244,6 @@ impl ZooModel {
             }
         }
         parameters
-    }
-
-    /// A round trip with these values of its parameters.
-    pub fn round_trip(
-        &self,
-        choice: &OpenSizes,
-        point: PrttPoint,
-        parameters: &[Quantity],
-    ) -> Time {
-        let exchange = TimedExchange::RoundTrip(point);
-        let parameters: Vec<f64> = parameters.iter().map(|value| value.number()).collect();
-        Time::from_nanos(self.cost(choice, &exchange).at(&parameters))
     }
 
     /// The busiest node decides how long a pattern takes: the messages that it sends follow each other, or those that it

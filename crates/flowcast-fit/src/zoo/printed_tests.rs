@@ -1,11 +1,8 @@
 //! What Lichei's thesis prints of its models: the parameters of Table 3.5.3.1 through the models' equations, and the numbers of
 //! section 3.1.3. Expected values are worked out by hand from the equations as printed.
 
-use flowcast_fit::{
-    prtt::PrttPoint,
-    zoo::{MODELS, OpenSizes, ZooModel},
-};
-use flowcast_network::quantity::Quantity;
+use super::{MODELS, OpenSizes, TimedExchange, ZooModel};
+use crate::prtt::PrttPoint;
 use flowcast_units::{Bytes, Time};
 
 /// g, G, o and L in microseconds: InfiniBand, Myrinet/GM, TCP over Gigabit Ethernet.
@@ -25,24 +22,24 @@ fn model(name: &str) -> &'static ZooModel {
         .expect("a model of the zoo")
 }
 
-/// Values in microseconds as those of a model's parameters.
-fn values(model: &ZooModel, choice: &OpenSizes, micros: &[f64]) -> Vec<Quantity> {
-    let parameters = model.parameters(choice);
-    assert_eq!(micros.len(), parameters.len());
-    let values = parameters.iter().zip(micros);
-    values
-        .map(|(parameter, micros)| parameter.unit.with_number(micros * 1e3))
-        .collect()
+/// A round trip by parameters in nanoseconds.
+fn micros(model: &ZooModel, choice: &OpenSizes, point: PrttPoint, nanos: &[f64]) -> f64 {
+    let cost = model.cost(choice, &TimedExchange::RoundTrip(point));
+    cost.at(nanos) / 1e3
 }
 
-/// `parameters` from g, G, o and L to the model's, all in microseconds.
+/// `parameters` from g, G, o and L to the model's, all in microseconds; the zoo counts nanoseconds.
 fn agree(name: &str, choice: OpenSizes, parameters: impl Fn([f64; 4]) -> Vec<f64>, rows: &[Row]) {
     let model = model(name);
     for (messages, delay, size, expected) in rows {
         let point = PrttPoint::new(*messages, Time::from_micros(*delay), Bytes(*size));
         for (network, expected) in TABLE_3_5_3_1.iter().zip(expected) {
-            let parameters = values(model, &choice, &parameters(*network));
-            let found = model.round_trip(&choice, point, &parameters).as_micros();
+            let nanos: Vec<f64> = parameters(*network)
+                .iter()
+                .map(|micros| micros * 1e3)
+                .collect();
+            assert_eq!(nanos.len(), model.parameters(&choice).len());
+            let found = micros(model, &choice, point, &nanos);
             assert!(
                 (found / expected - 1.0).abs() < 1e-12,
                 "{point:?} {network:?}: {found} instead of {expected}"
@@ -136,11 +133,13 @@ fn bsp_charges_bytes_and_barriers() {
 fn a_flood_under_plogp_shows_the_gap_from_19640_messages_on() {
     let choice = OpenSizes::Places(vec![Bytes(1), Bytes(2)]);
     let (latency, gap) = (76.5, 0.783);
-    let model = model("plogp");
-    let parameters = values(model, &choice, &[latency, gap, gap, 0.0, 0.0]);
+    let parameters: Vec<f64> = [latency, gap, gap, 0.0, 0.0]
+        .iter()
+        .map(|micros| micros * 1e3)
+        .collect();
     let error = |messages: u32| {
         let point = PrttPoint::new(messages, Time::ZERO, Bytes(1));
-        let found = model.round_trip(&choice, point, &parameters).as_micros();
+        let found = micros(model("plogp"), &choice, point, &parameters);
         let by_hand = 2.0 * latency + (f64::from(messages) + 1.0) * gap;
         assert!((found / by_hand - 1.0).abs() < 1e-12, "{found} {by_hand}");
         found / f64::from(messages) / gap - 1.0
