@@ -52,7 +52,7 @@ def predicted(options, folder):
         cluster, fitted = folder / "cluster.toml", folder / "fitted.toml"
         run(options, "fit", measured / "calls.csv", "-o", cluster)
         run(options, "hpl", "fit", folder / "known.csv", "--network", cluster, *compute, "-o", fitted)
-    extent = ["--windows", options.windows] if options.windows else []
+    extent = ["--limit", options.windows] if options.windows else []
     members = ["--replicates", options.members] if options.members else []
     predict = ["hpl", "predict", folder / "asked.csv", "--network", fitted, *compute, *extent, *members]
     run(options, *predict, "-o", folder / "predicted.csv")

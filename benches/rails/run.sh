@@ -29,7 +29,7 @@ node() {
 measure() {
     node 1 "$flowcast" measure p2p --listen "$2:7070" 2> "$folder/$1.answer.log" &
     sleep 0.5
-    node 0 "$flowcast" measure p2p --connect "$2:7070" --time-limit 8s --max-size 32KiB --step 4KiB -o "$folder/$1.csv"
+    node 0 "$flowcast" measure p2p --connect "$2:7070" --time-limit 8s --size 32KiB --step 4KiB -o "$folder/$1.csv"
     wait
     "$flowcast" fit "$folder/$1.csv" -o "$folder/$1.toml"
 }

@@ -45,9 +45,9 @@ pub(crate) struct WhereArgs {
     /// With --launcher: each rank is a node, also where a host has several
     #[arg(long, requires = "launcher")]
     node_per_rank: bool,
-    /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
+    /// With --launcher and --over tcp: ranks listen in the network of this address and not in that of the hosts' names
     #[arg(long, value_name = "ADDR", requires = "launcher")]
-    via: Option<IpAddr>,
+    listen: Option<IpAddr>,
     #[command(flatten)]
     token: TokenArgs,
 }
@@ -68,9 +68,9 @@ impl WhereArgs {
             let hosts = session.names();
             return Ok((Means::Hosts(Box::new(session)), hosts));
         }
-        if self.via.is_some() {
+        if self.listen.is_some() {
             bail!(
-                "--via: found --over mpi, expected --over tcp: MPI libraries have options of their own for that"
+                "--listen: found --over mpi, expected --over tcp: MPI libraries have options of their own for that"
             );
         }
         let (session, hosts) = MpiSession::with_launcher(&words(launcher), self.nodes())?;
@@ -79,7 +79,7 @@ impl WhereArgs {
 
     /// Ranks of a launcher that talk by TCP.
     pub(crate) fn by_tcp(&self, launcher: &str) -> Result<TcpSession> {
-        TcpSession::with_launcher(&words(launcher), self.nodes(), self.via, &self.token)
+        TcpSession::with_launcher(&words(launcher), self.nodes(), self.listen, &self.token)
     }
 
     /// Whether a lab or a launcher was asked for.

@@ -126,7 +126,7 @@ def measure(
     words += _given("--connect", connect)
     for option, time in (("--time-limit", time_limit), ("--delay", delay)):
         words += _given(option, time if time is None or isinstance(time, str) else f"{time!r}s")
-    for option, size in (("--max-size", max_size), ("--step", step)):
+    for option, size in (("--size", max_size), ("--step", step)):
         words += _given(option, None if size is None else _size(size))
     words += _given("--sizes", None if sizes is None else ",".join(_size(size) for size in sizes))
     for option, value in (("--precision", precision), ("--limit", limit), ("--burst", burst)):
@@ -220,7 +220,7 @@ def record(
     words = ["record", "--json", "-o", os.fspath(output)]
     for option, size in (("--max-file-size", max_file_size), ("--buffer", buffer)):
         words += _given(option, None if size is None else _size(size))
-    words += _given("--idle-sleep", f"{idle_sleep!r}s" if isinstance(idle_sleep, (int, float)) else idle_sleep)
+    words += _given("--waiting", f"{idle_sleep!r}s" if isinstance(idle_sleep, (int, float)) else idle_sleep)
     words += _given("--recorder", None if recorder is None else os.fspath(recorder))
     words += ["--clocks"] if clocks else []
     program = shlex.split(command) if isinstance(command, str) else [os.fspath(word) for word in command]

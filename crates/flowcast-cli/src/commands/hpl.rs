@@ -181,10 +181,22 @@ fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
         ))
 }
 
+/// How times get their intervals.
+#[derive(Debug, Args)]
+struct EnsembleArgs {
+    /// Simulations of each run, or of each of the best settings, with other random numbers: other pivots, times of products and, if
+    /// there are more than it takes, nodes; at most 1000
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    replicates: u32,
+    /// Probability that a run's time lies in its interval
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
+    level: f64,
+}
+
 /// Predict how long runs take, each with an interval
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv -o predicted.csv\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv --windows 8 --replicates 1"
+    after_help = "Examples:\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv -o predicted.csv\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv --limit 8 --replicates 1"
 )]
 pub(crate) struct Predict {
     /// Runs: N,P,Q,block_size,depth,bcast,swap and any others, with HPL.dat's numbers
@@ -194,16 +206,11 @@ pub(crate) struct Predict {
     /// The rows again with predicted_s,low_s,high_s [default: standard output]
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
-    /// Simulations of each run with other random numbers: other pivots, times of products and, if there are more than it takes, nodes;
-    /// at most 1000
-    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    replicates: u32,
-    /// Simulate panels at so many places of each run and not all: quicker, with the error that this may make in the interval; 4 to 1000
+    #[command(flatten)]
+    ensemble: EnsembleArgs,
+    /// Places of each run at which panels are simulated, and not all: quicker, with the error that this may make in the interval; 4 to 1000
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(4..=1000))]
-    windows: Option<u32>,
-    /// Probability that a run's time lies in its interval
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
-    level: f64,
+    limit: Option<u32>,
 }
 
 impl Predict {
@@ -213,7 +220,7 @@ impl Predict {
         let cluster = self.cluster.read()?;
         let (table, runs) = read_cases(&self.cases, settings)?;
         let extent = self
-            .windows
+            .limit
             .map_or(SimulatedExtent::Full, SimulatedExtent::Windows);
         check_runs((&cluster, extent), &table, &runs, &self.cases)?;
         tell_notes(notes(&cluster));
@@ -222,8 +229,8 @@ impl Predict {
             &cluster,
             &runs,
             extent,
-            self.replicates,
-            self.level,
+            self.ensemble.replicates,
+            self.ensemble.level,
             threads(),
             &|| progress.add(1),
         )?;
@@ -276,22 +283,18 @@ pub(crate) struct Choose {
     ranks: u32,
     /// Block sizes to choose from; at most 65536
     #[arg(long, value_name = "NB", value_delimiter = ',', default_value = "128,192,256", value_parser = clap::value_parser!(u32).range(1..=65536))]
-    blocks: Vec<u32>,
+    block: Vec<u32>,
     /// Depths of look-ahead to choose from; at most 16
     #[arg(long, value_name = "DEPTH", value_delimiter = ',', default_value = "1,0", value_parser = clap::value_parser!(u32).range(0..=16))]
-    depths: Vec<u32>,
+    depth: Vec<u32>,
     /// Another network, to see what it would bring
     #[arg(long, value_name = "NET")]
     other_network: Option<String>,
     /// Write the input file of HPL
     #[arg(short, long, value_name = "HPL.dat")]
     output: Option<PathBuf>,
-    /// Simulations of each of the best settings; at most 1000
-    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    replicates: u32,
-    /// Probability that a run's time lies in its interval
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
-    level: f64,
+    #[command(flatten)]
+    ensemble: EnsembleArgs,
     #[command(flatten)]
     format: Format,
 }
@@ -314,8 +317,8 @@ impl Choose {
         let question = SettingsQuestion {
             order: self.n,
             ranks: self.ranks,
-            blocks: self.blocks,
-            depths: self.depths,
+            blocks: self.block,
+            depths: self.depth,
             other_network,
         };
         question.check(&cluster).context("--ranks")?;
@@ -325,14 +328,14 @@ impl Choose {
             .iter()
             .find(|depth| u64::from(**depth) > panels)
         {
-            bail!("--depths: found {depth}, expected at most {panels}, the panels of the matrix");
+            bail!("--depth: found {depth}, expected at most {panels}, the panels of the matrix");
         }
         let progress = Progress::without_end("simulations");
         let choice = choose(
             &cluster,
             &question,
-            self.replicates,
-            self.level,
+            self.ensemble.replicates,
+            self.ensemble.level,
             threads(),
             &|| progress.add(1),
         )?;

@@ -31,7 +31,7 @@ use flowcast_terminal::{
 #[command(after_help = "Examples:
   flowcast mapping ranks.map --format openmpi -o rankfile && mpirun --rankfile rankfile ...
   flowcast mapping round-robin --ranks 8 --nodes 4 --format slurm --hosts n1,n2,n3,n4
-  flowcast mapping ranks.map --format c --dims 4x2 -o reorder.c
+  flowcast mapping ranks.map --format c --grid 4x2 -o reorder.c
   flowcast mapping rankfile --json")]
 pub(crate) struct Mapping {
     /// A rule (fill, round-robin, N-per-node), or a file: the node of each rank, an Open MPI rankfile, MPICH's host:n,
@@ -55,13 +55,11 @@ pub(crate) struct Mapping {
     /// How the job is launched whose ranks a program changes (--format c or fortran): a rule or a file; as many processes on
     /// each node as the mapping puts there, node after node, if absent
     #[arg(long, value_name = "MAP")]
-    launched: Option<String>,
-    /// Cartesian grid of the program (--format c or fortran), for a function that makes its communicator
+    mapping: Option<String>,
+    /// Cartesian grid of the program (--format c or fortran), for a function that makes its communicator; NxM:column-major
+    /// where ranks count its first dimension fastest
     #[arg(long, value_name = "NxM")]
-    dims: Option<String>,
-    /// The program's ranks count the first dimension of its grid fastest
-    #[arg(long, requires = "dims")]
-    column_major: bool,
+    grid: Option<String>,
     /// File to write; standard output if absent
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
@@ -72,7 +70,7 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Reads and writes.
     pub(crate) fn run(self) -> Result<()> {
-        let named_files = [Some(&self.map), self.hosts.as_ref(), self.launched.as_ref()];
+        let named_files = [Some(&self.map), self.hosts.as_ref(), self.mapping.as_ref()];
         let inputs = named_files.into_iter().flatten().map(Path::new);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(inputs, outputs)?;
@@ -97,7 +95,7 @@ impl Mapping {
             .to
             .or_else(|| output.and_then(FileFormat::of_ending))
             .unwrap_or(FileFormat::Nodes);
-        let launched = match &self.launched {
+        let launched = match &self.mapping {
             Some(launched) if to.is_program() => {
                 let mut before = job.clone();
                 let mapping = rule_or_file(launched, &mut before)?;
@@ -123,16 +121,20 @@ impl Mapping {
     }
 
     fn grid(&self) -> Result<Option<ProgramGrid>> {
-        let Some(text) = &self.dims else {
+        let Some(text) = &self.grid else {
             return Ok(None);
         };
-        let dims = text.split('x').map(|dim| dim.trim().parse().ok());
+        let column_major = text.strip_suffix(":column-major");
+        let dims = column_major
+            .unwrap_or(text)
+            .split('x')
+            .map(|dim| dim.trim().parse().ok());
         let dims = dims
             .collect::<Option<_>>()
-            .with_context(|| format!("--dims: found `{text}`, expected numbers such as 4x2"))?;
+            .with_context(|| format!("--grid: found `{text}`, expected numbers such as 4x2"))?;
         Ok(Some(ProgramGrid {
             dims,
-            is_column_major: self.column_major,
+            is_column_major: column_major.is_some(),
         }))
     }
 

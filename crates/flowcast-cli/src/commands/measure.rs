@@ -117,11 +117,11 @@ pub(crate) struct P2p {
     #[arg(long, default_value = "10s", value_name = "TIME")]
     time_limit: Time,
     /// Sizes to measure, ascending, such as 1B,2KiB,64KiB
-    #[arg(long, value_delimiter = ',', value_name = "SIZES", conflicts_with_all = ["max_size", "step"])]
+    #[arg(long, value_delimiter = ',', value_name = "SIZES", conflicts_with_all = ["size", "step"])]
     sizes: Option<Vec<Bytes>>,
     /// Largest size
     #[arg(long, default_value = "64KiB", value_name = "SIZE")]
-    max_size: Bytes,
+    size: Bytes,
     /// Step from one size to the next, starting at 1B
     #[arg(long, default_value = "2KiB", value_name = "SIZE")]
     step: Bytes,
@@ -313,7 +313,7 @@ impl P2p {
             return self.measure(other, path);
         }
         let plan = BudgetPlan {
-            largest: self.max_size,
+            largest: self.size,
             messages: self.limit,
             max_time: self.time_limit,
             precision: self.precision.unwrap_or(BudgetPlan::default().precision),
@@ -368,7 +368,7 @@ impl P2p {
             sizes: self
                 .sizes
                 .clone()
-                .unwrap_or_else(|| stepped_sizes(self.max_size, self.step)),
+                .unwrap_or_else(|| stepped_sizes(self.size, self.step)),
             delay: self.delay,
             max_time: self.time_limit,
             relative_half_width: self

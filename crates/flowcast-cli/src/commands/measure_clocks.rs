@@ -38,7 +38,7 @@ pub(crate) struct MeasureClocks {
     count: u32,
     /// Round trips for each point; at most 1000000
     #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges, value_parser = flowcast_terminal::shares::count::<u32>(..=1_000_000))]
-    round_trips: u32,
+    repetitions: u32,
     /// Time over which a pair spreads its points; drift is known the better the longer
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Time::parse)]
     span: Time,
@@ -57,7 +57,7 @@ impl MeasureClocks {
     pub(crate) fn run(self) -> Result<()> {
         let plan = ClockPlan {
             bursts: self.count,
-            exchanges: self.round_trips,
+            exchanges: self.repetitions,
             span: self.span,
         };
         let hold = Duration::from_secs_f64(self.delay.as_seconds());

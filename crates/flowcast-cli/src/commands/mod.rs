@@ -125,20 +125,16 @@ subcommands!(Subcommands {
 
 /// Where options stand in the help of every command, what matters most first.
 const HEADINGS: [(&str, &str); 8] = [
-    ("Network", "inside interface model network rail set"),
+    ("Network", "inside model network rail set"),
     (
         "Program",
         "collectives compute compute-scale goal-params mapping noise period rendezvous-from \
          scenarios unfold",
     ),
-    (
-        "Scheduler",
-        "minimal-piece processor scheduler shares split-from",
-    ),
+    ("Scheduler", "processor scheduler split-from"),
     (
         "Where",
-        "connect cores lab lab-set launcher listen node-per-rank over recorder rendezvous via \
-         waiting",
+        "connect cores lab lab-set launcher listen node-per-rank over recorder rendezvous waiting",
     ),
     (
         "Output",
@@ -146,11 +142,11 @@ const HEADINGS: [(&str, &str); 8] = [
     ),
     (
         "Run",
-        "adaptive executor merge moves no-run no-self-test resume shard threads time-limit tolerance",
+        "adaptive executor merge moves no-run no-self-test resume shard threads time-limit",
     ),
     (
         "Precision",
-        "level limit no-interval precision recordings repetitions replicates robust seed warm-ups",
+        "level limit no-interval precision repetitions replicates robust seed threshold warm-ups",
     ),
     ("Special cases", "holdout incomplete strict"),
 ];

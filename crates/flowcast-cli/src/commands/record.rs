@@ -43,8 +43,8 @@ pub(crate) struct Record {
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "command"])]
     show: Option<PathBuf>,
     /// Only this rank in the summary
-    #[arg(long)]
-    rank: Option<u32>,
+    #[arg(long, value_name = "RANK")]
+    only: Option<u32>,
     /// Largest file of a rank, such as 20MB: repeated sequences of calls are folded, and most of their
     /// repetitions share their mean times
     #[arg(long, value_name = "SIZE")]
@@ -54,7 +54,7 @@ pub(crate) struct Record {
     buffer: Bytes,
     /// Ranks that wait sleep this long instead of yielding (see `flowcast validate app`)
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
-    idle_sleep: Option<Time>,
+    waiting: Option<Time>,
     /// Read rank 0's clock at every rank when the program begins and when it ends, so that times of several hosts stand on
     /// one axis (some hundred messages for each rank)
     #[arg(long)]
@@ -89,7 +89,7 @@ impl Record {
             folder,
             buffer: self.buffer,
             budget: self.max_file_size,
-            idle_sleep: self.idle_sleep,
+            idle_sleep: self.waiting,
             clocks: self.clocks,
         };
         let ended = loading.run(
@@ -168,16 +168,16 @@ impl Record {
 
     /// Gives how many ranks were cut off.
     fn print(&self, folder: &Path, files: &[RankFile]) -> Result<usize> {
-        if let Some(rank) = self.rank.filter(|rank| *rank as usize >= files.len()) {
+        if let Some(rank) = self.only.filter(|rank| *rank as usize >= files.len()) {
             bail!(
-                "--rank: found {rank}, expected a rank below {}",
+                "--only: found {rank}, expected a rank below {}",
                 files.len()
             );
         }
         let mut sum = Summary::default();
         let chosen = files
             .iter()
-            .filter(|file| self.rank.is_none_or(|rank| file.header.rank.0 == rank));
+            .filter(|file| self.only.is_none_or(|rank| file.header.rank.0 == rank));
         chosen
             .clone()
             .for_each(|file| sum.add(&summary::summarize(file)));

@@ -222,7 +222,7 @@ fn a_measurement_waits_for_its_peer_among_ten_thousand_strangers() {
         false
     });
     let measure =
-        format!("measure p2p --connect {address} --time-limit 300ms --max-size 8KiB --step 4KiB");
+        format!("measure p2p --connect {address} --time-limit 300ms --size 8KiB --step 4KiB");
     let output = flowcast(&measure);
     assert!(
         output.status.success(),

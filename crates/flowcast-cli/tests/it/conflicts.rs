@@ -129,7 +129,7 @@ fn ranks_of_a_launcher_carry_conflicts_over_tcp() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let what = "measure conflicts --size 400kB --warm-ups 1 --repetitions 2 2 --flows 2 --only out --short 0B --holdout 1 --over tcp";
+    let what = "measure conflicts --size 400kB --warm-ups 1 --repetitions 2 2 --flows 2 --only out --window 0B --holdout 1 --over tcp";
     let measure = |launcher: &str, more: &str| {
         // The launcher gives up before the test would hang.
         let mut command = Command::new("timeout");
@@ -148,7 +148,7 @@ fn ranks_of_a_launcher_carry_conflicts_over_tcp() {
     };
     let document = json(&measure(
         "mpirun -np 4 --oversubscribe",
-        "--node-per-rank --via 127.0.0.1",
+        "--node-per-rank --listen 127.0.0.1",
     ));
     let names: Vec<&str> = document["conflicts"]
         .as_array()

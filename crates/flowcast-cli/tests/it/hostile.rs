@@ -353,7 +353,7 @@ fn runs_of_linpack_that_have_no_time_or_take_too_long_are_refused() {
         ("hpl fit small.csv --compute slow.csv", "no finite number"),
         ("hpl fit huge.csv --compute fast.csv", "h to simulate"),
         (
-            "hpl predict huge.csv --compute fast.csv --windows 4",
+            "hpl predict huge.csv --compute fast.csv --limit 4",
             "h to simulate",
         ),
     ] {

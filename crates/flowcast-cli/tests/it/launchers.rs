@@ -138,9 +138,9 @@ fn reordered(mpi: Mpi, language: &str, source: &str) {
         fs::write(&launched_map, lines.join("\n")).unwrap();
         let mut mapping = vec!["mapping", &map, "--hosts", HOSTS, "--format", language];
         mapping.extend([
-            "--dims",
+            "--grid",
             "2x4",
-            "--launched",
+            "--mapping",
             "launched.map",
             "-o",
             part.to_str().unwrap(),

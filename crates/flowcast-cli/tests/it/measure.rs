@@ -34,7 +34,7 @@ fn run(folder: &Path, arguments: &str) -> Output {
     flowcast(folder, arguments).output().unwrap()
 }
 
-const SHORT: &str = "--time-limit 300ms --max-size 32KiB --step 8KiB";
+const SHORT: &str = "--time-limit 300ms --size 32KiB --step 8KiB";
 
 #[test]
 fn loopback_is_measured_fitted_and_usable_as_a_network() {
@@ -42,7 +42,7 @@ fn loopback_is_measured_fitted_and_usable_as_a_network() {
     // One round would give no intervals.
     let measured = json(&run(
         folder.path(),
-        "measure p2p --time-limit 2s --max-size 32KiB --step 8KiB -o samples.csv --json",
+        "measure p2p --time-limit 2s --size 32KiB --step 8KiB -o samples.csv --json",
     ));
     assert_eq!(measured["kind"], "measurement");
     // 4 sizes, n = 1 and n = 16, and the delayed point.

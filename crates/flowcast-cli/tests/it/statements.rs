@@ -474,7 +474,7 @@ fn advice_on_rails_marks_stand_ins_and_names_no_interface_that_it_does_not_know(
     let text = String::from_utf8(advice.stdout).unwrap();
     for part in [
         "IFACE_1,IFACE_2",
-        "--interface: IFACE_1 for",
+        "--name: IFACE_1 for",
         "TCP over Ethernet",
         "nic.count",
     ] {

@@ -117,11 +117,11 @@ const LIVE: &[(&str, &str)] = &[
         "shows size in a row predicted from to found samples latency bandwidth message rate",
     ),
     (
-        "measure clocks --lab fair --lab-set cluster.nodes=2 --count 3 --round-trips 3 --span 50ms --delay 50ms",
+        "measure clocks --lab fair --lab-set cluster.nodes=2 --count 3 --repetitions 3 --span 50ms --delay 50ms",
         "node host offset drift deviation asymmetry error after hold node0 node1",
     ),
     (
-        "measure conflicts --no-self-test --lab fair --lab-set cluster.nodes=2 --flows 2 --size 200KB --short 0B --only out -o {width}.csv",
+        "measure conflicts --no-self-test --lab fair --lab-set cluster.nodes=2 --flows 2 --size 200KB --window 0B --only out -o {width}.csv",
         "conflict flows repetitions longest times longer than alone alone-half random-1 random-6",
     ),
     (

@@ -48,7 +48,7 @@ fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_cod
     std::fs::write(folder.path().join("report.html.journal"), JOURNAL).unwrap();
     let output = validate(
         folder.path(),
-        &["--no-run", "--json", "--tolerance", "closed-loop=2%,5%"],
+        &["--no-run", "--json", "--threshold", "closed-loop=2%,5%"],
     );
     assert!(output.status.success(), "{}", said(&output));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -70,7 +70,7 @@ fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_cod
 
     let refused = validate(
         folder.path(),
-        &["--no-run", "--tolerance", "independent=1%"],
+        &["--no-run", "--threshold", "independent=1%"],
     );
     assert_eq!(refused.status.code(), Some(1));
     assert!(
@@ -80,7 +80,7 @@ fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_cod
     );
     let unknown = validate(
         folder.path(),
-        &["--no-run", "--model", "fair", "--tolerance", "packet=1%"],
+        &["--no-run", "--model", "fair", "--threshold", "packet=1%"],
     );
     assert_eq!(unknown.status.code(), Some(2));
 }

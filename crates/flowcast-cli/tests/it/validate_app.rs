@@ -212,7 +212,7 @@ mod open_mpi {
             "{errors:?}"
         );
         let refused = bench.validate(
-            &[&again[..], &["--tolerance", "limits/formula=0%"]].concat(),
+            &[&again[..], &["--threshold", "limits/formula=0%"]].concat(),
             &[],
         );
         assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));

@@ -8,8 +8,9 @@ use flowcast::{
     Conversion, ConversionError, TraceForm,
     convert::{self, Losses, WriterTables},
     hpl::{Broadcast, CallSpread, HplSettings, KernelRates, NodeProcessors, Pivots, Script, Swap},
+    model::quantity::Quantity,
     trace::{Program, Trace, compiled},
-    units::{Bytes, Rate},
+    units::Rate,
 };
 
 use super::{Computation, Generate, GeneratedFormat};
@@ -43,21 +44,12 @@ pub(super) struct HplArgs {
     /// HPL: ranks that fill a node; its processors have equal parts of them
     #[arg(long, value_name = "RANKS", default_value_t = 32)]
     ranks_per_node: u32,
-    /// HPL: part of the spread of measured products (resid_per_mnk) that differs from call to call
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
-    call_spread: f64,
-    /// HPL: time of a step of a triangular solution, as a multiple of a product's
-    #[arg(long, value_name = "FACTOR", default_value_t = KernelRates::default().solve)]
-    solve: f64,
-    /// HPL: cache of a core; kernels on panels and vectors that fit run at the cache's rate
-    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
-    cache: Bytes,
-    /// HPL: rate at which a core reads and writes in its cache
-    #[arg(long, value_name = "RATE", default_value = "20GB/s")]
-    cache_rate: Rate,
-    /// HPL: the same of a core in memory, while all cores of its node do
-    #[arg(long, value_name = "RATE", default_value = "6GB/s")]
-    memory_rate: Rate,
+    /// HPL: what else a core costs (repeatable): call_spread=SHARE (0): the part of the spread of measured products,
+    /// resid_per_mnk, that differs from call to call; solve=FACTOR (2): time of a step of a triangular solution, as a multiple of a
+    /// product's; cache=SIZE (1MiB) with cache_rate=RATE (20GB/s): kernels on panels and vectors that fit run at this rate;
+    /// memory_rate=RATE (6GB/s): the others, while all cores of the node do
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    costs: Vec<String>,
 }
 
 /// Process rows and columns.
@@ -111,28 +103,27 @@ impl HplArgs {
         Ok(settings)
     }
 
-    fn rates(&self) -> Result<KernelRates> {
-        if !(self.solve.is_finite() && self.solve >= 0.0) {
-            bail!("--solve: found {}, expected a number from 0", self.solve);
-        }
-        if !(0.0..=1.0).contains(&self.call_spread) {
-            bail!("--call-spread: found {}, expected 0 to 1", self.call_spread);
-        }
-        for (option, rate) in [
-            ("--cache-rate", self.cache_rate),
-            ("--memory-rate", self.memory_rate),
-        ] {
-            if rate.as_bytes_per_second() <= 0.0 {
-                bail!("{option}: found {rate}, expected a rate above 0");
+    /// With the share of the spread that differs from call to call.
+    fn costs(&self) -> Result<(KernelRates, f64)> {
+        let (mut rates, mut call_spread) = (KernelRates::default(), 0.0);
+        for text in &self.costs {
+            let (key, value) = text.split_once('=').unwrap_or((text, ""));
+            match (key, Quantity::parse(value)) {
+                ("call_spread", Some(Quantity::Number(share @ 0.0..=1.0))) => call_spread = share,
+                ("solve", Some(Quantity::Number(factor @ 0.0..=f64::MAX))) => rates.solve = factor,
+                ("cache", Some(Quantity::Size(size))) => rates.cache_bytes = size.0 as f64,
+                ("cache_rate", Some(Quantity::Rate(rate))) if rate > Rate::default() => {
+                    rates.cache_rate = rate.as_bytes_per_second();
+                }
+                ("memory_rate", Some(Quantity::Rate(rate))) if rate > Rate::default() => {
+                    rates.memory_rate = rate.as_bytes_per_second();
+                }
+                _ => bail!(
+                    "--set: found `{text}`, expected call_spread=0 to 1, solve=a number from 0, cache=a size, cache_rate or memory_rate=a rate above 0"
+                ),
             }
         }
-        Ok(KernelRates {
-            solve: self.solve,
-            cache_bytes: self.cache.0 as f64,
-            cache_rate: self.cache_rate.as_bytes_per_second(),
-            memory_rate: self.memory_rate.as_bytes_per_second(),
-            ..KernelRates::default()
-        })
+        Ok((rates, call_spread))
     }
 }
 
@@ -147,7 +138,7 @@ impl Generate {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare([table.as_path()], outputs)?;
         let settings = self.hpl.settings()?;
-        let rates = self.hpl.rates()?;
+        let (rates, share) = self.hpl.costs()?;
         let name = table.display().to_string();
         let text = read_text(table)?;
         let nodes = NodeProcessors::parse(&text).with_context(|| name.clone())?;
@@ -165,7 +156,7 @@ impl Generate {
         };
         let pivots = Pivots::Random { seed: self.seed };
         let spread = CallSpread {
-            share: self.hpl.call_spread,
+            share,
             seed: self.seed,
         };
         let script = Script::new(settings, &pivots, rates, processors).with_spread(spread);

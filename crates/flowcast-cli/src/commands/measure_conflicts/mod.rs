@@ -66,9 +66,9 @@ pub(crate) struct MeasureConflicts {
     /// Size of each message; at least 30 windows, or the start of a message matters
     #[arg(long, default_value = "4MB", value_name = "SIZE")]
     size: Bytes,
-    /// Size of the short conflicts, about a window: their random patterns go from 1 kB to four times this; 0B measures none
+    /// About the window of a flow: the size of short conflicts, whose random patterns go from 1 kB to four times this; 0B measures none
     #[arg(long, default_value = "128KiB", value_name = "SIZE")]
-    short: Bytes,
+    window: Bytes,
     /// Most flows in one direction of a node; at most 1000
     #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=1_000))]
     flows: u32,
@@ -185,7 +185,7 @@ impl MeasureConflicts {
             nodes,
             racks,
             size: self.size,
-            short: self.short,
+            short: self.window,
             most: self.flows,
         })
     }

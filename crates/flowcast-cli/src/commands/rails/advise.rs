@@ -42,7 +42,7 @@ use flowcast_terminal::{
 /// predicts the program over each network alone, over all, and, of three and more, over all but one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  flowcast rails advise --network a.toml --network b.toml --interface eth1 --interface eth2
+  flowcast rails advise --network a.toml --network b.toml --name eth1 --name eth2
   flowcast rails advise lammps.rec --network a.toml --network b.toml --scheduler earliest-delivery --scheduler stock")]
 pub(crate) struct Advise {
     #[arg(help = advised_help())]
@@ -56,8 +56,8 @@ pub(crate) struct Advise {
         required = true
     )]
     networks: Vec<String>,
-    /// The interfaces of the networks, in their order [default: IFACE_1, IFACE_2 and on, to be replaced]
-    #[arg(long = "interface", value_name = "NAME", conflicts_with = "input")]
+    /// The names of the networks' interfaces, in their order [default: IFACE_1, IFACE_2 and on, to be replaced]
+    #[arg(long = "name", value_name = "NAME", conflicts_with = "input")]
     interfaces: Vec<String>,
     /// Messages sent one after another at once; at most 10000
     #[arg(
@@ -133,7 +133,7 @@ impl Advise {
         let (found, expected) = (self.interfaces.len(), networks.len());
         ensure!(
             found == 0 || found == expected,
-            "--interface: found {found}, expected one for each of the {expected} networks"
+            "--name: found {found}, expected one for each of the {expected} networks"
         );
         Ok(if found == 0 {
             (1..=expected).map(|rail| format!("IFACE_{rail}")).collect()
@@ -211,7 +211,7 @@ impl Advise {
         let pairs = pairs.map(|(interface, rail)| format!("{interface} for {rail}"));
         let placeholders = self.interfaces.is_empty().then(|| {
             format!(
-                "\nPut the names of your interfaces into the settings, or give them by --interface: {}.",
+                "\nPut the names of your interfaces into the settings, or give them by --name: {}.",
                 pairs.collect::<Vec<_>>().join(", ")
             )
         });

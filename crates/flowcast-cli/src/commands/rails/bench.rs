@@ -19,11 +19,12 @@ use flowcast_rails::{
 
 use super::{
     bench_results::{Plan, Point, Results},
-    chosen::{Chosen, SplitArgs, Subject, subjects},
+    chosen::{Chosen, Subject, subjects},
     count::{self, CountArgs},
     inputs::rail_parameters,
     live::{LiveRail, WaitingKind, lacking, live_rail, session_rule},
     serve::unexpected,
+    split,
 };
 use crate::commands::doctor;
 use flowcast_terminal::{
@@ -96,8 +97,10 @@ pub(crate) struct Bench {
     /// What this end does while nothing comes
     #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
     waiting: WaitingKind,
-    #[command(flatten)]
-    pub split: SplitArgs,
+    /// Divide messages of this size and more over the rails where they then arrive earlier (earliest-delivery, adaptive,
+    /// guarded), into pieces of at least the other size
+    #[arg(long, default_value = "16KiB,4KiB", value_name = "SIZE[,PIECE]", value_parser = split::rule)]
+    pub split_from: SplitRule,
     #[command(flatten)]
     count: CountArgs,
     /// Write all samples: the time one way by scheduler, messages, size and round
@@ -134,7 +137,7 @@ impl Bench {
         let Some(results) = &mut results else {
             let plan = self.count.plan(&self.rails)?;
             let course =
-                self.schedulers[0].course(RailSet::first(self.rails.len()), self.split.rule());
+                self.schedulers[0].course(RailSet::first(self.rails.len()), self.split_from);
             let result = count::run(&mut link, &self.rails, course, plan, self.format);
             return end(&mut link).map_err(unexpected).and(result);
         };
@@ -154,7 +157,7 @@ impl Bench {
             from,
             minimal_piece,
             ..
-        } = self.split.rule();
+        } = self.split_from;
         let settings = Record::new()
             .field("rails", self.parameters())
             .field("messages", &self.burst)

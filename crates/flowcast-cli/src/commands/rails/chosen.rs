@@ -1,13 +1,9 @@
 //! The subjects of `flowcast rails bench`: schedulers over all rails, and each rail alone.
 
-use clap::Args;
-use flowcast::{
-    scheduler::{
-        RailId, RailSet, RailsError,
-        discipline::{Discipline, SchedulerName},
-        split::SplitRule,
-    },
-    units::Bytes,
+use flowcast::scheduler::{
+    RailId, RailSet, RailsError,
+    discipline::{Discipline, SchedulerName},
+    split::SplitRule,
 };
 use flowcast_rails::exchange::Course;
 
@@ -26,18 +22,6 @@ pub(super) enum Chosen {
     Guarded,
 }
 
-/// Which messages are divided.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct SplitArgs {
-    /// Divide messages of this size and more over the rails where they then arrive earlier (earliest-delivery, adaptive,
-    /// guarded)
-    #[arg(long, default_value = "16KiB", value_name = "SIZE")]
-    split_from: Bytes,
-    /// No piece is shorter
-    #[arg(long, default_value = "4KiB", value_name = "SIZE")]
-    minimal_piece: Bytes,
-}
-
 /// A scheduler over all rails, or a rail alone.
 pub(super) struct Subject {
     /// Name in tables and plots.
@@ -46,17 +30,6 @@ pub(super) struct Subject {
     pub chosen: Chosen,
     /// The rails that it may use.
     pub rails: RailSet,
-}
-
-impl SplitArgs {
-    /// As the library has it.
-    pub(crate) fn rule(self) -> SplitRule {
-        SplitRule {
-            from: self.split_from,
-            minimal_piece: self.minimal_piece,
-            ..SplitRule::default()
-        }
-    }
 }
 
 impl std::str::FromStr for Chosen {

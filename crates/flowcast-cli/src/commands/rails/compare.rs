@@ -39,10 +39,10 @@ pub(crate) struct Compare {
     count: usize,
     /// Messages of a set; at most 1000000
     #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
-    messages_per_set: usize,
+    burst: usize,
     /// Longest message; each power of two up to it is as likely as any other
     #[arg(long, default_value = "16KiB", value_name = "SIZE")]
-    max_size: Bytes,
+    size: Bytes,
     /// Messages arrive within this time; 0us is a burst
     #[arg(long, default_value = "0us", value_name = "TIME")]
     span: Time,
@@ -89,8 +89,8 @@ impl Compare {
         let mut document = Document::new("rails-comparison")
             .titled(format!("Rail schedulers: {caption}"))
             .field("sets", self.count)
-            .field("messages", self.messages_per_set)
-            .field("largest_B", self.max_size)
+            .field("messages", self.burst)
+            .field("largest_B", self.size)
             .field("window_us", self.span)
             .field("seed", self.seed)
             .field("provenance", provenance::of_this_run());
@@ -145,8 +145,8 @@ impl Compare {
 
     fn combination(&self, rails: Vec<Rail>, schedulers: &[SchedulerName]) -> Result<Combination> {
         let plan = SetPlan {
-            messages: self.messages_per_set,
-            largest: self.max_size,
+            messages: self.burst,
+            largest: self.size,
             window: self.span,
         };
         let comparison = SchedulerComparison {
@@ -165,11 +165,7 @@ impl Compare {
     }
 
     fn caption(&self, combinations: usize) -> String {
-        let (sets, messages, largest) = (
-            self.count * combinations,
-            self.messages_per_set,
-            self.max_size,
-        );
+        let (sets, messages, largest) = (self.count * combinations, self.burst, self.size);
         let when = if self.span == Time::ZERO {
             "at once".to_owned()
         } else {

@@ -34,7 +34,7 @@ pub(crate) struct Serve {
     once: bool,
     /// Give a conversation up when nothing comes for so long between two measurements
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = Time::parse)]
-    idle: Time,
+    time_limit: Time,
     #[command(flatten)]
     token: TokenArgs,
 }
@@ -51,7 +51,7 @@ impl Serve {
         }
         let token = self.token.given_or_new()?;
         println_out!("token {token}");
-        let idle = Duration::from_secs_f64(self.idle.as_seconds().min(MOST_IDLE));
+        let idle = Duration::from_secs_f64(self.time_limit.as_seconds().min(MOST_IDLE));
         loop {
             let mut link =
                 RailLink::accept(door, session_rule(token), self.waiting.waiting(), None)

@@ -10,7 +10,7 @@ use flowcast::{
         split::SplitRule,
     },
     table::Value,
-    units::{Bytes, Rounded, Time},
+    units::Rounded,
 };
 
 use super::{
@@ -36,22 +36,15 @@ pub(crate) struct Simulate {
     scheduler: SchedulerName,
     /// Messages of a cycle for each rail, for the schedulers by share [default: in proportion to the bandwidths]
     #[arg(long, value_delimiter = ',', value_name = "COUNT,COUNT...")]
-    shares: Vec<u32>,
+    count: Vec<u32>,
     /// Count the processor's time, o + O(s-1) for each message, one message after the other on all rails;
     /// earliest-delivery then schedules by it
     #[arg(long)]
     processor: bool,
-    /// Split messages from this size on so that all rails finish together (earliest-delivery only)
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["processor", "shares"])]
-    split_from: Option<Bytes>,
-    /// No piece of a split message is shorter
-    #[arg(
-        long,
-        default_value = "8KiB",
-        value_name = "SIZE",
-        requires = "split_from"
-    )]
-    minimal_piece: Bytes,
+    /// Split messages from this size on so that all rails finish together (earliest-delivery only), into pieces of at least the
+    /// other size, 8KiB if absent
+    #[arg(long, value_name = "SIZE[,PIECE]", conflicts_with_all = ["processor", "count"], value_parser = split::rule)]
+    split_from: Option<SplitRule>,
     #[command(flatten)]
     format: Format,
 }
@@ -60,8 +53,12 @@ impl Simulate {
     /// Prints the schedule.
     pub(crate) fn run(self) -> Result<()> {
         let (rails, messages) = (self.rails.costs(), self.messages.read()?);
-        if let Some(from) = self.split_from {
-            let rule = self.split_rule(from)?;
+        if let Some(rule) = self.split_from {
+            ensure!(
+                self.scheduler == SchedulerName::new(Discipline::EarliestDelivery),
+                "--split-from: found --scheduler {}, expected earliest-delivery, which alone splits messages",
+                self.scheduler
+            );
             return split::run(
                 &self.rails.rails,
                 &messages,
@@ -75,14 +72,14 @@ impl Simulate {
             processor::simulate(
                 self.scheduler,
                 &rails,
-                shares(&self.shares, &self.rails.costs())?,
+                shares(&self.count, &self.rails.costs())?,
                 &messages,
             )?
         } else {
             simulate(
                 self.scheduler,
                 &rails,
-                shares(&self.shares, &rails)?,
+                shares(&self.count, &rails)?,
                 &messages,
             )?
         };
@@ -103,18 +100,5 @@ impl Simulate {
                     Rounded(schedule.mean)
                 )),
         )
-    }
-
-    fn split_rule(&self, from: Bytes) -> Result<SplitRule> {
-        ensure!(
-            self.scheduler == SchedulerName::new(Discipline::EarliestDelivery),
-            "--split-from: found --scheduler {}, expected earliest-delivery, which alone splits messages",
-            self.scheduler
-        );
-        Ok(SplitRule {
-            from,
-            minimal_piece: self.minimal_piece,
-            least_gain: Time::ZERO,
-        })
     }
 }

@@ -11,10 +11,20 @@ use flowcast::{
         split::{Split, SplitRule, Splitter, pays_from},
     },
     table::{Document, Value, rows, shown},
-    units::{Bytes, Rounded, Time},
+    units::{Bytes, Rounded, Time, UnitError},
 };
 
 use flowcast_terminal::{output::Format, tables::Most};
+
+/// Reads `64KiB` or `64KiB,8KiB`, the least size of a piece.
+pub(super) fn rule(text: &str) -> Result<SplitRule, UnitError> {
+    let (from, piece) = text.split_once(',').unwrap_or((text, "8KiB"));
+    Ok(SplitRule {
+        from: from.parse()?,
+        minimal_piece: piece.parse()?,
+        ..SplitRule::default()
+    })
+}
 
 /// Divides each message at its arrival and prints its pieces.
 pub(super) fn run(

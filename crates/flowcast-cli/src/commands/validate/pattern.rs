@@ -46,7 +46,7 @@ use flowcast_terminal::{
 #[command(
     after_help = "Examples:\n  flowcast validate pattern A --count 10 --report chain.html\n  \
                         flowcast validate pattern B --count 40 --model packet,closed-loop --report racks.html\n  \
-                        flowcast validate pattern mine.pattern --lab asymmetric --tolerance packet=2%,10% --report mine.html\n  \
+                        flowcast validate pattern mine.pattern --lab asymmetric --threshold packet=2%,10% --report mine.html\n  \
                         flowcast validate pattern A --over mpi --report chain-mpi.html\n  \
                         flowcast validate pattern broadcast.steps --mapping 2-per-node --report broadcast.html\n  \
                         flowcast validate pattern --no-run --accuracy lab.toml --report chain.html"
@@ -90,7 +90,7 @@ pub(crate) struct ValidatePattern {
     replicates: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
-    tolerance: Vec<String>,
+    threshold: Vec<String>,
     #[command(flatten)]
     accuracy: AccuracyArgs,
     #[command(flatten)]
@@ -131,7 +131,7 @@ impl ValidatePattern {
         journal::declare_page(inputs, &self.report)?;
         self.accuracy.check()?;
         let tolerances = self
-            .tolerance
+            .threshold
             .iter()
             .map(|text| Tolerance::parse(text))
             .collect::<Result<Vec<_>>>()?;
@@ -179,7 +179,7 @@ impl ValidatePattern {
             let at = models.iter().position(|known| *known == model);
             let at = at.with_context(|| {
                 format!(
-                    "--tolerance {}: expected a model of --model",
+                    "--threshold {}: expected a model of --model",
                     tolerance.name
                 )
             })?;

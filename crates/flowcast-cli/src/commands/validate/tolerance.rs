@@ -1,4 +1,4 @@
-//! `--tolerance NAME=MEAN[,WORST]`: the largest errors with which a validation passes.
+//! `--threshold NAME=MEAN[,WORST]`: the largest errors with which a validation passes.
 
 use anyhow::{Result, anyhow};
 
@@ -16,7 +16,7 @@ impl Tolerance {
     /// Reads `packet=1%` or `packet=1%,5%`.
     pub(super) fn parse(text: &str) -> Result<Tolerance> {
         Tolerance::parsed(text).ok_or_else(|| {
-            anyhow!("--tolerance: found `{text}`, expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%")
+            anyhow!("--threshold: found `{text}`, expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%")
         })
     }
 

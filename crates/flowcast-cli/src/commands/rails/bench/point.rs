@@ -46,7 +46,7 @@ impl<'a> PointRun<'a> {
     ) -> PointRun<'a> {
         PointRun {
             subjects,
-            split: bench.split.rule(),
+            split: bench.split_from,
             once: ExchangeTest {
                 messages,
                 size,

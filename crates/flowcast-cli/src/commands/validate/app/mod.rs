@@ -114,16 +114,16 @@ pub(crate) struct ValidateApp {
              0ns: they yield [default: {IDLE_SLEEP_US}us in a lab, else 0ns]"
         )
     )]
-    idle_sleep: Option<Time>,
+    waiting: Option<Time>,
     /// Timed runs of the program; at most 100000
     #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
     repetitions: usize,
     /// Recorded runs, each of which is predicted; of several the median of the predictions counts; at most 100000
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
-    recordings: usize,
+    count: usize,
     /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]
-    tolerance: Vec<String>,
+    threshold: Vec<String>,
     #[command(flatten)]
     accuracy: AccuracyArgs,
     /// Go on with the runs of FILE.html.journal
@@ -156,7 +156,7 @@ impl ValidateApp {
         journal::declare_page(inputs, &self.report)?;
         self.accuracy.check()?;
         let tolerances = self
-            .tolerance
+            .threshold
             .iter()
             .map(|text| Tolerance::parse(text))
             .collect::<Result<Vec<_>>>()?;
@@ -208,7 +208,7 @@ impl ValidateApp {
             let at = names.iter().position(|name| *name == tolerance.name);
             let at = at.with_context(|| {
                 format!(
-                    "--tolerance: found `{}`, expected one of {}",
+                    "--threshold: found `{}`, expected one of {}",
                     tolerance.name,
                     names.join(", ")
                 )
@@ -223,8 +223,8 @@ impl ValidateApp {
     }
 
     fn check_counts(&self) -> Result<()> {
-        if self.repetitions == 0 || self.recordings == 0 {
-            bail!("--repetitions, --recordings: found 0, expected at least 1");
+        if self.repetitions == 0 || self.count == 0 {
+            bail!("--repetitions, --count: found 0, expected at least 1");
         }
         if !(self.compute_scale.is_finite() && self.compute_scale > 0.0) {
             bail!(
@@ -254,10 +254,10 @@ impl ValidateApp {
             self_test: !self.going.no_self_test,
             recorder: self.recorder.as_deref(),
             idle_sleep: self
-                .idle_sleep
+                .waiting
                 .or(self.lab.is_some().then(|| Time::from_micros(IDLE_SLEEP_US))),
             runs: self.repetitions,
-            record_runs: self.recordings,
+            record_runs: self.count,
             max_time: self.going.time_limit,
             resume: self.resume,
         };
