@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::testing::collective;
 use flowcast::{
     model::{
-        algorithm::{Algorithm, AlgorithmTable, Base, Choice},
+        algorithm::{Algorithm, AlgorithmTable, Base, Choice, RuleExtent},
         collective_costs::CollectiveCosts,
         costs::{CostParameters, FittedCosts},
         measured_collectives::{MeasuredCollectives, ResidualSpread},
@@ -63,8 +63,13 @@ fn replayed(program: &Program, table: &AlgorithmTable, per_byte: f64) -> f64 {
 }
 
 /// By costs of messages alone, each of the same latency, and links between groups that carry all of it.
-fn stepped(op: CollectiveOp, ranks: u32, block: u64, choice: Choice, per_byte: f64) -> f64 {
+fn stepped(op: CollectiveOp, ranks: u32, block: u64, table: &AlgorithmTable, per_byte: f64) -> f64 {
     use CollectiveOp::*;
+    let extent = RuleExtent {
+        ranks,
+        bytes: Bytes(block),
+        total: Bytes(block * u64::from(ranks)),
+    };
     let blocks = match op {
         Barrier | Bcast | Reduce | Allreduce => 1,
         _ => u64::from(ranks),
@@ -78,7 +83,7 @@ fn stepped(op: CollectiveOp, ranks: u32, block: u64, choice: Choice, per_byte: f
         ranks_per_node: 1,
         library: Base::Mpich,
         op,
-        choice,
+        choice: table.choose(op, &extent),
         bytes: Bytes(block * blocks),
     };
     let places: Arc<[RankPlace]> = (0..ranks)
@@ -172,7 +177,7 @@ proptest! {
                 let table = table(op, choice);
                 let (block, per_byte) = (block * u64::from(ranks), 1e-18);
                 let replayed = replayed(&operation(op, ranks, block), &table, per_byte);
-                let stepped = stepped(op, ranks, block, choice, per_byte);
+                let stepped = stepped(op, ranks, block, &table, per_byte);
                 prop_assert!((stepped / replayed - 1.0).abs() < 1e-6, "{op:?} {choice} {ranks}: {stepped} {replayed}");
             }
         }
@@ -187,7 +192,7 @@ proptest! {
             let table = table(op, choice);
             let block = block * u64::from(ranks) * 64;
             let replayed = replayed(&operation(op, ranks, block), &table, 1e-9);
-            let stepped = stepped(op, ranks, block, choice, 1e-9);
+            let stepped = stepped(op, ranks, block, &table, 1e-9);
             prop_assert!((stepped / replayed - 1.0).abs() < 1e-3, "{op:?} {choice} {ranks} {block}: {stepped} {replayed}");
         }
     }
