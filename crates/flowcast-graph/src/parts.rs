@@ -3,7 +3,6 @@
 use flowcast_network::network::MessageRule;
 use flowcast_program::{expand::operation_of, slot::Slot};
 use flowcast_replay::{
-    costs::PathCosts,
     loggops::costs::{LogGopsCosts, Travel},
     routes::{Route, RouteNumbers},
     time_part::TimePart,
@@ -80,18 +79,6 @@ pub struct GraphMessage {
     pub link: MessageRoute,
     /// The collective that it is a part of.
     pub collective: Option<CollectiveOp>,
-}
-
-pub(crate) fn send_overhead(path: &PathCosts, class: u32) -> Time {
-    path.overheads
-        .get(class as usize)
-        .map_or(path.send_overhead, |own| own.send)
-}
-
-pub(crate) fn receive_overhead(path: &PathCosts, class: u32) -> Time {
-    path.overheads
-        .get(class as usize)
-        .map_or(path.recv_after, |own| own.receive)
 }
 
 fn link(replay: &Replay<'_>, slot: Slot) -> MessageRoute {
@@ -204,16 +191,15 @@ impl MessageParts {
         cables: Time,
     ) -> MessageParts {
         let MessageSource { class, sender } = sent;
-        let (program, path) = (
-            replay.program(),
-            &replay.costs().paths[replay.route_number(slot)],
-        );
+        let (program, path) = (replay.program(), replay.path(slot));
+        let network = replay.costs().network();
         let (cost, link) = (&path.classes[class as usize], link(replay, slot));
         let rule = match link {
             MessageRoute::Sites => MessageRule::Dimemas,
-            _ => replay.costs().network().point_to_point.rule,
+            _ => network.point_to_point.rule,
         };
-        let (is_dimemas, has_own) = (rule == MessageRule::Dimemas, !path.overheads.is_empty());
+        let is_dimemas = rule == MessageRule::Dimemas;
+        let has_own = link == MessageRoute::Between && !network.overheads.have_no_processor_time();
         // Messages that stay inside their node have neither overhead nor gap.
         let outside = f64::from(u8::from(link != MessageRoute::Inside));
         // By Dimemas' rule the latency is spent on the processors.
@@ -226,12 +212,11 @@ impl MessageParts {
         let counted = size.saturating_sub(u64::from(rule == MessageRule::Loggops)) as f64;
         let none = MessageParts::new(quantity, sender, program.receiver(slot), slot);
         MessageParts {
-            sending: none.sending.scaled(sends, send_overhead(path, class)),
+            sending: none.sending.scaled(sends, cost.send),
             before: none.before.scaled(before, path.recv_before),
-            after: none.after.scaled(
-                if is_after { outside } else { 0.0 },
-                receive_overhead(path, class),
-            ),
+            after: none
+                .after
+                .scaled(if is_after { outside } else { 0.0 }, cost.receive),
             gap: none.gap.scaled(outside, path.gap),
             latency: none.latency.scaled(
                 f64::from(u8::from(!is_dimemas)),

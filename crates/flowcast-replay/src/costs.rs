@@ -34,6 +34,10 @@ use flowcast_units::{Bytes, CollectiveOp, Node, Rank, Rate, Time, TimePerByte};
 /// Times of one message class.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ClassCost {
+    /// Processor time of the sender.
+    pub send: Time,
+    /// Receiver's processor time on the message that has come.
+    pub receive: Time,
     /// From the end of the sender's overhead to the last byte at the receiver.
     pub delay: Time,
     /// The part of that which its size adds to [`PathCosts::latency`].
@@ -61,11 +65,11 @@ impl ClassCost {
 /// What a message costs on one kind of route: from a node of some group to itself or to another node.
 #[derive(Debug, Clone)]
 pub struct PathCosts {
-    /// Processor time of the sender.
+    /// Processor time of the sender, where that does not depend on the size.
     pub send_overhead: Time,
     /// Receiver's processor time before it takes the message.
     pub recv_before: Time,
-    /// Receiver's processor time on the message that has come.
+    /// Receiver's processor time on the message that has come, where that does not depend on the size.
     pub recv_after: Time,
     /// The part of the delay that no bandwidth would shorten.
     pub latency: Time,
@@ -73,8 +77,6 @@ pub struct PathCosts {
     pub gap: Time,
     /// Times of each message class, by class.
     pub classes: Vec<ClassCost>,
-    /// Processor times by class, where they depend on the size; else empty.
-    pub overheads: Vec<ClassOverheads>,
     /// By access of the program: what its data cost, without the target's processor.
     pub accesses: Vec<ClassCost>,
 }
@@ -82,18 +84,9 @@ pub struct PathCosts {
 impl PathCosts {
     /// The sender's processor time on the message that takes it least.
     pub(crate) fn least_sending(&self) -> Time {
-        let by_class = self.overheads.iter().map(|overheads| overheads.send);
+        let by_class = self.classes.iter().map(|cost| cost.send);
         by_class.min().unwrap_or(self.send_overhead)
     }
-}
-
-/// Processor times of one message class.
-#[derive(Debug, Clone, Copy)]
-pub struct ClassOverheads {
-    /// In the place of [`PathCosts::send_overhead`].
-    pub send: Time,
-    /// In the place of [`PathCosts::recv_after`].
-    pub receive: Time,
 }
 
 /// Everything that the replay of a program on a network needs to know about time.
@@ -738,26 +731,11 @@ impl RouteTimes {
                 .iter()
                 .map(|class| self.message_cost(class, rendezvous))
                 .collect(),
-            overheads: match self.overheads.have_no_processor_time() {
-                true => Vec::new(),
-                false => program
-                    .classes()
-                    .iter()
-                    .map(|class| self.class_overheads(class.size))
-                    .collect(),
-            },
             accesses: program
                 .accesses()
                 .iter()
                 .map(|access| self.access_cost(access))
                 .collect(),
-        }
-    }
-
-    fn class_overheads(&self, size: Bytes) -> ClassOverheads {
-        ClassOverheads {
-            send: Overheads::at(&self.overheads.send, size).unwrap_or(self.send_overhead),
-            receive: Overheads::at(&self.overheads.receive, size).unwrap_or(self.recv_after),
         }
     }
 
@@ -778,11 +756,18 @@ impl RouteTimes {
         }
     }
 
-    /// With the latency by size, which one-sided transfers do not have.
+    /// With the processor times, and the latency by size, which one-sided transfers do not have.
     fn message_cost(&self, class: &MessageClass, rendezvous: Rendezvous) -> ClassCost {
-        let cost = self.class_cost(class, rendezvous);
-        let added_latency = Overheads::at(&self.overheads.latency, class.size).unwrap_or_default();
+        let Overheads {
+            send,
+            receive,
+            latency,
+        } = &self.overheads;
+        let (size, cost) = (class.size, self.class_cost(class, rendezvous));
+        let added_latency = Overheads::at(latency, size).unwrap_or_default();
         ClassCost {
+            send: Overheads::at(send, size).unwrap_or(self.send_overhead),
+            receive: Overheads::at(receive, size).unwrap_or(self.recv_after),
             delay: cost.delay + added_latency,
             added_latency,
             ..cost
@@ -797,7 +782,6 @@ impl RouteTimes {
         let bytes = self.per_byte.time_for(counted);
         ClassCost {
             delay: self.latency + bytes,
-            added_latency: Time::ZERO,
             busy: if self.rule == MessageRule::Loggops {
                 self.gap + bytes
             } else {
@@ -811,6 +795,7 @@ impl RouteTimes {
             },
             rendezvous: rendezvous.holds_for(class),
             queues: class.mode.non_blocking,
+            ..ClassCost::default()
         }
     }
 }

@@ -310,12 +310,11 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             let step = match op {
                 Op::Compute(time) => self.compute(rank, state, time),
                 Op::Send { class, slot } => {
-                    let path = self.path(slot);
-                    let cost = &path.classes[class as usize];
+                    let cost = &self.path(slot).classes[class as usize];
                     if RENDEZVOUS && (cost.rendezvous || state.entered) {
                         return Pause::Rare;
                     }
-                    self.send(rank, state, class, slot, path, cost)
+                    self.send(rank, state, class, slot, cost)
                 }
                 Op::Recv if !RENDEZVOUS => {
                     let step = self.receive(rank, state, state.next_slot);

@@ -19,7 +19,6 @@ use flowcast_replay::{
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 use super::{EventGraph, EventKind, EventNode, NONE, RecordedEvents, ReplayedInput};
-use crate::parts;
 
 /// An observer that records what waits for what in the replay of a program.
 pub struct ProgramRecorder<'a> {
@@ -140,7 +139,8 @@ impl<'a> ProgramRecorder<'a> {
         }
         let before = self.events.nodes[last as usize].slot();
         let (path, class) = (self.path(before), self.class_of[before]);
-        let rest = path.classes[class as usize].busy - parts::send_overhead(path, class);
+        let cost = &path.classes[class as usize];
+        let rest = cost.busy - cost.send;
         Some((last, rest.as_nanos() + overhead))
     }
 
@@ -374,7 +374,7 @@ impl Observer for ProgramRecorder<'_> {
         self.reach(rank, sent.call);
         let (path, place) = (self.path(slot), slot.index());
         let class = &path.classes[sent.class as usize];
-        let overhead = parts::send_overhead(path, sent.class).as_nanos();
+        let overhead = class.send.as_nanos();
         let takes = overhead + sent.processor.as_nanos();
         let node =
             EventNode::new(EventKind::Send, rank, slot.0).after(self.events.ends[rank], takes);
@@ -466,7 +466,7 @@ impl Observer for ProgramRecorder<'_> {
     fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {
         self.reach(rank, received.call);
         let (path, class) = (self.path(slot), self.class_of[slot]);
-        let after = parts::receive_overhead(path, class).as_nanos();
+        let after = path.classes[class as usize].receive.as_nanos();
         let arrival = self.messages[slot];
         let delay = match self.events.kind(arrival) {
             EventKind::Arrive => 0.0,

@@ -11,7 +11,7 @@ use super::{
     messages::{Message, Purpose},
     processors::Place,
     ranks::{ContendedRank, RankPhase, Step},
-    route_costs::{Delay, RouteCosts},
+    route_costs::{Delay, Move, RouteCosts},
 };
 use crate::{costs::ClassCost, walk::Known};
 use flowcast_program::{opcodes, slot::Slot};
@@ -50,9 +50,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn send(&mut self, rank: Rank, class: u32, slot: Slot) -> Step {
         let now = self.pending.now();
         if self.ranks[rank].phase == RankPhase::Begin {
-            let costs = self.route_costs(slot);
-            let (overhead, cost) = (costs.sending(class), costs.moves[class as usize].cost);
-            let overhead = self.start_up_on(slot, overhead);
+            let Move { send, cost, .. } = self.route_costs(slot).moves[class as usize];
+            let overhead = self.start_up_on(slot, send);
             if let Some(step) = self.begin_send(rank, overhead, cost) {
                 return step;
             }

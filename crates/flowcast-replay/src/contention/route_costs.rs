@@ -38,6 +38,10 @@ impl Delay {
 /// What the messages of one class cost.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Move {
+    /// Processor time of the sender.
+    pub send: Delay,
+    /// Receiver's processor time on the message that has come.
+    pub receive: Delay,
     /// From the start of the transfer to the arrival.
     pub arrives: Delay,
     /// How long the links are taken; the same where there is no latency besides.
@@ -49,38 +53,24 @@ pub(super) struct Move {
 /// What a message costs on one kind of route.
 #[derive(Debug, Clone)]
 pub(super) struct RouteCosts {
-    /// Processor time of the sender.
-    pub send: Delay,
     /// Receiver's processor time before it looks for the message.
     pub before: Delay,
-    /// Receiver's processor time on the message that has come.
-    pub after: Delay,
+    /// Receiver's processor time on the message that has come, where that does not depend on the size.
+    after: Delay,
     /// Whether messages arrive later than they leave the links.
     pub has_latency: bool,
     /// What messages of each class cost, by class.
     pub moves: Vec<Move>,
-    /// Processor times of sender and receiver by class, where they depend on the size; else empty.
-    overheads: Vec<[Delay; 2]>,
 }
 
 impl RouteCosts {
-    /// Processor time of the sender of a message.
-    #[inline(always)]
-    pub(super) fn sending(&self, class: u32) -> Delay {
-        if self.overheads.is_empty() {
-            self.send
-        } else {
-            self.overheads[class as usize][0]
-        }
-    }
-
     /// Receiver's processor time on the message of a slot that has come.
     #[inline(always)]
     pub(super) fn received_after(&self, costs: &Costs, slot: Slot) -> Delay {
-        if self.overheads.is_empty() {
-            return self.after;
+        match costs.class_of_slot.get(slot.index()) {
+            Some(class) => self.moves[*class as usize].receive,
+            None => self.after,
         }
-        self.overheads[costs.class_of_slot[slot] as usize][1]
     }
 }
 
@@ -91,17 +81,12 @@ pub(super) fn route_costs(costs: &Costs, pending: &mut Pending) -> Vec<RouteCost
             .paths
             .iter()
             .flat_map(|path: &PathCosts| {
-                let own = [path.send_overhead, path.recv_before, path.recv_after];
-                let by_class = path
-                    .overheads
-                    .iter()
-                    .flat_map(|overheads| [overheads.send, overheads.receive]);
                 let delays = path
                     .classes
                     .iter()
-                    .flat_map(|class| [class.delay, class.bytes]);
-                own.into_iter()
-                    .chain(by_class)
+                    .flat_map(|class| [class.send, class.receive, class.delay, class.bytes]);
+                [path.recv_before, path.recv_after]
+                    .into_iter()
                     .chain(delays)
                     .collect::<Vec<Time>>()
             })
@@ -120,12 +105,13 @@ fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
         lane: pending.lane(time),
     };
     let moves = path.classes.iter().map(|class| Move {
+        send: delay(class.send),
+        receive: delay(class.receive),
         arrives: delay(class.delay),
         bytes: delay(class.bytes),
         cost: *class,
     });
     RouteCosts {
-        send: delay(path.send_overhead),
         before: delay(path.recv_before),
         after: delay(path.recv_after),
         has_latency: path.latency > Time::ZERO
@@ -134,10 +120,5 @@ fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
                 .iter()
                 .any(|class| class.added_latency > Time::ZERO),
         moves: moves.collect(),
-        overheads: path
-            .overheads
-            .iter()
-            .map(|own| [delay(own.send), delay(own.receive)])
-            .collect(),
     }
 }

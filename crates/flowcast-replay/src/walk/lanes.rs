@@ -24,6 +24,8 @@ pub(super) fn plus<const W: usize>(times: &Times<W>, more: &Times<W>) -> Times<W
 
 /// Times of one message class, as in [`ClassCost`](crate::costs::ClassCost).
 pub(crate) struct LaneClass<const W: usize> {
+    pub send: Times<W>,
+    pub receive: Times<W>,
     pub delay: Times<W>,
     pub busy: Times<W>,
     pub held: Times<W>,
@@ -37,12 +39,9 @@ pub(crate) struct LaneClass<const W: usize> {
 
 /// What a message costs on one kind of route, as in [`PathCosts`].
 pub(crate) struct LanePath<const W: usize> {
-    pub send_overhead: Times<W>,
     pub recv_before: Times<W>,
     pub recv_after: Times<W>,
     pub classes: Vec<LaneClass<W>>,
-    /// Of the sender and the receiver by class, where they depend on the size on any network; else empty.
-    overheads: Vec<[Times<W>; 2]>,
 }
 
 /// What matters of interfaces on any of the networks.
@@ -54,14 +53,13 @@ pub(crate) struct Interfaces {
     pub have_queues: bool,
 }
 
-/// The costs of up to `W` networks that agree on which sends wait for their receiver.
+/// The costs of up to `W` networks that agree on which sends wait for their receiver, and on whether overheads depend on the
+/// size.
 pub(crate) struct LaneCosts<'a, const W: usize> {
     pub paths: Vec<LanePath<W>>,
     /// By rank; absent if all processors compute at the speed of the trace.
     pub speeds: Option<Vec<[f64; W]>>,
     pub interfaces: Interfaces,
-    /// The class of each message, by slot; empty where no overhead depends on the size.
-    class_of_slot: &'a [u32],
     /// By lane; the lanes behind the last network repeat it.
     pub networks: [&'a Costs; W],
     /// What all times are multiples of.
@@ -91,11 +89,6 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
                 .collect(),
             speeds: (!as_traced).then(|| (0..first.speeds.len()).map(speeds).collect()),
             interfaces,
-            class_of_slot: costs
-                .iter()
-                .map(|costs| costs.class_of_slot.as_slice())
-                .find(|classes| !classes.is_empty())
-                .unwrap_or_default(),
             networks,
             grid: LaneGrid::NONE,
         }
@@ -115,10 +108,10 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
     /// The receiver's processor time on the message of a slot.
     #[inline(always)]
     pub(super) fn received_after<'p>(&self, path: &'p LanePath<W>, slot: Slot) -> &'p Times<W> {
-        if path.overheads.is_empty() {
-            return &path.recv_after;
+        match self.networks[0].class_of_slot.get(slot.index()) {
+            Some(class) => &path.classes[*class as usize].receive,
+            None => &path.recv_after,
         }
-        &path.overheads[self.class_of_slot[slot] as usize][1]
     }
 }
 
@@ -126,11 +119,12 @@ impl<const W: usize> LanePath<W> {
     fn new<'a>(path: impl Fn(usize) -> &'a PathCosts, interfaces: Interfaces) -> LanePath<W> {
         let queues = |class: usize| interfaces.are_busy && path(0).classes[class].queues;
         LanePath {
-            send_overhead: from_fn(|lane| path(lane).send_overhead),
             recv_before: from_fn(|lane| path(lane).recv_before),
             recv_after: from_fn(|lane| path(lane).recv_after),
             classes: (0..path(0).classes.len())
                 .map(|class: usize| LaneClass {
+                    send: from_fn(|lane| path(lane).classes[class].send),
+                    receive: from_fn(|lane| path(lane).classes[class].receive),
                     delay: from_fn(|lane| path(lane).classes[class].delay),
                     busy: from_fn(|lane| path(lane).classes[class].busy),
                     held: from_fn(|lane| path(lane).classes[class].held),
@@ -140,24 +134,20 @@ impl<const W: usize> LanePath<W> {
                     is_noted: interfaces.have_queues,
                 })
                 .collect(),
-            overheads: LanePath::overheads(&path),
         }
     }
 
     fn on(mut self, grid: LaneGrid) -> LanePath<W> {
         let round =
             |times: &mut Times<W>| times.iter_mut().for_each(|time| *time = grid.round(*time));
-        [
-            &mut self.send_overhead,
-            &mut self.recv_before,
-            &mut self.recv_after,
-        ]
-        .into_iter()
-        .for_each(round);
+        round(&mut self.recv_before);
+        round(&mut self.recv_after);
         self.classes
             .iter_mut()
             .flat_map(|class| {
                 [
+                    &mut class.send,
+                    &mut class.receive,
                     &mut class.delay,
                     &mut class.busy,
                     &mut class.held,
@@ -165,35 +155,7 @@ impl<const W: usize> LanePath<W> {
                 ]
             })
             .for_each(round);
-        self.overheads.iter_mut().flatten().for_each(round);
         self
-    }
-
-    fn overheads<'a>(path: &impl Fn(usize) -> &'a PathCosts) -> Vec<[Times<W>; 2]> {
-        if (0..W).all(|lane| path(lane).overheads.is_empty()) {
-            return Vec::new();
-        }
-        let of_lane = |class: usize, lane: usize| {
-            let path = path(lane);
-            path.overheads
-                .get(class)
-                .map_or([path.send_overhead, path.recv_after], |own| {
-                    [own.send, own.receive]
-                })
-        };
-        (0..path(0).classes.len())
-            .map(|class| [0, 1].map(|side| from_fn(|lane| of_lane(class, lane)[side])))
-            .collect()
-    }
-
-    /// The sender's processor time.
-    #[inline(always)]
-    pub(super) fn sending(&self, class: u32) -> &Times<W> {
-        if self.overheads.is_empty() {
-            &self.send_overhead
-        } else {
-            &self.overheads[class as usize][0]
-        }
     }
 }
 

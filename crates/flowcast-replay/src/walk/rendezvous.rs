@@ -219,14 +219,8 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         class: u32,
         slot: Slot,
     ) {
-        let path = self.path(slot);
-        let cost = &path.classes[class as usize];
-        let send = SendCosts {
-            class,
-            slot,
-            overhead: path.sending(class),
-            cost,
-        };
+        let cost = &self.path(slot).classes[class as usize];
+        let send = SendCosts { class, slot, cost };
         let (begun, ready) = self.begin_by_interface(rank, state, &send);
         self.tell_sent(rank, &send, begun, ready[0], Time::NEVER);
         if T::HANDSHAKES && self.is_between_nodes(slot) {

@@ -2,7 +2,7 @@
 
 use super::{
     Engine, RankState, Step,
-    lanes::{LaneClass, LanePath, Times, later, plus},
+    lanes::{LaneClass, Times, later, plus},
     rank_state::Begun,
 };
 use crate::{
@@ -17,7 +17,6 @@ use flowcast_units::{Rank, Time};
 pub(super) struct SendCosts<'a, const W: usize> {
     pub class: u32,
     pub slot: Slot,
-    pub overhead: &'a Times<W>,
     pub cost: &'a LaneClass<W>,
 }
 
@@ -31,20 +30,9 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         state: &mut RankState<'a, W>,
         class: u32,
         slot: Slot,
-        path: &'a LanePath<W>,
         cost: &'a LaneClass<W>,
     ) -> Step {
-        let overhead = if MANY_ROUTES {
-            path.sending(class)
-        } else {
-            &path.send_overhead
-        };
-        let send = SendCosts {
-            class,
-            slot,
-            overhead,
-            cost,
-        };
+        let send = SendCosts { class, slot, cost };
         let (begun, departs) = self.begin_by_interface(rank, state, &send);
         self.depart(rank, &send, begun, &departs);
         if RENDEZVOUS {
@@ -77,12 +65,8 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         state: &mut RankState<'a, W>,
         send: &SendCosts<'a, W>,
     ) -> (Begun, Times<W>) {
-        let SendCosts {
-            slot,
-            overhead,
-            cost,
-            ..
-        } = *send;
+        let SendCosts { slot, cost, .. } = *send;
+        let overhead = &cost.send;
         let (begun, departs) = match cost.queues {
             true => state.begin_queued_send(overhead, &cost.busy),
             false => (state.begin_send(overhead, self.busy(cost)), state.time),
