@@ -208,10 +208,14 @@ mod tests {
 
     #[test]
     fn what_is_simulated_of_some_panels_is_less_than_all() {
-        let text = "schema = \"flowcast/network/2\"\nname = \"x\"\n[nic]\nlatency = \"1us\"\nbandwidth = \"10GB/s\"\n";
+        let text = "schema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"loggops\"\nrendezvous_from = \"8KiB\"\n\
+            [nic]\nlatency = \"1us\"\nbandwidth = \"10GB/s\"\n";
         let network = Network::from_toml(text, &[]).unwrap();
-        let table = "node,intercept_s,s_per_mnk,resid_per_mnk\n0,2e-6,7e-11,2e-12\n";
-        let cluster = Cluster::new(network, NodeProcessors::parse(table).unwrap(), 16);
+        let mut table = "node,intercept_s,s_per_mnk,resid_per_mnk\n".to_owned();
+        for node in 0..4 {
+            table += &format!("{node},2e-6,{}e-11,2e-12\n", 7.0 + 0.14 * f64::from(node));
+        }
+        let cluster = Cluster::new(network, NodeProcessors::parse(&table).unwrap(), 4);
         for (rows, columns) in [(4, 4), (8, 2)] {
             let settings = HplSettings {
                 order: 20_000,
