@@ -1,6 +1,6 @@
 //! How far a rank has come, and its times on each of the networks.
 
-use super::lanes::Times;
+use super::lanes::{Times, later};
 use crate::{outcome::RankOutcome, transit::ReceivePosted};
 use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
@@ -25,6 +25,14 @@ pub(crate) struct RankState<'a, const W: usize> {
     pub(super) polled: Time,
     /// On the first network.
     pub overhead: Time,
+}
+
+/// The processor's part of a send on the first network: when it was called, begun and done.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    pub call: Time,
+    pub start: Time,
+    pub end: Time,
 }
 
 impl<'a, const W: usize> RankState<'a, W> {
@@ -52,6 +60,66 @@ impl<'a, const W: usize> RankState<'a, W> {
             time: [time; W],
             interface_free: [free; W],
             ..self
+        }
+    }
+
+    /// The processor's part of a send, once the interface is free; its message departs when that is done.
+    #[inline(always)]
+    pub(super) fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> Begun {
+        let call = self.time[0];
+        let start = if busy.is_some() {
+            later(self.interface_free[0], call)
+        } else {
+            call
+        };
+        for lane in 0..W {
+            let mut start = self.time[lane];
+            if let Some(busy) = busy {
+                start = later(self.interface_free[lane], start);
+                self.interface_free[lane] = start + busy[lane];
+            }
+            self.time[lane] = start + overhead[lane];
+        }
+        self.overhead += overhead[0];
+        Begun {
+            call,
+            start,
+            end: self.time[0],
+        }
+    }
+
+    /// The processor's part of a send that leaves its message to the interface, and when that departs.
+    #[inline(always)]
+    pub(super) fn begin_queued_send(
+        &mut self,
+        overhead: &Times<W>,
+        busy: &Times<W>,
+    ) -> (Begun, Times<W>) {
+        let call = self.time[0];
+        let mut departs = [Time::ZERO; W];
+        for lane in 0..W {
+            let start = later(self.interface_free[lane], self.time[lane]);
+            self.interface_free[lane] = start + busy[lane];
+            departs[lane] = start + overhead[lane];
+            self.time[lane] += overhead[lane];
+        }
+        self.overhead += overhead[0];
+        (
+            Begun {
+                call,
+                start: call,
+                end: self.time[0],
+            },
+            departs,
+        )
+    }
+
+    #[inline(always)]
+    pub(super) fn compute(&mut self, takes: impl Fn(usize) -> Time) {
+        for lane in 0..W {
+            let takes = takes(lane);
+            self.time[lane] += takes;
+            self.compute[lane] += takes;
         }
     }
 }
