@@ -133,17 +133,20 @@ def test_what_makes_no_sense_is_refused(call: str) -> None:
         CALLS[call](ring())
 
 
+SEARCH = '{"seed": 1, "level": 0.9}'
+
+
 @pytest.mark.parametrize("slots", [[], [0, 0], [1], [2**32], [-1], [1.5]])
 def test_slots_that_hold_no_ranks_are_refused(slots: list[Any]) -> None:
     network = _native.Network.load("gige-lam")
     with pytest.raises(REFUSED):
-        placing = _native.Placing("t", (EXAMPLES / "broadcast.steps").read_bytes(), network, slots)
+        placing = _native.Placing("t", (EXAMPLES / "broadcast.steps").read_bytes(), network, slots, SEARCH)
         placing.search()
 
 
 def test_a_search_takes_as_many_times_as_it_has_mappings() -> None:
     network = _native.Network.load("gige-lam")
-    placing = _native.Placing("t", (EXAMPLES / "broadcast.steps").read_bytes(), network, [2, 2, 2, 2])
+    placing = _native.Placing("t", (EXAMPLES / "broadcast.steps").read_bytes(), network, [2, 2, 2, 2], SEARCH)
     wrong: list[list[list[int]]] = [[[0]], [[]], [[9] * 8], [[2**32 - 1] * 8], [[-1] * 8]]
     for mappings in wrong:
         with pytest.raises(REFUSED):
