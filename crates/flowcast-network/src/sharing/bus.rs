@@ -5,13 +5,19 @@ use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
 /// Where the shares of the flows over a bus add up to more than it carries, all of them get the same part less; a flow over
 /// two such buses that of the fuller one.
 pub(super) fn fit_into_buses(fabric: &Fabric, active: &[usize], allocations: &mut [Allocation]) {
+    let buses = |flow: usize| {
+        fabric.paths[flow].data()[2..]
+            .iter()
+            .copied()
+            .filter(|link| fabric.is_bus(*link))
+    };
     let mut loads = vec![0.0; fabric.link_count()];
     for (flow, allocation) in active.iter().zip(&*allocations) {
-        buses(fabric, *flow).for_each(|bus| loads[bus.index()] += allocation.share.0);
+        buses(*flow).for_each(|bus| loads[bus.index()] += allocation.share.0);
     }
     let part = |bus: &LinkId| fabric.capacity(*bus).0 / loads[bus.index()];
     for (flow, allocation) in active.iter().zip(allocations) {
-        let fullest = buses(fabric, *flow).min_by(|a, b| part(a).total_cmp(&part(b)));
+        let fullest = buses(*flow).min_by(|a, b| part(a).total_cmp(&part(b)));
         // Less than by rounding.
         if let Some(bus) = fullest.filter(|bus| part(bus) < 1.0 - 1e-12) {
             let share = AllocatedFraction(allocation.share.0 * part(&bus));
@@ -21,11 +27,4 @@ pub(super) fn fit_into_buses(fabric: &Fabric, active: &[usize], allocations: &mu
             };
         }
     }
-}
-
-fn buses(fabric: &Fabric, flow: usize) -> impl Iterator<Item = LinkId> {
-    fabric.paths[flow].data()[2..]
-        .iter()
-        .copied()
-        .filter(|link| fabric.is_bus(*link))
 }

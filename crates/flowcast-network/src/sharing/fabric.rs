@@ -266,7 +266,7 @@ impl Fabric {
         shortest: &FlowPath,
         load: impl Fn(LinkId) -> u64,
     ) -> bool {
-        let [detour, shortest] = [detour, shortest].map(|path| {
+        let product = |path: &FlowPath| {
             let inner = &path.data()[2..];
             let first = inner
                 .iter()
@@ -274,8 +274,8 @@ impl Fabric {
                 .map_or(inner.len(), |at| at + 1);
             let highest = inner[..first].iter().map(|link| load(*link)).max();
             highest.unwrap_or(0) * inner.len() as u64
-        });
-        detour < shortest
+        };
+        product(detour) < product(shortest)
     }
 
     /// Each flow has chosen this path of its two; only that stays.
@@ -362,8 +362,10 @@ impl Fabric {
     /// The classes of the links that data and acknowledgements cross: flows of one size over the same classes take the same
     /// time alone.
     pub fn classes_on(&self, path: &FlowPath) -> Vec<u8> {
-        let links = path.data().iter().chain(path.acknowledgements());
-        links.map(|link| self.class(*link) as u8).collect()
+        let class = |link: &LinkId| self.class(*link) as u8;
+        let mut classes: Vec<u8> = path.data().iter().map(class).collect();
+        classes.extend(path.acknowledgements().iter().map(class));
+        classes
     }
 
     /// What the classes of links are called.

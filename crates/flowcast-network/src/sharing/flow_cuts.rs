@@ -143,8 +143,8 @@ impl FlowCuts {
     fn cut_path(&self, pattern: &mut ActivePattern<'_>, path: &[usize]) {
         for pair in path.chunks(2) {
             if let [incoming, outgoing] = *pair {
-                let [first, second] =
-                    [incoming, outgoing].map(|position| pattern.active[position] as u32);
+                let of = |position: usize| pattern.active[position] as u32;
+                let (first, second) = (of(incoming), of(outgoing));
                 pattern.cut(incoming, 0.0, Limit::IncomingOfPair { partner: second });
                 pattern.cut(
                     outgoing,

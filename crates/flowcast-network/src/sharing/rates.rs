@@ -138,6 +138,13 @@ pub fn finite_rate(network: &Network) -> Result<Rate, SharingError> {
 }
 
 fn cuts(given: &FlowCutParameters) -> Result<Cuts, SharingError> {
+    const EXPECTED: &str =
+        "a flow cut of 0 or more, as gige-lam, gige-mpich and myrinet-mx have it";
+    let cut = |field, value: Option<f64>| {
+        value
+            .filter(|cut| (0.0..=1e6).contains(cut))
+            .ok_or_else(|| SharingError::parameter(field, value, EXPECTED))
+    };
     Ok(Cuts {
         odd_end: cut("sharing.flow_cuts.odd_end", given.odd_end)?,
         odd_inner: cut("sharing.flow_cuts.odd_inner", given.odd_inner)?,
@@ -145,14 +152,6 @@ fn cuts(given: &FlowCutParameters) -> Result<Cuts, SharingError> {
         include: cut("sharing.flow_cuts.include", given.include)?,
         start_end: cut("sharing.flow_cuts.start_end", given.start_end)?,
     })
-}
-
-fn cut(field: &'static str, value: Option<f64>) -> Result<f64, SharingError> {
-    const EXPECTED: &str =
-        "a flow cut of 0 or more, as gige-lam, gige-mpich and myrinet-mx have it";
-    value
-        .filter(|cut| (0.0..=1e6).contains(cut))
-        .ok_or_else(|| SharingError::parameter(field, value, EXPECTED))
 }
 
 fn feedback(given: &LoopParameters) -> Result<Feedback, SharingError> {
@@ -206,6 +205,10 @@ fn saturation(network: &Network) -> Result<Saturation, SharingError> {
 
 fn ib_penalty(given: &PenaltyParameters) -> Result<IbPenalty, SharingError> {
     let published = IbPenalty::default();
+    let weight = |field, value: Option<f64>, default: f64| {
+        let range = f64::MIN_POSITIVE..=1e6;
+        SharingError::check(field, value.unwrap_or(default), range, "a number above 0")
+    };
     Ok(IbPenalty {
         out: weight("sharing.ib_penalty.out", given.out, published.out)?,
         into: weight("sharing.ib_penalty.into", given.into, published.into)?,
@@ -215,9 +218,4 @@ fn ib_penalty(given: &PenaltyParameters) -> Result<IbPenalty, SharingError> {
             published.crowded,
         )?,
     })
-}
-
-fn weight(field: &'static str, value: Option<f64>, default: f64) -> Result<f64, SharingError> {
-    let range = f64::MIN_POSITIVE..=1e6;
-    SharingError::check(field, value.unwrap_or(default), range, "a number above 0")
 }

@@ -31,12 +31,11 @@ pub(in crate::sharing) struct Queues {
 
 impl Queues {
     pub(in crate::sharing) fn new(fabric: &Fabric, feedback: Feedback) -> Queues {
+        let is_paired = |link| feedback.kappa > 0.0 && fabric.acks_return_over_opposite(link);
         Queues {
             feedback,
             capacities: links(fabric).map(|link| fabric.capacity(link).0).collect(),
-            is_paired: links(fabric)
-                .map(|link| feedback.kappa > 0.0 && fabric.acks_return_over_opposite(link))
-                .collect(),
+            is_paired: links(fabric).map(is_paired).collect(),
             is_shared: links(fabric).map(|link| fabric.is_shared(link)).collect(),
             delays: vec![0.0; fabric.link_count()],
             seen: vec![0.0; fabric.link_count()],

@@ -486,11 +486,16 @@ impl Relaxation {
         let [first, others @ ..] = active_flows.members(link) else {
             return true;
         };
-        before(fabric, *first, link).any(|earlier| {
+        let before = |flow: &u32| {
+            fabric.paths[*flow as usize]
+                .data_in_order()
+                .take_while(|earlier| *earlier != link)
+        };
+        before(first).any(|earlier| {
             self.queues.capacity(earlier) <= self.queues.capacity(link)
                 && others
                     .iter()
-                    .all(|flow| before(fabric, *flow, link).any(|link| link == earlier))
+                    .all(|flow| before(flow).any(|link| link == earlier))
         })
     }
 
@@ -549,12 +554,4 @@ impl Relaxation {
         }
         longest.1
     }
-}
-
-/// The links that a flow crosses before this one.
-#[inline]
-fn before(fabric: &Fabric, flow: u32, link: LinkId) -> impl Iterator<Item = LinkId> {
-    fabric.paths[flow as usize]
-        .data_in_order()
-        .take_while(move |earlier| *earlier != link)
 }

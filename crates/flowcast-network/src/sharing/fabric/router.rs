@@ -246,24 +246,29 @@ impl Router {
             return;
         };
         let planes = switches.topology.planes;
-        let mut cables: BTreeSet<Cable> = BTreeSet::new();
+        let mut cables: BTreeSet<(u8, u32, u32)> = BTreeSet::new();
+        let mut note = |cable: Cable| {
+            cables.insert((cable.class, cable.switch, cable.port));
+        };
         if switches.topology.routing.is_by_pair() {
             let both = trips.messages.iter().flat_map(|trip| [*trip, trip.back()]);
             let each =
                 both.flat_map(|trip| (0..planes).map(move |nic| RoutedMessage { nic, ..trip }));
-            let hops = each.flat_map(|trip| self.hops(&trip, Way::Routed));
-            cables.extend(hops.map(|hop| Cable {
-                plane: 0,
-                ..hop.cable
-            }));
+            each.flat_map(|trip| self.hops(&trip, Way::Routed))
+                .for_each(|hop| note(hop.cable));
         } else {
             let mut nodes: Vec<Node> = self.ports.iter().map(|port| port.node).collect();
             nodes.dedup();
-            cables.extend(switches.wiring.cables(&nodes));
+            switches.wiring.cables(&nodes).into_iter().for_each(note);
         }
-        for cable in cables {
+        for (class, switch, port) in cables {
             for plane in 0..planes {
-                self.number(Cable { plane, ..cable });
+                self.number(Cable {
+                    class,
+                    plane,
+                    switch,
+                    port,
+                });
             }
         }
     }
@@ -318,11 +323,11 @@ impl Router {
 
     /// The path of a message over links that have numbers.
     pub(super) fn path(&self, trip: &RoutedMessage) -> FlowPath {
-        let [there, back] = [*trip, trip.back()].map(|trip| match &self.between {
+        let links = |trip: &RoutedMessage| match &self.between {
             Between::Racks(links) => links.between(trip.src, trip.dst),
-            Between::Switches(..) => self.numbers_on(&self.hops(&trip, Way::Routed)),
-        });
-        self.with_ends(trip, [&there, &back])
+            Between::Switches(..) => self.numbers_on(&self.hops(trip, Way::Routed)),
+        };
+        self.with_ends(trip, [&links(trip), &links(&trip.back())])
     }
 
     /// The path of the longer way, if there is one; acknowledgements return as the data go.

@@ -237,7 +237,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         let (mut wanted, mut most) = (0.0, 0.0);
         for (elsewhere, flow) in elsewhere.iter_mut().zip(members) {
             let rate = match self.other(*flow, link) {
-                Some(other) => self.offered(other),
+                Some(other) => self.offers[other.index()].rate,
                 None => self.least_elsewhere(*flow, link),
             };
             *elsewhere = rate;
@@ -264,7 +264,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
             .iter()
             .filter(|other| **other != link);
         others
-            .map(|other| self.offered(*other))
+            .map(|other| self.offers[other.index()].rate)
             .fold(f64::INFINITY, f64::min)
     }
 
@@ -273,7 +273,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
     fn pass_on(&mut self, link: LinkId, least: f64) {
         for flow in self.active_flows.members(link) {
             match self.other(*flow, link) {
-                Some(other) if least < self.offered(other) => self.doubt(other),
+                Some(other) if least < self.offers[other.index()].rate => self.doubt(other),
                 Some(_) => {}
                 None => self.pass_on_by_path(*flow, link, least),
             }
@@ -284,7 +284,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
     fn pass_on_by_path(&mut self, flow: u32, link: LinkId, least: f64) {
         let path = &self.fabric.paths[flow as usize];
         for other in path.data() {
-            if *other != link && least < self.offered(*other) {
+            if *other != link && least < self.offers[other.index()].rate {
                 self.doubt(*other);
             }
         }
@@ -305,19 +305,14 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         }
     }
 
-    #[inline(always)]
-    fn offered(&self, link: LinkId) -> f64 {
-        self.offers[link.index()].rate
-    }
-
     /// What a flow over these two links gets.
     #[inline(always)]
     fn lesser(&self, one: LinkId, other: LinkId) -> Allocation {
-        let (one_rate, other_rate) = (self.offered(one), self.offered(other));
-        let share = if other_rate < one_rate {
-            other_rate
+        let rate = |link: LinkId| self.offers[link.index()].rate;
+        let share = if rate(other) < rate(one) {
+            rate(other)
         } else {
-            one_rate
+            rate(one)
         };
         if share >= AllocatedFraction::WHOLE.0 {
             return Allocation {
@@ -326,7 +321,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
             };
         }
         let as_much = as_limiting(share);
-        let link = match (one_rate <= as_much, other_rate <= as_much) {
+        let link = match (rate(one) <= as_much, rate(other) <= as_much) {
             (true, true) => one.min(other),
             (true, false) => one,
             _ => other,
@@ -340,11 +335,8 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
     #[inline(never)]
     fn allocation(&self, flow: u32) -> Allocation {
         let path = &self.fabric.paths[flow as usize];
-        let share = path
-            .data()
-            .iter()
-            .map(|link| self.offered(*link))
-            .fold(f64::INFINITY, f64::min);
+        let rate = |link: &LinkId| self.offers[link.index()].rate;
+        let share = path.data().iter().map(rate).fold(f64::INFINITY, f64::min);
         if share >= self.fabric.uncontended_share(path).0 {
             return Allocation {
                 share: AllocatedFraction(share),
@@ -354,7 +346,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         let link = path
             .data()
             .iter()
-            .filter(|link: &&LinkId| self.offered(**link) <= as_limiting(share))
+            .filter(|link: &&LinkId| rate(link) <= as_limiting(share))
             .min()
             .expect("the least is among them");
         Allocation {

@@ -165,37 +165,26 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             .touched()
             .iter()
             .filter(|link| active_flows.flows_over(**link) as usize == active_flows.count());
+        let equal_part = |link: LinkId| {
+            self.offers[link.index()].capacity / f64::from(active_flows.flows_over(link))
+        };
         let Some(narrowest) = crossed_by_all
             .copied()
-            .min_by(|one, other| self.equal_part(*one).total_cmp(&self.equal_part(*other)))
+            .min_by(|one, other| equal_part(*one).total_cmp(&equal_part(*other)))
         else {
             return false;
         };
-        let others = *self.limits - usize::from(self.offered(narrowest) < f64::INFINITY);
-        let rate = self.equal_part(narrowest);
+        let others =
+            *self.limits - usize::from(self.offers[narrowest.index()].rate < f64::INFINITY);
+        let rate = equal_part(narrowest);
         let is_limit = others == 0
             && active_flows.count() > 0
             && rate < f64::INFINITY
-            && (0..self.offers.len() as u32).all(|link| self.equal_part(LinkId(link)) >= rate);
+            && (0..self.offers.len() as u32).all(|link| equal_part(LinkId(link)) >= rate);
         if is_limit {
             self.advertise(narrowest, rate);
         }
         is_limit
-    }
-
-    #[inline(always)]
-    fn equal_part(&self, link: LinkId) -> f64 {
-        self.capacity(link) / f64::from(self.active_flows.flows_over(link))
-    }
-
-    #[inline(always)]
-    fn capacity(&self, link: LinkId) -> f64 {
-        self.offers[link.index()].capacity
-    }
-
-    #[inline(always)]
-    fn offered(&self, link: LinkId) -> f64 {
-        self.offers[link.index()].rate
     }
 
     /// Whether flows start where none were, on so many of the links that water-filling, which looks at each link, costs less than
@@ -217,13 +206,13 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             (1, [Crossing { other, .. }])
                 if *other != Crossing::LONG && active_flows.flows_over(*other) == 1 =>
             {
-                let (narrow, wide) =
-                    if (self.capacity(link), link) < (self.capacity(*other), *other) {
-                        (link, *other)
-                    } else {
-                        (*other, link)
-                    };
-                self.advertise(narrow, self.capacity(narrow));
+                let capacity = |link: LinkId| self.offers[link.index()].capacity;
+                let (narrow, wide) = if (capacity(link), link) < (capacity(*other), *other) {
+                    (link, *other)
+                } else {
+                    (*other, link)
+                };
+                self.advertise(narrow, capacity(narrow));
                 self.advertise(wide, f64::INFINITY);
                 self.crossed.push(active_flows.members(link)[0]);
                 true
@@ -287,7 +276,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             active.resize(active.len() + flows, number as usize);
         }
         for (link, rate) in filled_rates(self.fabric, self.active_flows, &links, &active) {
-            if rate != self.offered(link) {
+            if rate != self.offers[link.index()].rate {
                 self.advertise(link, rate);
                 self.crossed.extend(self.active_flows.members(link));
             }
@@ -328,7 +317,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         if LONG_PATHS && crossing.other == Crossing::LONG {
             self.least_elsewhere(self.active_flows.members(link)[at], link)
         } else {
-            self.offered(crossing.other)
+            self.offers[crossing.other.index()].rate
         }
     }
 
@@ -347,7 +336,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             used += flows * if rate < before { rate } else { before };
             free += if rate < before { 0.0 } else { flows };
         }
-        let left = self.capacity(link) - (used - free * before);
+        let left = self.offers[link.index()].capacity - (used - free * before);
         (free > 0.0 && left > 0.0).then(|| left / free)
     }
 
@@ -367,7 +356,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             wanted += rate * flows;
             most = if rate > most { rate } else { most };
         }
-        let capacity = self.capacity(link);
+        let capacity = self.offers[link.index()].capacity;
         if wanted < capacity * (1.0 - ROUNDING) || elsewhere.is_empty() || capacity == f64::INFINITY
         {
             return f64::INFINITY;
@@ -387,7 +376,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             .iter()
             .filter(|other| **other != link);
         others
-            .map(|other| self.offered(*other))
+            .map(|other| self.offers[other.index()].rate)
             .fold(f64::INFINITY, f64::min)
     }
 
@@ -445,7 +434,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         let path = &self.fabric.paths[flow as usize];
         let mut elsewhere = f64::INFINITY;
         for other in path.data().iter().filter(|other| **other != link) {
-            let rate = self.offered(*other);
+            let rate = self.offers[other.index()].rate;
             elsewhere = elsewhere.min(rate);
             if least < rate {
                 self.doubt(*other);
@@ -479,11 +468,9 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     /// Which of these links holds a flow back: the one before unless its rate is more than rounding above the least.
     #[inline(always)]
     fn holder<'l>(&self, before: u32, links: impl Iterator<Item = &'l LinkId> + Clone) -> LinkId {
-        let least = links
-            .clone()
-            .map(|link| self.offered(*link))
-            .fold(f64::INFINITY, f64::min);
-        let mut holders = links.filter(|link| self.offered(**link) <= least * (1.0 + ROUNDING));
+        let rate = |link: &LinkId| self.offers[link.index()].rate;
+        let least = links.clone().map(rate).fold(f64::INFINITY, f64::min);
+        let mut holders = links.filter(|link| rate(link) <= least * (1.0 + ROUNDING));
         let first = *holders.next().expect("the least is among them");
         if first.0 == before || holders.any(|link| link.0 == before) {
             LinkId(before)
