@@ -131,19 +131,6 @@ impl<'a, const W: usize> Walk<'a, W> {
     }
 }
 
-enum Step {
-    GoOn,
-    Wait,
-}
-
-/// Why a rank is not followed further.
-enum Pause {
-    /// It waits, or has ended.
-    Over,
-    /// Its next instruction is a rare one.
-    Rare,
-}
-
 struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool> {
     program: &'a Program,
     placement: &'a Placement,
@@ -281,17 +268,15 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         if T::HANDSHAKES {
             self.transit.go_on(rank);
         }
-        while let Pause::Rare = self.follow(rank, state)
-            && let Step::GoOn = self.follow_rare(rank, state)
-        {}
+        while self.follow(rank, state).is_some() && self.follow_rare(rank, state).is_some() {}
         if T::HANDSHAKES {
             self.transit.wait(rank, state.time[0]);
         }
     }
 
-    /// Follows the instructions of a rank until it waits or ends, or up to a rare one.
+    /// Follows the instructions of a rank up to a rare one; `None` where it waits or ends before.
     #[inline(never)]
-    fn follow(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Pause {
+    fn follow(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Option<()> {
         if W > 1 {
             return self.follow_common(rank, state);
         }
@@ -299,27 +284,33 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         // address of a copy is given to no function, so that the copy stays in registers.
         let mut own = *state;
         prefetch_at(own.words, (own.at as u32).saturating_add(WORDS_AHEAD));
-        let pause = self.follow_common(rank, &mut own);
+        let followed = self.follow_common(rank, &mut own);
         *state = own;
-        pause
+        followed
     }
 
     #[inline(always)]
-    fn follow_common(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Pause {
+    fn follow_common(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Option<()> {
         while let Some((op, mut next)) = opcodes::decode(state.words, state.at) {
-            let step = match op {
-                Op::Compute(time) => self.compute(rank, state, time),
-                Op::Send { class, slot } => {
-                    let cost = &self.path(slot).classes[class as usize];
-                    if RENDEZVOUS && (cost.rendezvous || state.entered) {
-                        return Pause::Rare;
+            match op {
+                Op::Compute(time) => match &self.costs.speeds {
+                    None => self.compute(rank, state, |_| time),
+                    Some(speeds) => {
+                        let (grid, speeds) = (self.costs.grid, &speeds[rank]);
+                        // A division by 1 changes nothing, so that it needs no case of its own here.
+                        self.compute(rank, state, |lane| grid.round(time / speeds[lane]))
                     }
-                    self.send(rank, state, class, slot, cost)
+                },
+                Op::Send { class, slot } => {
+                    let send = self.send_costs(class, slot);
+                    if RENDEZVOUS && (send.cost.rendezvous || state.entered) {
+                        return Some(());
+                    }
+                    self.send(rank, state, &send);
                 }
                 Op::Recv if !RENDEZVOUS => {
-                    let step = self.receive(rank, state, state.next_slot);
-                    state.next_slot += u32::from(matches!(step, Step::GoOn));
-                    step
+                    self.receive(rank, state, state.next_slot)?;
+                    state.next_slot += 1;
                 }
                 Op::Irecv if !RENDEZVOUS => {
                     self.observer.posted(state.next_slot, state.time[0]);
@@ -330,94 +321,67 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                         state.next_slot += 1;
                         next += 1;
                     }
-                    Step::GoOn
                 }
-                Op::WaitRecv(own) => self.receive(rank, state, state.first_slot + own),
+                Op::WaitRecv(own) => self.receive(rank, state, state.first_slot + own)?,
                 Op::WaitSend(ago) if !RENDEZVOUS => self.until_left(rank, state, ago),
-                Op::Event(event) => {
-                    self.observer.marked(rank, event, state.time[0]);
-                    Step::GoOn
-                }
-                Op::Nothing | Op::Ignored(_) => Step::GoOn,
-                _ => return Pause::Rare,
-            };
-            if let Step::Wait = step {
-                return Pause::Over;
+                Op::Event(event) => self.observer.marked(rank, event, state.time[0]),
+                Op::Nothing | Op::Ignored(_) => {}
+                _ => return Some(()),
             }
             state.at = next;
         }
         state.done = state.at == state.words.len();
-        Pause::Over
+        None
     }
 
     /// Follows the instructions that [`Engine::follow`] leaves out, of which mostly several come together.
     #[inline(never)]
-    fn follow_rare(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Step {
+    fn follow_rare(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Option<()> {
         while let Some((op, next)) = opcodes::decode(state.words, state.at) {
-            let step = match op {
+            match op {
                 Op::Send { class, slot } if RENDEZVOUS => {
-                    if !(state.entered || self.path(slot).classes[class as usize].rendezvous) {
-                        return Step::GoOn;
+                    let send = self.send_costs(class, slot);
+                    if !(state.entered || send.cost.rendezvous) {
+                        break;
                     }
-                    self.send_rendezvous(rank, state, class, slot)
+                    self.send_rendezvous(rank, state, &send)?;
                 }
-                Op::Recv if RENDEZVOUS => self.post_and_receive(rank, state),
+                Op::Recv if RENDEZVOUS => self.post_and_receive(rank, state)?,
                 Op::Irecv if RENDEZVOUS => {
                     self.observer.posted(state.next_slot, state.time[0]);
                     self.post(state.next_slot, &state.time, state.polled);
                     state.next_slot += 1;
-                    Step::GoOn
                 }
-                Op::WaitSend(ago) if RENDEZVOUS => self.wait_send(rank, state, ago),
-                Op::Collective { call, instance } => self.collective(rank, state, call, instance),
-                Op::WaitCollective(instance) => self.wait_collective(rank, state, instance),
-                Op::Accelerator(time) => self.compute_on_accelerator(rank, state, time),
+                Op::WaitSend(ago) if RENDEZVOUS => self.wait_send(rank, state, ago)?,
+                Op::Collective { call, instance } => {
+                    self.collective(rank, state, call, instance)?
+                }
+                Op::WaitCollective(instance) => self.wait_collective(rank, state, instance)?,
+                Op::Accelerator(time) => {
+                    let LaneCosts { grid, networks, .. } = self.costs;
+                    self.compute(rank, state, |lane| {
+                        grid.round(time / networks[lane].accelerator_speeds[rank])
+                    });
+                }
                 // The order in which accesses are served depends on times.
-                Op::Access(index) if W == 1 => match carry_out(self, rank, state, index) {
-                    Some(()) => Step::GoOn,
-                    None => Step::Wait,
-                },
-                Op::Access(_) => Step::GoOn,
-                _ => return Step::GoOn,
-            };
-            if let Step::Wait = step {
-                return Step::Wait;
+                Op::Access(index) if W == 1 => carry_out(self, rank, state, index)?,
+                Op::Access(_) => {}
+                _ => break,
             }
             state.at = next;
         }
-        Step::GoOn
+        Some(())
     }
 
     #[inline(always)]
-    fn compute(&mut self, rank: Rank, state: &mut RankState<'a, W>, takes: Time) -> Step {
+    fn compute(&mut self, rank: Rank, state: &mut RankState<'a, W>, takes: impl Fn(usize) -> Time) {
         let start = state.time[0];
-        match &self.costs.speeds {
-            None => state.compute(|_| takes),
-            Some(speeds) => {
-                let speeds = &speeds[rank];
-                // A division by 1 changes nothing, so that it needs no case of its own here.
-                state.compute(|lane| self.costs.grid.round(takes / speeds[lane]));
-            }
+        for lane in 0..W {
+            let takes = takes(lane);
+            state.time[lane] += takes;
+            state.compute[lane] += takes;
         }
         self.observer.computed(rank, start, state.time[0]);
-        Step::GoOn
-    }
-
-    fn compute_on_accelerator(
-        &mut self,
-        rank: Rank,
-        state: &mut RankState<'a, W>,
-        takes: Time,
-    ) -> Step {
-        let start = state.time[0];
-        let networks = &self.costs.networks;
-        state.compute(|lane| {
-            self.costs
-                .grid
-                .round(takes / networks[lane].accelerator_speeds[rank])
-        });
-        self.observer.computed(rank, start, state.time[0]);
-        Step::GoOn
     }
 
     /// The number of a message's route.
@@ -464,11 +428,11 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
 
     /// A receive that is posted, or a wait for it.
     #[inline(always)]
-    fn receive(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: Slot) -> Step {
+    fn receive(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: Slot) -> Option<()> {
         let path = self.path(slot);
         let Known::Time(known) = self.arrivals.look(slot) else {
             self.arrivals.wait(slot, rank.0);
-            return Step::Wait;
+            return None;
         };
         let arrival = self.arrivals.take(slot, known);
         let after = if MANY_ROUTES {
@@ -498,7 +462,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         if RENDEZVOUS {
             state.polled = state.time[0];
         }
-        Step::GoOn
+        Some(())
     }
 
     /// Something has happened to a message in the network.

@@ -2,7 +2,7 @@
 //! differ between networks.
 
 use super::{
-    Engine, RankState, Step,
+    Engine, RankState,
     lanes::{CollectiveCosts, LaneCosts, Times, later, plus},
 };
 use crate::{
@@ -50,6 +50,9 @@ struct Execution<const W: usize> {
     decided: (Time, Rank),
 }
 
+/// When an operation is done; who decided that on the first network, and when that rank came.
+type CollectiveEnd<const W: usize> = (Times<W>, (Time, Rank));
+
 /// What is kept of every execution.
 #[derive(Clone, Copy)]
 struct CollectivesProgress {
@@ -93,38 +96,38 @@ impl<'a, const W: usize> Collectives<'a, W> {
 
     /// A rank comes. If it is the one that all wait for, those that wait become ready.
     pub(super) fn enter(&mut self, instance: u32, entry: &Entry<W>, ready: &mut Vec<Rank>) {
-        let at = instance as usize;
-        if self.progress[at].number == NOBODY {
-            self.progress[at].number = self.executions.insert(Execution::new());
+        let members = self.members(instance);
+        let progress = &mut self.progress[instance as usize];
+        if progress.number == NOBODY {
+            progress.number = self.executions.insert(Execution::new());
         }
-        let is_root = self.program.call(entry.call).is_root;
-        self.executions[self.progress[at].number].enter(entry, is_root);
-        self.progress[at].entered += 1;
-        if self.progress[at].entered < self.members(instance) {
+        let execution = &mut self.executions[progress.number];
+        execution.enter(entry, self.program.call(entry.call).is_root);
+        progress.entered += 1;
+        if progress.entered < members {
             return;
         }
-        self.executions[self.progress[at].number].decide(self.program, &mut self.costs);
-        let mut waiting = std::mem::replace(&mut self.progress[at].waiting, NOBODY);
+        execution.decide(self.program, &mut self.costs);
+        let mut waiting = std::mem::replace(&mut progress.waiting, NOBODY);
         while waiting != NOBODY {
             ready.push(Rank(waiting));
             waiting = self.next_waiting[waiting as usize];
         }
     }
 
-    /// When the operation is done, and who decided that by coming when on the first network; once all have come.
-    pub(super) fn finish(&self, instance: u32) -> Option<(&Times<W>, (Time, Rank))> {
-        let progress = &self.progress[instance as usize];
-        let all = progress.entered >= self.members(instance) && progress.number != NOBODY;
-        all.then(|| {
-            let execution = &self.executions[progress.number];
-            (&execution.finish, execution.decided)
-        })
-    }
-
-    /// The rank becomes ready when the last has come.
-    pub(super) fn wait(&mut self, instance: u32, rank: Rank) {
+    /// A rank leaves an operation that is done; if it is not, the rank becomes ready when the last has come.
+    pub(super) fn finish(&mut self, instance: u32, rank: Rank) -> Option<CollectiveEnd<W>> {
+        let members = self.members(instance);
         let progress = &mut self.progress[instance as usize];
-        self.next_waiting[rank] = std::mem::replace(&mut progress.waiting, rank.0);
+        if progress.entered < members || progress.number == NOBODY {
+            self.next_waiting[rank] = std::mem::replace(&mut progress.waiting, rank.0);
+            return None;
+        }
+        let Execution {
+            finish, decided, ..
+        } = self.executions[progress.number];
+        self.leave(instance);
+        Some((finish, decided))
     }
 
     /// A rank asks no more; what the last one leaves behind serves another execution.
@@ -239,7 +242,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         state: &mut RankState<'a, W>,
         call: u32,
         instance: u32,
-    ) -> Step {
+    ) -> Option<()> {
         let made = self.program.call(call);
         let startup = match made.mode {
             CollectiveMode::Blocking => [Time::ZERO; W],
@@ -254,36 +257,26 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         let own_end = self.own_end(rank, call, &came);
         if !state.entered {
             state.entered = true;
-            self.collectives.enter(
-                instance,
-                &Entry {
-                    rank,
-                    call,
-                    came,
-                    own_end,
-                },
-                &mut self.ready,
-            );
+            let entry = Entry {
+                rank,
+                call,
+                came,
+                own_end,
+            };
+            self.collectives.enter(instance, &entry, &mut self.ready);
         }
         let own = (came[0], rank);
-        let (end, last) = match made.mode {
+        let end = match made.mode {
             CollectiveMode::NonBlocking => (came, own),
-            CollectiveMode::RootSynchronous if !made.is_root => (own_end, own),
-            _ => match self.collectives.finish(instance) {
-                Some((end, last)) => (*end, last),
-                None => {
-                    self.collectives.wait(instance, rank);
-                    return Step::Wait;
-                }
-            },
+            CollectiveMode::RootSynchronous if !made.is_root => {
+                self.collectives.leave(instance);
+                (own_end, own)
+            }
+            _ => self.collectives.finish(instance, rank)?,
         };
         state.entered = false;
-        state.overhead += startup[0];
-        if made.mode != CollectiveMode::NonBlocking {
-            self.collectives.leave(instance);
-        }
-        self.leave_collective(rank, state, instance, LeftCollective { came, end, last });
-        Step::GoOn
+        self.leave_collective(rank, state, instance, &startup, end);
+        Some(())
     }
 
     /// When a rank's own data has reached the root of a root-synchronous collective.
@@ -304,62 +297,38 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         rank: Rank,
         state: &mut RankState<'a, W>,
         instance: u32,
-    ) -> Step {
+    ) -> Option<()> {
+        let end = self.collectives.finish(instance, rank)?;
         let communicator = self.program.communicator_of(instance);
         let startup = self.collectives.costs.startup(communicator, rank).of_wait;
-        let came = plus(&state.time, &startup);
-        let Some((end, last)) = self.collectives.finish(instance) else {
-            self.collectives.wait(instance, rank);
-            return Step::Wait;
-        };
-        let left = LeftCollective {
-            came,
-            end: *end,
-            last,
-        };
-        self.collectives.leave(instance);
-        state.overhead += startup[0];
-        self.leave_collective(rank, state, instance, left);
-        Step::GoOn
+        self.leave_collective(rank, state, instance, &startup, end);
+        Some(())
     }
 
+    /// A rank that has spent `startup` leaves a collective once that is done.
     fn leave_collective(
         &mut self,
         rank: Rank,
         state: &mut RankState<'a, W>,
         instance: u32,
-        left: LeftCollective<W>,
+        startup: &Times<W>,
+        (end, (last, last_rank)): CollectiveEnd<W>,
     ) {
-        let LeftCollective {
-            came,
-            end,
-            last: (last, last_rank),
-        } = left;
-        let call = state.time[0];
+        let (call, came) = (state.time[0], plus(&state.time, startup));
+        state.overhead += startup[0];
         state.time = from_fn(|lane| later(end[lane], came[lane]));
-        let (came, end) = (came[0], state.time[0]);
+        state.polled = state.time[0];
         self.observer.gathered(
             rank,
             Gathered {
                 instance,
                 call,
                 processor: Time::ZERO,
-                came,
+                came: came[0],
                 last,
                 last_rank,
-                end,
+                end: state.time[0],
             },
         );
-        state.polled = end;
     }
-}
-
-/// A collective as a rank leaves it.
-struct LeftCollective<const W: usize> {
-    /// When the rank came.
-    came: Times<W>,
-    /// When the collective was done.
-    end: Times<W>,
-    /// Who decided that on the first network, by coming when.
-    last: (Time, Rank),
 }

@@ -113,15 +113,6 @@ impl<'a, const W: usize> RankState<'a, W> {
             departs,
         )
     }
-
-    #[inline(always)]
-    pub(super) fn compute(&mut self, takes: impl Fn(usize) -> Time) {
-        for lane in 0..W {
-            let takes = takes(lane);
-            self.time[lane] += takes;
-            self.compute[lane] += takes;
-        }
-    }
 }
 
 impl RankState<'_, 1> {

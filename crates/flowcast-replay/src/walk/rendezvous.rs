@@ -5,7 +5,7 @@
 //! what the network's rule for the transfer says.
 
 use super::{
-    Engine, RankState, Step,
+    Engine, RankState,
     lanes::{Times, later, plus},
     sends::SendCosts,
     slots::{Known, Slots},
@@ -122,19 +122,24 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 {
     /// A blocking receive.
-    pub(super) fn post_and_receive(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Step {
+    pub(super) fn post_and_receive(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+    ) -> Option<()> {
         let slot = state.next_slot;
         if !state.entered {
+            state.entered = true;
             self.post(
                 slot,
                 &plus(&state.time, &self.path(slot).recv_before),
                 state.polled,
             );
         }
-        let step = self.receive(rank, state, slot);
-        state.entered = matches!(step, Step::Wait);
-        state.next_slot += u32::from(!state.entered);
-        step
+        self.receive(rank, state, slot)?;
+        state.entered = false;
+        state.next_slot += 1;
+        Some(())
     }
 
     /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
@@ -196,33 +201,29 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         &mut self,
         rank: Rank,
         state: &mut RankState<'a, W>,
-        class: u32,
-        slot: Slot,
-    ) -> Step {
-        let non_blocking = self.program.class(class).mode.non_blocking;
+        send: &SendCosts<'a, W>,
+    ) -> Option<()> {
         if !state.entered {
-            self.start_rendezvous(rank, state, class, slot);
-            if non_blocking {
-                return Step::GoOn;
+            self.start_rendezvous(rank, state, send);
+            if self.program.class(send.class).mode.non_blocking {
+                return Some(());
             }
             state.entered = true;
         }
-        let step = self.until_released(rank, state, slot);
-        state.entered = matches!(step, Step::Wait);
-        step
+        self.until_released(rank, state, send.slot)?;
+        state.entered = false;
+        Some(())
     }
 
     fn start_rendezvous(
         &mut self,
         rank: Rank,
         state: &mut RankState<'a, W>,
-        class: u32,
-        slot: Slot,
+        send: &SendCosts<'a, W>,
     ) {
-        let cost = &self.path(slot).classes[class as usize];
-        let send = SendCosts { class, slot, cost };
-        let (begun, ready) = self.begin_by_interface(rank, state, &send);
-        self.tell_sent(rank, &send, begun, ready[0], Time::NEVER);
+        let SendCosts { class, slot, .. } = *send;
+        let (sent, ready) = self.begin_by_interface(rank, state, send);
+        self.observer.sent(rank, slot, sent);
         if T::HANDSHAKES && self.is_between_nodes(slot) {
             self.send_rts(rank, slot, class, ready[0]);
         } else if let Known::Time(number) = self.handshakes.posted.look(slot) {
@@ -244,10 +245,15 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
     }
 
     /// Waits until the sender of a slot may go on.
-    fn until_released(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: Slot) -> Step {
+    fn until_released(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        slot: Slot,
+    ) -> Option<()> {
         let Known::Time(number) = self.handshakes.released.look(slot) else {
             self.handshakes.released.wait(slot, rank.0);
-            return Step::Wait;
+            return None;
         };
         let release = self.handshakes.released.take(slot, number);
         let call = state.time[0];
@@ -257,15 +263,19 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
         self.observer.released(rank, slot);
         state.polled = state.time[0];
-        Step::GoOn
+        Some(())
     }
 
-    pub(super) fn wait_send(&mut self, rank: Rank, state: &mut RankState<'a, W>, ago: u32) -> Step {
-        if let Some(&Some(slot)) = self.sent.get(rank, ago)
-            && let Step::Wait = self.until_released(rank, state, slot)
-        {
-            return Step::Wait;
+    pub(super) fn wait_send(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        ago: u32,
+    ) -> Option<()> {
+        if let Some(&Some(slot)) = self.sent.get(rank, ago) {
+            self.until_released(rank, state, slot)?;
         }
-        self.until_left(rank, state, ago)
+        self.until_left(rank, state, ago);
+        Some(())
     }
 }

@@ -1,7 +1,7 @@
 //! Sends, the interface that takes their messages, and waits for messages to leave it.
 
 use super::{
-    Engine, RankState, Step,
+    Engine, RankState,
     lanes::{LaneClass, Times, later, plus},
     rank_state::Begun,
 };
@@ -23,53 +23,52 @@ pub(super) struct SendCosts<'a, const W: usize> {
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 {
+    /// A message that is sent, with its costs.
+    #[inline(always)]
+    pub(super) fn send_costs(&self, class: u32, slot: Slot) -> SendCosts<'a, W> {
+        let cost = &self.path(slot).classes[class as usize];
+        SendCosts { class, slot, cost }
+    }
+
+    /// A message that waits for no receiver.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
         rank: Rank,
         state: &mut RankState<'a, W>,
-        class: u32,
-        slot: Slot,
-        cost: &'a LaneClass<W>,
-    ) -> Step {
-        let send = SendCosts { class, slot, cost };
-        let (begun, departs) = self.begin_by_interface(rank, state, &send);
-        self.depart(rank, &send, begun, &departs);
+        send: &SendCosts<'a, W>,
+    ) {
+        let SendCosts { class, slot, cost } = *send;
+        let (mut sent, departs) = self.begin_by_interface(rank, state, send);
+        if T::SHARED && self.transit.carries(slot, self.is_between_nodes(slot)) {
+            self.observer.sent(rank, slot, sent);
+            self.transit.depart(self.departure(slot, class, departs[0]));
+        } else {
+            sent.arrival = departs[0] + cost.delay[0];
+            self.observer.sent(rank, slot, sent);
+            self.fill(slot, |lane| departs[lane] + cost.delay[lane]);
+        }
         if RENDEZVOUS {
             self.handshakes.skip(slot);
         }
-        Step::GoOn
     }
 
-    /// A message that waits for no receiver departs.
-    #[inline(always)]
-    fn depart(&mut self, rank: Rank, send: &SendCosts<'a, W>, begun: Begun, departs: &Times<W>) {
-        let SendCosts {
-            class, slot, cost, ..
-        } = *send;
-        if T::SHARED && self.transit.carries(slot, self.is_between_nodes(slot)) {
-            self.tell_sent(rank, send, begun, departs[0], Time::NEVER);
-            self.transit.depart(self.departure(slot, class, departs[0]));
-        } else {
-            self.tell_sent(rank, send, begun, departs[0], departs[0] + cost.delay[0]);
-            self.fill(slot, |lane| departs[lane] + cost.delay[lane]);
-        }
-    }
-
-    /// The processor's part of a send whose interface may be busy, and when the message departs from that. Later waits know when
-    /// it has left.
+    /// The processor's part of a send, and when the message departs: once the interface is free for it. Unless the interface
+    /// queues messages, the processor begins no earlier. Later waits know when the message has left.
     #[inline(always)]
     pub(super) fn begin_by_interface(
         &mut self,
         rank: Rank,
         state: &mut RankState<'a, W>,
         send: &SendCosts<'a, W>,
-    ) -> (Begun, Times<W>) {
-        let SendCosts { slot, cost, .. } = *send;
-        let overhead = &cost.send;
+    ) -> (Sent, Times<W>) {
+        let SendCosts { class, slot, cost } = *send;
         let (begun, departs) = match cost.queues {
-            true => state.begin_queued_send(overhead, &cost.busy),
-            false => (state.begin_send(overhead, self.busy(cost)), state.time),
+            true => state.begin_queued_send(&cost.send, &cost.busy),
+            false => {
+                let busy = self.costs.interfaces.are_busy.then_some(&cost.busy);
+                (state.begin_send(&cost.send, busy), state.time)
+            }
         };
         if cost.is_noted {
             // A rendezvous is waited for by its release.
@@ -83,47 +82,24 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         if RENDEZVOUS || O::WATCHES {
             self.sent.push(rank, Some(slot));
         }
-        (begun, departs)
-    }
-
-    /// How long the interface rests after a message, if that matters.
-    #[inline(always)]
-    fn busy(&self, cost: &'a LaneClass<W>) -> Option<&'a Times<W>> {
-        self.costs.interfaces.are_busy.then_some(&cost.busy)
-    }
-
-    #[inline(always)]
-    pub(super) fn tell_sent(
-        &mut self,
-        rank: Rank,
-        SendCosts { class, slot, .. }: &SendCosts<'a, W>,
-        begun: Begun,
-        departs: Time,
-        arrival: Time,
-    ) {
         let Begun { call, start, end } = begun;
         let sent = Sent {
-            class: *class,
+            class,
             call,
             start,
             processor: Time::ZERO,
             end,
-            departs,
-            arrival,
+            departs: departs[0],
+            arrival: Time::NEVER,
         };
-        self.observer.sent(rank, *slot, sent);
+        (sent, departs)
     }
 
     /// A wait for a message to leave the interface.
     #[inline(always)]
-    pub(super) fn until_left(
-        &mut self,
-        rank: Rank,
-        state: &mut RankState<'a, W>,
-        ago: u32,
-    ) -> Step {
+    pub(super) fn until_left(&mut self, rank: Rank, state: &mut RankState<'a, W>, ago: u32) {
         let Some(left) = self.leaving.get(rank, ago) else {
-            return Step::GoOn;
+            return;
         };
         let call = state.time[0];
         for (time, left) in state.time.iter_mut().zip(left) {
@@ -142,6 +118,5 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 self.observer.released(rank, slot);
             }
         }
-        Step::GoOn
     }
 }
