@@ -99,16 +99,16 @@ impl<'a, const W: usize> Walk<'a, W> {
             self.route_of.is_empty(),
         ) {
             (false, true) => {
-                Engine::<W, O, T, false, false>::new(self, ranks, observer, transit).run(states)
+                WalkEngine::<W, O, T, false, false>::new(self, ranks, observer, transit).run(states)
             }
             (false, false) => {
-                Engine::<W, O, T, false, true>::new(self, ranks, observer, transit).run(states)
+                WalkEngine::<W, O, T, false, true>::new(self, ranks, observer, transit).run(states)
             }
             (true, true) => {
-                Engine::<W, O, T, true, false>::new(self, ranks, observer, transit).run(states)
+                WalkEngine::<W, O, T, true, false>::new(self, ranks, observer, transit).run(states)
             }
             (true, false) => {
-                Engine::<W, O, T, true, true>::new(self, ranks, observer, transit).run(states)
+                WalkEngine::<W, O, T, true, true>::new(self, ranks, observer, transit).run(states)
             }
         }
     }
@@ -131,7 +131,7 @@ impl<'a, const W: usize> Walk<'a, W> {
     }
 }
 
-struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool> {
+struct WalkEngine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool> {
     program: &'a Program,
     placement: &'a Placement,
     costs: &'a LaneCosts<'a, W>,
@@ -155,7 +155,7 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTE
 }
 
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
-    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
+    WalkEngine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 {
     fn new(
         walk: &'a Walk<'a, W>,
@@ -164,7 +164,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         transit: &'a mut T,
     ) -> Self {
         let Walk { program, costs, .. } = *walk;
-        Engine {
+        WalkEngine {
             program,
             placement: walk.placement,
             costs,
@@ -334,7 +334,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         None
     }
 
-    /// Follows the instructions that [`Engine::follow`] leaves out, of which mostly several come together.
+    /// Follows the instructions that [`WalkEngine::follow`] leaves out, of which mostly several come together.
     #[inline(never)]
     fn follow_rare(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Option<()> {
         while let Some((op, next)) = opcodes::decode(state.words, state.at) {

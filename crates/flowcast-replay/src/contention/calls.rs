@@ -6,9 +6,9 @@ use super::{
         routes::Route,
         transit::Transit,
     },
-    engine::{Engine, TurnEnd},
-    events::{Event, Kind},
-    messages::{Message, Purpose},
+    engine::{ContentionEngine, TurnEnd},
+    events::{Event, EventKind},
+    messages::{ContendedMessage, Purpose},
     processors::Place,
     ranks::{ContendedRank, RankPhase, Step},
     route_costs::{Delay, Move, RouteCosts},
@@ -21,7 +21,7 @@ use flowcast_units::{Rank, Time};
 /// So many receives are posted together at most.
 const MOST_TOGETHER: usize = 1 << 16;
 
-impl<O: Observer, T: Transit> Engine<'_, O, T> {
+impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
     #[inline(always)]
     fn route_costs(&self, slot: Slot) -> &RouteCosts {
         &self.route_costs[self.route_number(slot)]
@@ -90,7 +90,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let receiver = self.program.receiver(slot);
         let number = self
             .messages
-            .add(Message::new(slot, rank, class, Purpose::Deliver));
+            .add(ContendedMessage::new(slot, rank, class, Purpose::Deliver));
         let route = self.routes[self.route_number(slot)];
         self.links
             .route(&mut self.messages[number], receiver, route);
@@ -98,7 +98,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.handshakes.skip(slot);
         }
         if departs > now {
-            self.pending.at(departs, Kind::Departs.event(number));
+            self.pending.at(departs, EventKind::Departs.event(number));
         } else if rendezvous {
             return self.send_rendezvous(number);
         } else {
@@ -109,7 +109,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     #[inline(never)]
     fn send_rendezvous(&mut self, number: u32) -> Step {
-        let Message {
+        let ContendedMessage {
             slot, from, class, ..
         } = self.messages[number];
         self.launch(number);
@@ -185,7 +185,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     #[inline(always)]
-    fn cost(&self, message: &Message) -> ClassCost {
+    fn cost(&self, message: &ContendedMessage) -> ClassCost {
         self.route_costs(message.slot).moves[message.class as usize].cost
     }
 
@@ -229,7 +229,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// The sender of a rendezvous message may go on.
     #[inline(never)]
     pub(super) fn release_sender(&mut self, number: u32) {
-        let Message { slot, from, .. } = self.messages[number];
+        let ContendedMessage { slot, from, .. } = self.messages[number];
         if self.handshakes.released.close(slot).is_none() {
             return;
         }
@@ -243,8 +243,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     pub(super) fn begin_transfer(&mut self, number: u32) {
         let now = self.pending.now();
-        let Message { slot, class, .. } = self.messages[number];
-        let moved = Kind::Moved.event(number);
+        let ContendedMessage { slot, class, .. } = self.messages[number];
+        let moved = EventKind::Moved.event(number);
         let route_number = self.route_number(slot);
         let costs = &self.route_costs[route_number];
         let cost = &costs.moves[class as usize];
@@ -256,7 +256,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         } else if costs.has_latency {
             cost.bytes.schedule(&mut self.pending, moved);
             cost.arrives
-                .schedule(&mut self.pending, Kind::Arrived.event(number))
+                .schedule(&mut self.pending, EventKind::Arrived.event(number))
         } else {
             cost.arrives.schedule(&mut self.pending, moved)
         };
@@ -281,10 +281,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let factors = perturbation.transfer(now, route_number, self.routes[route_number], size);
         let latency = cost.arrives.time - bytes;
         let arrival = now + (bytes * factors.until_there + latency);
-        self.pending
-            .at(now + bytes * factors.on_links, Kind::Moved.event(number));
+        self.pending.at(
+            now + bytes * factors.on_links,
+            EventKind::Moved.event(number),
+        );
         if self.arrives_later(route_number) {
-            self.pending.at(arrival, Kind::Arrived.event(number));
+            self.pending.at(arrival, EventKind::Arrived.event(number));
         }
         arrival
     }
@@ -307,9 +309,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             match (flight, message.purpose) {
                 (flight, _) if flight == Time::ZERO => self.arrived(number),
                 (_, Purpose::Transfer) => {}
-                _ => self
-                    .pending
-                    .at(self.pending.now() + flight, Kind::Arrived.event(number)),
+                _ => self.pending.at(
+                    self.pending.now() + flight,
+                    EventKind::Arrived.event(number),
+                ),
             }
             return;
         }
@@ -327,7 +330,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A message is there; a receiver that waits for it goes on.
     #[inline(always)]
     pub(super) fn arrived(&mut self, number: u32) {
-        let Message {
+        let ContendedMessage {
             slot,
             from,
             purpose,

@@ -16,7 +16,7 @@ use super::{
         routes::{Route, RouteNumbers},
         transit::Transit,
     },
-    events::{Event, Kind, Pending},
+    events::{Event, EventKind, Pending},
     links::Links,
     messages::{MessageStore, Purpose},
     perturbation::Perturbation,
@@ -54,7 +54,7 @@ pub(super) enum TurnEnd {
 }
 
 /// A running replay.
-pub(super) struct Engine<'a, O, T> {
+pub(super) struct ContentionEngine<'a, O, T> {
     pub program: &'a Program,
     pub costs: &'a Costs,
     pub route_of: &'a [u16],
@@ -95,7 +95,7 @@ pub(super) struct Engine<'a, O, T> {
     pub has_flights: bool,
 }
 
-impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
+impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
     pub(super) fn new(
         replay: &'a Replay<'_>,
         links: Links,
@@ -128,7 +128,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             Perturbation::is_needed(network).then(|| Box::new(Perturbation::new(costs, &routes)));
         let route_costs = route_costs(costs, &mut pending);
         let has_rendezvous = costs.has_rendezvous();
-        Engine {
+        ContentionEngine {
             has_flights: route_costs.iter().any(|costs| costs.has_latency),
             program,
             costs,
@@ -183,12 +183,12 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             }
             let index = event.index();
             match event.kind() {
-                Kind::Turn => self.turn(Rank(index)),
-                Kind::IdleTurn => self.pending.at_once(event.after_idle_turn()),
-                Kind::Departs => self.launch(index),
-                Kind::Moved => self.moved(index),
-                Kind::Arrived => self.arrived(index),
-                Kind::Gathered => self.gathered(index),
+                EventKind::Turn => self.turn(Rank(index)),
+                EventKind::IdleTurn => self.pending.at_once(event.after_idle_turn()),
+                EventKind::Departs => self.launch(index),
+                EventKind::Moved => self.moved(index),
+                EventKind::Arrived => self.arrived(index),
+                EventKind::Gathered => self.gathered(index),
             }
             self.dispatch();
         }
@@ -502,7 +502,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             Purpose::Deliver => self.begin_transfer(number),
             Purpose::Part => {
                 let end = self.pending.now() + self.messages.times(number).part.0;
-                self.pending.at(end, Kind::Moved.event(number));
+                self.pending.at(end, EventKind::Moved.event(number));
             }
             Purpose::Transfer => self.begin_one_sided(number),
             Purpose::Collective => self.ask_next_site(number),

@@ -9,7 +9,7 @@ pub(super) type Pending = LaneQueue<Event>;
 /// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     /// A rank has the processor and goes on, by rank.
     Turn,
     /// A rank has the processor and does something again that was done with its last turn, by rank.
@@ -33,7 +33,7 @@ pub(super) struct Event(u64);
 const IDLE_TURNS_SHIFT: u32 = 32;
 const KIND_SHIFT: u32 = 56;
 
-impl Kind {
+impl EventKind {
     /// Of this kind, to whom it counts.
     #[inline(always)]
     pub(super) fn event(self, index: u32) -> Event {
@@ -45,7 +45,7 @@ impl Event {
     /// A rank has the processor and goes on.
     #[inline(always)]
     pub(super) fn turn(rank: Rank) -> Event {
-        Kind::Turn.event(rank.0)
+        EventKind::Turn.event(rank.0)
     }
 
     /// The same after so many idle turns; 0 is none.
@@ -53,7 +53,7 @@ impl Event {
     pub(super) fn turn_after(idle: u32, rank: Rank) -> Event {
         match idle {
             0 => Event::turn(rank),
-            _ => Event(Kind::IdleTurn.event(rank.0).0 | u64::from(idle) << IDLE_TURNS_SHIFT),
+            _ => Event(EventKind::IdleTurn.event(rank.0).0 | u64::from(idle) << IDLE_TURNS_SHIFT),
         }
     }
 
@@ -67,19 +67,19 @@ impl Event {
     /// Whether a rank goes on, now or after idle turns.
     #[inline(always)]
     pub(super) fn is_turn(self) -> bool {
-        self.0 < (Kind::Departs as u64) << KIND_SHIFT
+        self.0 < (EventKind::Departs as u64) << KIND_SHIFT
     }
 
     /// What happens.
     #[inline(always)]
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> EventKind {
         match self.0 >> KIND_SHIFT {
-            0 => Kind::Turn,
-            1 => Kind::IdleTurn,
-            2 => Kind::Departs,
-            3 => Kind::Moved,
-            4 => Kind::Arrived,
-            _ => Kind::Gathered,
+            0 => EventKind::Turn,
+            1 => EventKind::IdleTurn,
+            2 => EventKind::Departs,
+            3 => EventKind::Moved,
+            4 => EventKind::Arrived,
+            _ => EventKind::Gathered,
         }
     }
 

@@ -10,7 +10,7 @@
 use super::{
     super::{costs::site_buses, outcome::Waits, placement::Placement, routes::Route},
     buses::BusPool,
-    messages::{BusState, Message, MessageMark, MessageStore, NONE},
+    messages::{BusState, ContendedMessage, MessageMark, MessageStore, NONE},
     pool::{IN, OUT, ResourcePool},
 };
 use crate::prefetch::prefetch_behind;
@@ -121,7 +121,7 @@ impl Links {
 
     /// Asks for the links of a message.
     #[inline(always)]
-    pub(super) fn prefetch(&self, message: &Message) {
+    pub(super) fn prefetch(&self, message: &ContendedMessage) {
         prefetch_behind(&self.pools, message.source as usize);
         prefetch_behind(&self.pools, message.destination as usize);
     }
@@ -146,7 +146,11 @@ impl Links {
 
     /// Asks for the in links that the message needs which gets the out link of another.
     #[inline(always)]
-    pub(super) fn prefetch_links_of_waiting(&self, message: &Message, messages: &MessageStore) {
+    pub(super) fn prefetch_links_of_waiting(
+        &self,
+        message: &ContendedMessage,
+        messages: &MessageStore,
+    ) {
         if let Some(pool) = self.pools.get(message.source as usize)
             && let Some(next) = pool.waiting[OUT].first()
         {
@@ -156,7 +160,7 @@ impl Links {
 
     /// Asks for the messages that wait for the links of another.
     #[inline(always)]
-    pub(super) fn prefetch_waiting(&self, message: &Message, messages: &MessageStore) {
+    pub(super) fn prefetch_waiting(&self, message: &ContendedMessage, messages: &MessageStore) {
         if let Some(pool) = self.pools.get(message.source as usize) {
             messages.prefetch(pool.waiting[OUT].first_or_none());
         }
@@ -173,7 +177,7 @@ impl Links {
 
     /// Sets what a message to a rank needs.
     #[inline(always)]
-    pub(super) fn route(&self, message: &mut Message, to: Rank, route: Route) {
+    pub(super) fn route(&self, message: &mut ContendedMessage, to: Rank, route: Route) {
         let from = message.from;
         match route {
             Route::Between => {
@@ -199,7 +203,7 @@ impl Links {
         }
     }
 
-    fn route_inside(&self, message: &mut Message, to: Rank) {
+    fn route_inside(&self, message: &mut ContendedMessage, to: Rank) {
         message.mark(MessageMark::Inside);
         if !self.buses_inside.is_empty() {
             message.bus = BusState::INSIDE;
@@ -214,14 +218,14 @@ impl Links {
     }
 
     /// Half duplex, the lower one's link comes first, so that two cannot hold each other.
-    fn put_in_order(&self, message: &mut Message, from_higher: bool) {
+    fn put_in_order(&self, message: &mut ContendedMessage, from_higher: bool) {
         let half_duplex = |pool: u32| pool != NONE && self.pools[pool as usize].half_duplex;
         if from_higher && (half_duplex(message.source) || half_duplex(message.destination)) {
             message.mark(MessageMark::InFirst);
         }
     }
 
-    fn buses_of(&mut self, message: &Message) -> &mut BusPool {
+    fn buses_of(&mut self, message: &ContendedMessage) -> &mut BusPool {
         let index = match message.bus {
             BusState::INSIDE => self.buses_inside[message.from] as usize,
             BusState(site) => usize::from(site) - 2,
@@ -294,7 +298,7 @@ impl Links {
         is_free
     }
 
-    fn count_wait(&mut self, message: &Message) {
+    fn count_wait(&mut self, message: &ContendedMessage) {
         let waits = &mut self.waits;
         *match message {
             message if message.is(MessageMark::Steals) => &mut waits.links,
@@ -322,7 +326,7 @@ impl Links {
 
     fn link_nodes(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let message = messages[number];
-        let Message {
+        let ContendedMessage {
             source,
             destination,
             ..

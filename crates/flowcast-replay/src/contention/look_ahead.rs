@@ -5,9 +5,9 @@
 
 use super::{
     super::{observer::Observer, transit::Transit},
-    engine::Engine,
-    events::{Event, Kind},
-    messages::{Message, Purpose},
+    engine::ContentionEngine,
+    events::{Event, EventKind},
+    messages::{ContendedMessage, Purpose},
     ranks::ContendedRank,
 };
 use crate::prefetch::{prefetch, prefetch_behind};
@@ -17,7 +17,7 @@ use flowcast_units::Rank;
 /// How many events before its own what an event needs is fetched, one thing after what leads to it.
 const AHEAD: [usize; 4] = [15, 10, 6, 3];
 
-impl<O: Observer, T: Transit> Engine<'_, O, T> {
+impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
     /// Prefetches what the next events will need.
     #[inline(always)]
     pub(super) fn look_ahead(&self) {
@@ -34,7 +34,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.prefetch_partner(event);
         }
         if let Some(event) = fourth
-            && event.kind() == Kind::Moved
+            && event.kind() == EventKind::Moved
         {
             let message = &self.messages[event.index()];
             self.links
@@ -71,17 +71,17 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.links.prefetch_node_of(Rank(event.index()));
         }
         let message = &self.messages[event.index()];
-        if event.kind() != Kind::Arrived {
+        if event.kind() != EventKind::Arrived {
             self.links.prefetch(message);
         }
-        if event.kind() != Kind::Moved || !self.has_flights {
+        if event.kind() != EventKind::Moved || !self.has_flights {
             self.prefetch_receiver(message);
         }
     }
 
     /// The slot of a message, and who waits for it.
     #[inline(always)]
-    fn prefetch_receiver(&self, message: &Message) {
+    fn prefetch_receiver(&self, message: &ContendedMessage) {
         if message.purpose == Purpose::Deliver {
             self.arrivals.prefetch(message.slot);
             let receiver = self.near_receiver(message.slot);
@@ -100,7 +100,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.prefetch_partner_of(Rank(event.index()));
         }
         let message = &self.messages[event.index()];
-        if event.kind() != Kind::Arrived {
+        if event.kind() != EventKind::Arrived {
             return self.links.prefetch_waiting(message, &self.messages);
         }
         let receiver = self.near_receiver(message.slot);

@@ -53,7 +53,7 @@ impl BusState {
 /// A message between its send and its arrival: half a cache line, since many are in flight at once.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
-pub(super) struct Message {
+pub(super) struct ContendedMessage {
     /// The receiver's slot, or in its place the number of what the purpose says.
     pub slot: Slot,
     /// The rank that sends it.
@@ -73,10 +73,10 @@ pub(super) struct Message {
     marks: u8,
 }
 
-impl Message {
+impl ContendedMessage {
     /// A message that has nothing yet.
-    pub(super) fn new(slot: Slot, from: Rank, class: u32, purpose: Purpose) -> Message {
-        Message {
+    pub(super) fn new(slot: Slot, from: Rank, class: u32, purpose: Purpose) -> ContendedMessage {
+        ContendedMessage {
             slot,
             from,
             class,
@@ -112,7 +112,7 @@ impl Message {
 /// The messages, by number; numbers are used again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MessageStore {
-    all: Slab<Message>,
+    all: Slab<ContendedMessage>,
     /// Their times, as far as somebody wants to know.
     times: Vec<MessageTimes>,
 }
@@ -138,7 +138,7 @@ impl MessageStore {
 
     /// Keeps a message.
     #[inline(always)]
-    pub(super) fn add(&mut self, message: Message) -> u32 {
+    pub(super) fn add(&mut self, message: ContendedMessage) -> u32 {
         self.all.insert(message)
     }
 
@@ -165,17 +165,17 @@ impl MessageStore {
 }
 
 impl std::ops::Index<u32> for MessageStore {
-    type Output = Message;
+    type Output = ContendedMessage;
 
     #[inline(always)]
-    fn index(&self, number: u32) -> &Message {
+    fn index(&self, number: u32) -> &ContendedMessage {
         &self.all[number]
     }
 }
 
 impl std::ops::IndexMut<u32> for MessageStore {
     #[inline(always)]
-    fn index_mut(&mut self, number: u32) -> &mut Message {
+    fn index_mut(&mut self, number: u32) -> &mut ContendedMessage {
         &mut self.all[number]
     }
 }
@@ -238,7 +238,7 @@ impl Queue {
 
     /// Takes a message out that stands in this queue.
     pub(super) fn remove(&mut self, messages: &mut MessageStore, number: u32) {
-        let Message { previous, next, .. } = messages[number];
+        let ContendedMessage { previous, next, .. } = messages[number];
         match previous {
             NONE => self.first = next,
             previous => messages[previous].next = next,
@@ -264,7 +264,7 @@ mod tests {
             for (action, choice) in steps {
                 match action {
                     0 | 1 => {
-                        let number = messages.add(Message::new(Slot(0), Rank(0), 0, Purpose::Deliver));
+                        let number = messages.add(ContendedMessage::new(Slot(0), Rank(0), 0, Purpose::Deliver));
                         prop_assert!(!list.contains(&number));
                         if action == 0 {
                             queue.push_back(&mut messages, number);

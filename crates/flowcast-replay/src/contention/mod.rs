@@ -27,7 +27,7 @@ use super::{
     SimulateError, observer::Observer, outcome::Outcome, placement::Placement, transit::Transit,
 };
 use crate::walk::Replay;
-use engine::Engine;
+use engine::ContentionEngine;
 use flowcast_network::{machine::NodeGroup, network::Network};
 use flowcast_units::Time;
 pub(super) use links::Links;
@@ -61,5 +61,5 @@ pub(super) fn run<O: Observer, T: Transit>(
     observer: &mut O,
     transit: &mut T,
 ) -> Result<Outcome, SimulateError> {
-    Engine::new(replay, links.clone(), observer, transit).run()
+    ContentionEngine::new(replay, links.clone(), observer, transit).run()
 }

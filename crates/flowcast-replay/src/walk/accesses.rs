@@ -4,7 +4,7 @@
 //! request is served, or the message that arrives before it. No earlier one can come after it, because whatever else a
 //! rank waits for follows from a later request or arrival. Where messages share the network, transfers share it with them.
 
-use super::{Engine, RankState, lanes::later};
+use super::{RankState, WalkEngine, lanes::later};
 use crate::{
     accesses::{AccessEngine, AccessFlight, Accesses, Done, LockRequest},
     costs::ClassCost,
@@ -15,7 +15,7 @@ use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
-    AccessEngine<'a> for Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
+    AccessEngine<'a> for WalkEngine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 {
     type State = RankState<'a, W>;
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Engine, RankState, Walk,
+    RankState, Walk, WalkEngine,
     ring::{RingReader, RingWriter, SpanRing},
 };
 use crate::{
@@ -76,8 +76,12 @@ fn follow(
     let observer = &mut Unobserved;
     let states = walk.beginning(&block);
     let ranks = match walk.route_of.is_empty() {
-        true => Engine::<1, _, _, false, false>::new(walk, block, observer, border).walk(states),
-        false => Engine::<1, _, _, false, true>::new(walk, block, observer, border).walk(states),
+        true => {
+            WalkEngine::<1, _, _, false, false>::new(walk, block, observer, border).walk(states)
+        }
+        false => {
+            WalkEngine::<1, _, _, false, true>::new(walk, block, observer, border).walk(states)
+        }
     };
     let ranks = ranks
         .ok()

@@ -2,7 +2,7 @@
 //! differ between networks.
 
 use super::{
-    Engine, RankState,
+    RankState, WalkEngine,
     lanes::{CollectiveCosts, LaneCosts, Times, later, plus},
 };
 use crate::{
@@ -234,7 +234,7 @@ impl<const W: usize> Last<W> {
 }
 
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
-    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
+    WalkEngine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 {
     pub(super) fn collective(
         &mut self,

@@ -5,7 +5,7 @@
 //! what the network's rule for the transfer says.
 
 use super::{
-    Engine, RankState,
+    RankState, WalkEngine,
     lanes::{Times, later, plus},
     sends::SendCosts,
     slots::{Known, Slots},
@@ -119,7 +119,7 @@ impl<'a, const W: usize> Handshakes<'a, W> {
 }
 
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
-    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
+    WalkEngine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 {
     /// A blocking receive.
     pub(super) fn post_and_receive(

@@ -1,7 +1,7 @@
 //! Sends, the interface that takes their messages, and waits for messages to leave it.
 
 use super::{
-    Engine, RankState,
+    RankState, WalkEngine,
     lanes::{LaneClass, Times, later, plus},
     rank_state::Begun,
 };
@@ -21,7 +21,7 @@ pub(super) struct SendCosts<'a, const W: usize> {
 }
 
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
-    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
+    WalkEngine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 {
     /// A message that is sent, with its costs.
     #[inline(always)]

@@ -4,12 +4,12 @@
 //! of a message to the target, those of a get the ones of a message from there. Requests and answers of locks, and
 //! requests to files, need none. The processor of the target takes no part, whoever has it.
 
-use super::Engine;
+use super::ContentionEngine;
 use crate::{
     accesses::{AccessEngine, AccessFlight, Accesses, LockRequest, carry_out},
     contention::{
-        events::{Event, Kind},
-        messages::{Message, MessageMark, Purpose},
+        events::{Event, EventKind},
+        messages::{ContendedMessage, MessageMark, Purpose},
         processors::Place,
         ranks::{RankPhase, Step},
         route_costs::Delay,
@@ -26,7 +26,7 @@ use flowcast_program::{
 };
 use flowcast_units::{Rank, Time};
 
-impl<'a, O: Observer, T: Transit> AccessEngine<'a> for Engine<'a, O, T> {
+impl<'a, O: Observer, T: Transit> AccessEngine<'a> for ContentionEngine<'a, O, T> {
     type State = ();
 
     fn accesses(&mut self) -> (&mut Accesses<'a>, &mut Vec<Rank>) {
@@ -79,7 +79,7 @@ impl<'a, O: Observer, T: Transit> AccessEngine<'a> for Engine<'a, O, T> {
         transfer.flight = flight;
         let number = self.accesses.transfers.start(transfer);
         let (route, _) = route_to_memory(self.costs.network(), self.placement, from, to);
-        let message = Message::new(slot, from, number, Purpose::Transfer);
+        let message = ContendedMessage::new(slot, from, number, Purpose::Transfer);
         self.send_beside(message, to, route, (bytes, flight));
     }
 
@@ -99,7 +99,7 @@ impl<'a, O: Observer, T: Transit> AccessEngine<'a> for Engine<'a, O, T> {
     }
 }
 
-impl<O: Observer, T: Transit> Engine<'_, O, T> {
+impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
     #[inline(never)]
     pub(crate) fn access(&mut self, rank: Rank, index: u32) -> Step {
         let done = carry_out(self, rank, &mut (), index);
@@ -137,16 +137,16 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             });
         }
         let (bytes, flight) = self.messages.times(number).part;
-        self.pending.at(now + bytes, Kind::Moved.event(number));
+        self.pending.at(now + bytes, EventKind::Moved.event(number));
         if flight > Time::ZERO {
             self.pending
-                .at(now + (bytes + flight), Kind::Arrived.event(number));
+                .at(now + (bytes + flight), EventKind::Arrived.event(number));
         }
     }
 
     /// The data of a transfer are there; its rank goes on if it waited for nothing else.
     pub(crate) fn transferred(&mut self, number: u32) {
-        let Message {
+        let ContendedMessage {
             class: transfer, ..
         } = self.messages[number];
         self.messages.remove(number);

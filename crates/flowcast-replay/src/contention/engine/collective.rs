@@ -1,10 +1,10 @@
 //! Collectives: who has come, who waits, and when the operation begins and ends.
 
-use super::Engine;
+use super::ContentionEngine;
 use crate::{
     contention::{
-        events::Kind,
-        messages::{Message, Purpose},
+        events::EventKind,
+        messages::{ContendedMessage, Purpose},
         processors::Place,
         ranks::{ContendedRank, RankPhase, Step},
         route_costs::Delay,
@@ -58,7 +58,7 @@ impl CollectiveState {
     }
 }
 
-impl<O: Observer, T: Transit> Engine<'_, O, T> {
+impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
     /// A collective call.
     pub(crate) fn collective(&mut self, rank: Rank, call: u32, instance: u32) -> Step {
         let made = self.program.call(call);
@@ -81,7 +81,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let waits_for_own_part = made.mode == CollectiveMode::RootSynchronous && !made.is_root;
         if waits_for_own_part {
             // The part of a rank goes to the root like a message that needs no start-up.
-            let message = Message::new(Slot(instance), rank, 0, Purpose::Part);
+            let message = ContendedMessage::new(Slot(instance), rank, 0, Purpose::Part);
             let (route, times) = self.costs.to_root(self.placement, rank, made);
             self.send_beside(message, made.root.unwrap_or(rank), route, times);
         } else {
@@ -125,7 +125,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// Sends what is no ordinary message and so long on the links and in flight.
     pub(super) fn send_beside(
         &mut self,
-        mut message: Message,
+        mut message: ContendedMessage,
         to: Rank,
         route: Route,
         times: (Time, Time),
@@ -166,7 +166,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if synchronous || self.costs.sites(communicator).next().is_none() {
             self.end_collective(instance);
         } else {
-            let number = self.messages.add(Message::new(
+            let number = self.messages.add(ContendedMessage::new(
                 Slot(instance),
                 Rank(0),
                 0,
@@ -200,8 +200,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let takes = self
             .costs
             .collective(call.op, call.communicator, rank, call.send, call.recv);
-        self.pending
-            .at(self.pending.now() + takes, Kind::Gathered.event(number));
+        self.pending.at(
+            self.pending.now() + takes,
+            EventKind::Gathered.event(number),
+        );
     }
 
     /// A collective is done: messages that waited for its buses start, then the ranks go on.

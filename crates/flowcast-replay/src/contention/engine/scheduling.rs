@@ -5,7 +5,7 @@
 //! it for a call goes on with the old one. Under preemptive priority a slice ends when a rank of a smaller number wants
 //! the processor.
 
-use super::Engine;
+use super::ContentionEngine;
 use crate::{
     contention::{events::Event, processors::Place},
     observer::Observer,
@@ -118,7 +118,7 @@ pub(crate) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
     }
 }
 
-impl<O: Observer, T: Transit> Engine<'_, O, T> {
+impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
     /// A rank has got a processor.
     #[cold]
     pub(crate) fn start_scheduled_turn(&mut self, rank: Rank) {

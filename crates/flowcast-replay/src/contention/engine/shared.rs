@@ -11,9 +11,9 @@
 //!
 //! What happens in the network up to the next event of the replay happens before it.
 
-use super::Engine;
+use super::ContentionEngine;
 use crate::{
-    contention::{events::Kind, messages::Message},
+    contention::{events::EventKind, messages::ContendedMessage},
     observer::Observer,
     routes::Route,
     transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit},
@@ -45,7 +45,7 @@ fn rows(is_kept: bool, count: usize) -> usize {
     if is_kept { count } else { 0 }
 }
 
-impl<O: Observer, T: Transit> Engine<'_, O, T> {
+impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
     /// Lets the network go on to what happens there before the next event; whether there is anything.
     pub(crate) fn carry(&mut self) -> Result<bool, SharingError> {
         // What is due now comes first: it may send more messages that start now.
@@ -77,7 +77,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A message departs that has all links that it needs.
     pub(crate) fn depart(&mut self, number: u32, rts: Option<Rts>) {
-        let (now, Message { slot, class, .. }) = (self.pending.now(), self.messages[number]);
+        let (now, ContendedMessage { slot, class, .. }) =
+            (self.pending.now(), self.messages[number]);
         let route = self.route_number(slot);
         let size = self.program.class(class).size;
         let mut cost = self.costs.paths[route].classes[class as usize];
@@ -139,8 +140,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.arrived(number);
         }
         if latency > Time::ZERO {
-            self.pending
-                .at(self.pending.now() + latency, Kind::Arrived.event(number));
+            self.pending.at(
+                self.pending.now() + latency,
+                EventKind::Arrived.event(number),
+            );
         }
         self.moved(number);
     }
@@ -154,7 +157,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A rendezvous message departs with its RTS.
     pub(crate) fn depart_with_rts(&mut self, number: u32) {
-        let Message { slot, from, .. } = self.messages[number];
+        let ContendedMessage { slot, from, .. } = self.messages[number];
         if O::WATCHES {
             self.messages.times(number).asked = self.pending.now();
         }
