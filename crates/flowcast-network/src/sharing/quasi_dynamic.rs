@@ -82,13 +82,18 @@ impl QuasiDynamicQueues {
 
     /// The rate of a flow in units of a node's interface, at most its uncontended rate.
     pub fn share(&self, fabric: &Fabric, flow: u32) -> f64 {
+        let ends = self.ends[flow as usize];
+        if ends.is_longer {
+            return self.share_between_racks(fabric, flow);
+        }
+        self.queues.rate(self.delay_of_nodes(ends)).min(1.0)
+    }
+
+    /// Apart from the other flows, whose share needs no registers to be saved then.
+    #[cold]
+    fn share_between_racks(&self, fabric: &Fabric, flow: u32) -> f64 {
         let share = self.queues.rate(self.delay(fabric, flow));
-        let is_longer = self.ends[flow as usize].is_longer;
-        share.min(if is_longer {
-            fabric.uncontended_share(&fabric.paths[flow as usize]).0
-        } else {
-            1.0
-        })
+        share.min(fabric.uncontended_share(&fabric.paths[flow as usize]).0)
     }
 
     /// The delay of each link.
@@ -128,14 +133,20 @@ impl QuasiDynamicQueues {
         furthest <= REST
     }
 
+    #[inline(always)]
     fn delay(&self, fabric: &Fabric, flow: u32) -> f64 {
         let ends = self.ends[flow as usize];
-        let delay = self.queues.seen(LinkId(ends.out)) + self.queues.seen(LinkId(ends.into));
+        let delay = self.delay_of_nodes(ends);
         if ends.is_longer {
             delay + self.queues.inner_delay(&fabric.paths[flow as usize])
         } else {
             delay
         }
+    }
+
+    /// The delay of the links of a flow's two nodes.
+    fn delay_of_nodes(&self, ends: FlowEnds) -> f64 {
+        self.queues.seen(LinkId(ends.out)) + self.queues.seen(LinkId(ends.into))
     }
 
     fn weigh(&mut self, fabric: &Fabric, flow: u32) {
