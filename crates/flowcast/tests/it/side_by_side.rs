@@ -2,33 +2,21 @@
 
 use std::fmt::Write as _;
 
-use crate::random_programs::{Numbers, Record, Records, any_groups, any_numbers, explained};
+use crate::{
+    random_programs::{Numbers, Record, Records, any_groups, any_numbers, explained},
+    testing::shared_engine,
+};
 use flowcast::{
     model::{builtin, network::Network, sharing::model::Model},
     replay::{
         ReplayEngine,
-        costs::Rendezvous,
         observer::{Gathered, Observer, ReceivedMessage, Sent},
         outcome::Outcome,
-        placement::Placement,
     },
     trace::{Program, slot::Slot},
     units::{Rank, Time},
 };
 use proptest::prelude::*;
-
-fn engine<'a>(
-    program: &'a Program,
-    network: &Network,
-    model: Model,
-    threads: usize,
-) -> ReplayEngine<'a> {
-    let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    let rendezvous = Rendezvous::from_network(network, None);
-    ReplayEngine::sharing(program, network, placement, rendezvous, model)
-        .unwrap()
-        .on_threads(threads)
-}
 
 /// All that an observer is notified of, in order.
 #[derive(Default)]
@@ -70,11 +58,11 @@ proptest! {
         let numbers = Numbers { rendezvous_from: None, per_byte: numbers.per_byte.max(0.01), ..numbers };
         let (program, network) = (records.program(), numbers.network(records.ranks.len()));
         for model in [Model::Fair, Model::DegreeFair, Model::Asymmetric] {
-            let alone = engine(&program, &network, model, 1);
+            let alone = shared_engine(&program, &network, model, 1);
             let expected = observed(&alone);
             prop_assert_eq!(&alone.run().unwrap(), &expected.0);
             for threads in [2, 5] {
-                let divided = engine(&program, &network, model, threads);
+                let divided = shared_engine(&program, &network, model, threads);
                 prop_assert_eq!(&divided.run().unwrap(), &expected.0, "{:?}, {} threads, {} parts", model, threads, divided.parts().unwrap());
                 prop_assert_eq!(&observed(&divided), &expected, "{:?}", model);
             }
@@ -125,13 +113,17 @@ fn groups_that_exchange_among_themselves_are_parts() {
         all_to_all(8, 4, 2).program(),
         builtin::network("gige-tcp").unwrap(),
     );
-    let parts = |model, threads| engine(&program, &network, model, threads).parts().unwrap();
+    let parts = |model, threads| {
+        shared_engine(&program, &network, model, threads)
+            .parts()
+            .unwrap()
+    };
     assert_eq!(parts(Model::Fair, 1), 1);
     assert_eq!(parts(Model::Fair, 2), 8);
     assert_eq!(parts(Model::Asymmetric, 8), 8);
     let one = all_to_all(1, 12, 2).program();
     assert_eq!(
-        engine(&one, &network, Model::Asymmetric, 2)
+        shared_engine(&one, &network, Model::Asymmetric, 2)
             .parts()
             .unwrap(),
         1
@@ -144,10 +136,10 @@ fn many_groups_give_the_bits_of_one_thread() {
         all_to_all(16, 8, 20).program(),
         builtin::network("gige-tcp").unwrap(),
     );
-    let expected = observed(&engine(&program, &network, Model::Fair, 1));
-    let reasons = explained(&engine(&program, &network, Model::Fair, 1));
+    let expected = observed(&shared_engine(&program, &network, Model::Fair, 1));
+    let reasons = explained(&shared_engine(&program, &network, Model::Fair, 1));
     for threads in [2, 3, 8] {
-        let divided = engine(&program, &network, Model::Fair, threads);
+        let divided = shared_engine(&program, &network, Model::Fair, threads);
         assert!(divided.parts().unwrap() > threads);
         assert_eq!(divided.run().unwrap(), expected.0);
         assert!(observed(&divided) == expected);
@@ -177,8 +169,8 @@ fn ranks_that_wait_for_ever_are_told_as_on_one_thread() {
         ]);
     }
     let (program, network) = (records.program(), builtin::network("gige-tcp").unwrap());
-    let alone = engine(&program, &network, Model::Fair, 1);
-    let divided = engine(&program, &network, Model::Fair, 2);
+    let alone = shared_engine(&program, &network, Model::Fair, 1);
+    let divided = shared_engine(&program, &network, Model::Fair, 2);
     assert_eq!(divided.parts().unwrap(), 4);
     assert_eq!(divided.run(), alone.run());
     assert!(alone.run().unwrap_err().to_string().contains("deadlock"));

@@ -7,7 +7,8 @@ use std::{
 };
 
 use flowcast::{
-    model::{dimemas_cfg::DimemasConfig, network::Network},
+    model::{dimemas_cfg::DimemasConfig, network::Network, sharing::model::Model},
+    replay::{ReplayEngine, costs::Rendezvous, placement::Placement},
     trace::{Program, Trace, TraceError},
     units::CollectiveOp,
 };
@@ -52,6 +53,20 @@ pub(crate) fn network_at(folder: &str, name: &str) -> Network {
     let mut open = |name: &str| fs::read(file(folder).join(name));
     let bytes = open(name).unwrap();
     DimemasConfig::read(&bytes, &mut open).unwrap().network
+}
+
+/// A replay on a network that messages share, with its own placement, on so many threads.
+pub(crate) fn shared_engine<'a>(
+    program: &'a Program,
+    network: &Network,
+    model: Model,
+    threads: usize,
+) -> ReplayEngine<'a> {
+    let placement = Placement::of_program(&network.machine, None, program).unwrap();
+    let rendezvous = Rendezvous::from_network(network, None);
+    ReplayEngine::sharing(program, network, placement, rendezvous, model)
+        .unwrap()
+        .on_threads(threads)
 }
 
 /// All ranks, as the members of a communicator.

@@ -2,7 +2,7 @@
 
 use crate::{
     random_programs::{any_groups, explained, recorded},
-    testing::program_of,
+    testing::{program_of, shared_engine},
 };
 use flowcast::{
     flows::concurrent::{FlowsPrediction, Method, predict_flows},
@@ -18,7 +18,7 @@ use flowcast::{
         },
         topology::Topology,
     },
-    replay::{ReplayEngine, costs::Rendezvous, placement::Placement, time_part::TimePart},
+    replay::{ReplayEngine, time_part::TimePart},
     trace::{Program, slot::Slot},
     units::{Bytes, Node, Rate, Time},
 };
@@ -341,12 +341,7 @@ fn engine<'a>(
     model: Model,
     threads: usize,
 ) -> ReplayEngine<'a> {
-    let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    let rendezvous = Rendezvous::from_network(network, None);
-    ReplayEngine::sharing(program, network, placement, rendezvous, model)
-        .unwrap()
-        .on_threads(threads)
-        .noting_loads()
+    shared_engine(program, network, model, threads).noting_loads()
 }
 
 proptest! {
