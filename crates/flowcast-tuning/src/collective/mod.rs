@@ -1,9 +1,9 @@
-//! How long a collective operation takes that nothing else disturbs, from the steps of its algorithm.
+//! Time of a collective operation that nothing else disturbs, from the steps of its algorithm.
 //!
-//! The replay of programs could tell it as well; what is here takes a tenth of its time, because messages are matched once
-//! for all sizes and machines ([`CollectivePlan`]), and knows what single operations on real machines are made of: what a
-//! message costs by its size and the level of the network that it crosses ([`MessageCosts`]), long messages that share a
-//! port, ranks that share an interface, late arrivals by chance. `tests/it/collective_steps.rs` compares the two.
+//! This evaluation knows the parts of single operations on real machines, which the replay of programs does not: the cost of a
+//! message by its size and the level of the network that it crosses ([`MessageCosts`]), long messages that share a port, ranks
+//! that share an interface, and random late arrivals. Messages are matched once for all sizes and machines ([`CollectivePlan`]).
+//! `tests/it/collective_steps.rs` compares both where they model the same.
 
 mod clocks;
 mod plan;

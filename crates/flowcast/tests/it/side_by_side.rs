@@ -7,13 +7,13 @@ use crate::{
     testing::shared_engine,
 };
 use flowcast::{
-    model::{builtin, network::Network, sharing::model::Model},
+    model::{builtin, sharing::model::Model},
     replay::{
         ReplayEngine,
         observer::{Gathered, Observer, ReceivedMessage, Sent},
         outcome::Outcome,
     },
-    trace::{Program, slot::Slot},
+    trace::slot::Slot,
     units::{Rank, Time},
 };
 use proptest::prelude::*;
