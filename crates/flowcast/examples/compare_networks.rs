@@ -1,4 +1,5 @@
-//! On which network is a program fastest, when concurrent messages share the interfaces fairly? Writes a report page.
+//! Finds the network on which a program is fastest, if concurrent messages share the interfaces fairly. Writes a report
+//! page.
 //!
 //! `cargo run --release -p flowcast --example compare_networks`
 

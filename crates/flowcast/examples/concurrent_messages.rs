@@ -1,4 +1,4 @@
-//! How long do concurrent messages take, by the model of each paper?
+//! Predicts the times of concurrent messages by the model of each paper.
 //!
 //! `cargo run --release -p flowcast --example concurrent_messages`
 

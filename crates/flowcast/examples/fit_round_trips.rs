@@ -1,4 +1,4 @@
-//! From measured round trips to a network file. The samples are computed from known parameters, which the fit finds again.
+//! Fits a network file to measured round trips. The samples are computed from known parameters, which the fit recovers.
 //!
 //! `cargo run --release -p flowcast --example fit_round_trips`
 

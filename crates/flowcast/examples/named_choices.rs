@@ -1,5 +1,5 @@
-//! Which messages stand behind measured collectives: reads lines `system,run,nodes,ranks_per_node,collective,library,version,
-//! algorithm,bytes,...` and prints what each name means, by [`named_choice`].
+//! Prints the messages behind measured collectives: reads lines `system,run,nodes,ranks_per_node,collective,library,version,
+//! algorithm,bytes,...` and prints the meaning of each name, by [`named_choice`].
 //!
 //! ```sh
 //! cargo run --example named_choices < collectives.csv

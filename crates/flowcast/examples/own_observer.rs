@@ -1,4 +1,4 @@
-//! The low level: an observer of one's own, here a histogram of how long ranks wait for messages.
+//! The low level: a custom observer, here a histogram of the times that ranks wait for messages.
 //!
 //! `cargo run --release -p flowcast --example own_observer`
 
@@ -13,7 +13,7 @@ use flowcast::{
 /// NAS LU, class S, four ranks.
 const TRACE: &[u8] = include_bytes!("data/lu.S.4.dim.gz");
 
-/// Receives by the power of two of the nanoseconds between call and return.
+/// Number of receives, by the power of two of the nanoseconds between call and return.
 struct Waits([u64; 64]);
 
 impl Observer for Waits {

@@ -1,4 +1,4 @@
-//! How long does a program take on Gigabit Ethernet, and what does its communication time consist of?
+//! Predicts the time of a program on Gigabit Ethernet, and the causes of its communication time.
 //!
 //! `cargo run --release -p flowcast --example predict`
 

@@ -1,4 +1,4 @@
-//! How long does a recorded program take on each of three networks?
+//! Predicts the time of a recorded program on each of three networks.
 //!
 //! `cargo run --release -p flowcast --example predict_recording prog.rec`
 

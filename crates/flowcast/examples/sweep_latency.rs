@@ -1,4 +1,4 @@
-//! How much latency does a program bear? One walk over its trace serves 32 networks.
+//! Predicts the effect of latency on a program. One walk over its trace serves 32 networks.
 //!
 //! `cargo run --release -p flowcast --example sweep_latency`
 

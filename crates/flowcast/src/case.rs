@@ -1,8 +1,8 @@
-//! What is predicted: a program or a communication in steps, on a network, in some way.
+//! Predictions of a program or of a communication in steps, on a network, with given options.
 //!
-//! Whatever asks for predictions asks for cases: `predict` for one, a comparison for a list of them, the search for a
-//! mapping for one of each mapping, a validation for one of each pattern that was measured. Cases are independent of each
-//! other, so they are run on threads ([`flowcast_program::parallel`]) with the same results on any number of them.
+//! Everything that needs predictions uses cases: `predict` one, a comparison a list of them, the search for a mapping one
+//! for each mapping, a validation one for each measured pattern. Cases are independent of each other. They run on threads
+//! ([`flowcast_program::parallel`]) with the same results for any number of threads.
 
 use flowcast_network::{cluster::pattern::Steps, machine::Mapping, network::Network};
 use flowcast_program::Trace;
@@ -24,7 +24,7 @@ pub enum Input<'a> {
     Steps(&'a Steps),
 }
 
-/// An input on a network, and how it is predicted there.
+/// An input on a network, with the options of its prediction.
 ///
 /// ```
 /// use flowcast::{Case, Input, Options, model::{builtin, cluster::pattern::Steps}, units::Node};
@@ -42,34 +42,34 @@ pub enum Input<'a> {
 pub struct Case<'a> {
     /// The program, or the communication in steps.
     pub input: Input<'a>,
-    /// The network; none for a schedule by LogGOPS parameters of its own.
+    /// The network; `None` for a schedule with LogGOPS parameters of its own.
     pub network: Option<&'a Network>,
-    /// How it is predicted.
+    /// Options of the prediction.
     pub options: Options,
 }
 
-/// What is predicted for a case.
+/// Prediction of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseResult {
-    /// The name of the model.
+    /// Name of the model.
     pub model: &'static str,
-    /// When the last rank, or the last flow, ends.
+    /// Time at which the last rank, or the last flow, ends.
     pub makespan: Time,
-    /// What is known of each rank, or of each flow.
+    /// Results of each rank, or of each flow.
     pub details: CaseDetails,
 }
 
-/// A prediction with what the input has parts of.
+/// Predictions of the parts of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CaseDetails {
-    /// Of a trace, with the interval of its makespan if one is known and was asked for.
+    /// Prediction of a trace, with the interval of its makespan if it is known and was requested.
     Trace(Box<Prediction>, Option<Interval>),
-    /// Of each step, with the intervals if they are known and were asked for.
+    /// Prediction of each step, with the intervals if they are known and were requested.
     Steps(Vec<PatternPrediction>, Option<PatternIntervals>),
 }
 
 impl<'a> Case<'a> {
-    /// Of its three parts.
+    /// Creates a case from its three parts.
     pub fn new(input: Input<'a>, network: Option<&'a Network>, options: Options) -> Case<'a> {
         Case {
             input,
@@ -78,7 +78,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Number of ranks; of steps one more than the highest that sends or receives.
+    /// Number of ranks; for steps, one more than the highest rank that sends or receives.
     pub fn ranks(&self) -> usize {
         match self.input {
             Input::Trace(trace) => trace.ranks(),
@@ -86,7 +86,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The same with each rank on the node of this list.
+    /// Returns the case with each rank on the node of this list.
     #[must_use]
     pub fn with_mapping(&self, nodes: &[Node]) -> Case<'a> {
         let mapping = Mapping::List(nodes.iter().map(|node| node.0).collect());
@@ -99,10 +99,10 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The name of the model that the contention calls for.
+    /// Name of the model that the contention option selects.
     ///
     /// # Errors
-    /// As [`Case::predict`].
+    /// Errors of [`Case::predict`].
     pub fn model(&self) -> Result<&'static str, Error> {
         match self.input {
             Input::Trace(trace) => Ok(Prepared::new(trace, self.network, &self.options)?
@@ -112,10 +112,10 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// When the last rank, or the last flow, ends.
+    /// Time at which the last rank, or the last flow, ends.
     ///
     /// # Errors
-    /// As [`Case::predict`].
+    /// Errors of [`Case::predict`].
     pub fn makespan(&self) -> Result<Time, Error> {
         match self.input {
             Input::Trace(trace) => {
@@ -129,11 +129,11 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Predicts all of it; with `interval` also how far it may be off. `outputs` are for traces, `asked` the names of the
-    /// network's fields that the caller set.
+    /// Predicts everything, including the interval if `interval` is given. `outputs` apply to traces. `asked` are the names
+    /// of the network's fields that the caller set.
     ///
     /// # Errors
-    /// As [`predict`](crate::predict()) and [`predict_steps`]; those of [`Prepared::interval`].
+    /// Errors of [`predict`](crate::predict()), [`predict_steps`] and [`Prepared::interval`].
     pub fn predict(
         &self,
         outputs: Outputs,
@@ -180,7 +180,7 @@ impl<'a> Case<'a> {
 }
 
 impl CaseResult {
-    /// The interval of the makespan, if one is known and was asked for.
+    /// Interval of the makespan, if it is known and was requested.
     pub fn interval(&self) -> Option<&Interval> {
         match &self.details {
             CaseDetails::Trace(_, interval) => interval.as_ref(),
@@ -188,7 +188,7 @@ impl CaseResult {
         }
     }
 
-    /// The prediction of a trace.
+    /// Prediction of a trace; `None` for steps.
     pub fn of_trace(&self) -> Option<&Prediction> {
         match &self.details {
             CaseDetails::Trace(prediction, _) => Some(prediction),

@@ -1,4 +1,4 @@
-//! Which model predicts a trace, and why.
+//! Choice of the model that predicts a trace, with its reason.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -16,49 +16,57 @@ use flowcast_units::{Bytes, Rank, Rounded, Time};
 
 use crate::Contention;
 
-/// Packets are followed by default where that takes less than this.
+/// Longest time for which packets are followed by default.
 const TIMEOUT: Time = Time::from_nanos(10e9);
 
-/// Time that following one packet and its acknowledgement takes: about four links crossed, at 28 million a second.
+/// Time to follow one packet and its acknowledgement: about four links crossed, at 28 million a second.
 const PER_PACKET: Time = Time::from_nanos(150.0);
 
-/// What a message costs beside its packets.
+/// Time for each message in addition to its packets.
 const PER_MESSAGE: Time = Time::from_nanos(1500.0);
 
-/// Which model a prediction uses, why, and what it leaves out. Shown, it is one line of all its [sentences](Self::sentences).
+/// Model of a prediction, the reason for it, and the effects that it leaves out. `Display` writes all its
+/// [sentences](Self::sentences) in one line.
 ///
-/// Without a model of the caller's, a network whose accuracy record has models that were validated on programs, or on messages of the
-/// program's sizes, takes the most accurate of them; one that comes from a Dimemas `.cfg`, or whose machine has links or buses,
-/// takes `limits`; one that has the parameters of packets takes `packet`, where that takes less than ten seconds; any other takes
-/// its own sharing model, and `fair` if it has none, or if it has flow cuts and the program more than 128 ranks. Schedules know no
-/// links and buses, and take `loggops` where LogGOPS parameters are given.
+/// If the caller names no model, the first rule that applies decides:
+///
+/// - A network whose accuracy record has models that were validated on programs, or on messages of the program's sizes,
+///   takes the most accurate of them.
+/// - A network that comes from a Dimemas `.cfg`, or whose machine has links or buses, takes `limits`.
+/// - A network with the parameters of packets takes `packet`, if that takes less than ten seconds.
+/// - Any other network takes its own sharing model, or `fair` if it has none, or if it has flow cuts and the program has
+///   more than 128 ranks.
+///
+/// Schedules ignore links and buses. They take `loggops` if LogGOPS parameters are given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelChoice {
     /// The model, never [`Contention::Automatic`].
     pub contention: Contention,
-    /// Why this model, in words for people.
+    /// Reason for this model, in words for people.
     pub reason: String,
-    /// Whether no two messages met at an interface, so that a contention-free replay gave the model's result.
+    /// `true` if no two messages met at an interface, so that a contention-free replay gave the model's result.
     pub is_uncontended: bool,
-    /// How collectives are carried out, as `--collectives` names it; none before the replay, and where there are none.
+    /// Way in which collectives are carried out, by its name in `--collectives`; `None` before the replay, and without
+    /// collectives.
     pub collectives: Option<&'static str>,
-    /// Who says what happens inside nodes costs; none before the replay, and where all messages go between nodes.
+    /// Source of the costs inside nodes; `None` before the replay, and if all messages go between nodes.
     pub inside: Option<InsideSource>,
-    /// Who moves messages while ranks compute; absent for schedules, whose rules say it.
+    /// Progress of messages while ranks compute; `None` for schedules, whose rules define it.
     pub progress: Option<Progress>,
 }
 
-/// Ranks whose messages flow cuts follow by default: crowds of hundreds of flows take them minutes, or find no rates.
+/// Largest number of ranks for which flow cuts are followed by default. With hundreds of concurrent flows they take minutes,
+/// or find no rates.
 const MOST_CUT_RANKS: usize = 128;
 
-/// How much there is to simulate.
+/// Estimated size of a simulation.
 #[derive(Debug, Clone, Copy)]
 struct EstimatedLoad {
-    /// 0 where the model is chosen again before messages share the network.
+    /// Number of ranks; 0 if the model is chosen again before messages share the network.
     ranks: usize,
     messages: u64,
     bytes: Bytes,
-    /// Half of the bytes, as nearly as is known, are in messages up to this size.
+    /// Size up to which messages carry half of the bytes, as nearly as is known.
     usual: Bytes,
 }
 
@@ -84,7 +92,7 @@ impl EstimatedLoad {
         }
     }
 
-    /// Of messages whose sizes are not looked at one by one: the usual one is the mean.
+    /// Load of messages whose sizes are not examined one by one: the usual size is the mean.
     fn new(messages: u64, bytes: Bytes) -> EstimatedLoad {
         EstimatedLoad {
             ranks: 0,
@@ -94,7 +102,7 @@ impl EstimatedLoad {
         }
     }
 
-    /// About how long it takes to follow every packet.
+    /// Estimated time to follow every packet.
     fn by_packets(self, packet: &PacketParameters) -> Time {
         let packets =
             self.bytes.0 as f64 / packet.segment.unwrap_or(Bytes(SEGMENT)).0.max(1) as f64;
@@ -160,7 +168,8 @@ impl ModelChoice {
         ModelChoice::new(Contention::Loggops, "LogGOPS parameters are given")
     }
 
-    /// The most accurate model on this network for messages of such sizes, if it is known and can be followed.
+    /// The most accurate model on this network for messages of these sizes; `None` if no model is known, or if it takes too
+    /// long.
     fn by_ledger(load: EstimatedLoad, network: &Network) -> Option<ModelChoice> {
         let best = network
             .accuracy_record()
@@ -200,8 +209,8 @@ impl ModelChoice {
         (!takes_long).then(|| ModelChoice::new(contention, reason))
     }
 
-    /// Packets, which predict programs best where both were measured: patterns of other messages do not say how well a model
-    /// predicts a program, whose messages wait for one another.
+    /// The packet model, if it is the most accurate on programs in laboratories. Errors on patterns of other messages do not
+    /// tell how well a model predicts a program, whose messages wait for one another.
     fn by_laboratories(load: EstimatedLoad, network: &Network) -> Option<ModelChoice> {
         let best = accuracy::of_programs_in_laboratories().best(CaseKind::Programs, None)?;
         let packet = &network.sharing.packet;
@@ -219,7 +228,7 @@ impl ModelChoice {
         Some(ModelChoice::new(Contention::Shared(Model::Packet), reason))
     }
 
-    /// Dimemas' rules, where the network prescribes them or has something that they limit.
+    /// Dimemas' rules, if the network prescribes them or has links or buses.
     fn by_limits(network: &Network) -> Option<ModelChoice> {
         let reason = match network.sharing.limits {
             true => Some("as the network prescribes Dimemas' rules"),
@@ -278,14 +287,14 @@ impl ModelChoice {
         ModelChoice::new(Contention::Shared(model), format!("{reason}{long}"))
     }
 
-    /// Whether messages share the network by it.
+    /// `true` if messages share the network under this model.
     pub(crate) fn shares(&self) -> bool {
         self.contention
             .model()
             .is_some_and(|model| model != Model::Independent)
     }
 
-    /// What a page shows of a replay, with the model among the parameters.
+    /// View of a replay's network, with the model among its parameters.
     pub(crate) fn named_in(&self, view: NetworkView) -> NetworkView {
         let inside = self
             .inside
@@ -296,7 +305,7 @@ impl ModelChoice {
         }
     }
 
-    /// Its name, as `--model` takes it.
+    /// Name of the model, as `--model` takes it.
     pub fn name(&self) -> &'static str {
         match self.contention {
             Contention::Automatic => "automatic",
@@ -306,7 +315,7 @@ impl ModelChoice {
         }
     }
 
-    /// What its results leave out.
+    /// Effects that the results leave out.
     pub fn leaves_out(&self) -> &'static str {
         match self.contention {
             Contention::Automatic => "nothing is known yet",
@@ -325,7 +334,7 @@ impl ModelChoice {
 }
 
 impl ModelChoice {
-    /// The model and why, the rules beside it, what its results leave out; a sentence each.
+    /// Sentences on the model and its reason, on the other rules, and on the effects that the results leave out.
     pub fn sentences(&self) -> Vec<String> {
         let met = match self.is_uncontended {
             true => "; no two messages met at an interface",

@@ -34,21 +34,21 @@ pub enum TraceForm {
     Paraver,
 }
 
-/// How a trace is written for another tool.
+/// Form and options of a trace that is written for another tool.
 #[derive(Debug, Clone)]
 pub struct Conversion {
     /// The form of the file or files.
     pub form: TraceForm,
-    /// Dimemas' own words only, without those that Flowcast adds.
+    /// `true` for Dimemas' own records only, without those that Flowcast adds.
     pub strict: bool,
-    /// Collectives become messages, carried out so; without it they stay collectives where the form has them.
+    /// Way in which collectives become messages; without it they stay collectives if the form has them.
     pub collectives: Option<Collectives>,
 }
 
-/// Why a trace is not written.
+/// Reason why a trace cannot be written.
 #[derive(Debug, Error)]
 pub enum ConversionError {
-    /// No form has this name, or it is not in one file.
+    /// Unknown form, or a form that is not a single file.
     #[error("found the form `{0}`, expected dim, goal or goal-bin")]
     Form(String),
     /// Schedules have no sequence of calls.
@@ -56,10 +56,10 @@ pub enum ConversionError {
         "found a GOAL schedule, which is a graph and no sequence of calls, expected --format goal or goal-bin"
     )]
     Schedule,
-    /// The collectives become more messages than a program can hold.
+    /// The collectives expand to more messages than a program can hold.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The writer's own error.
+    /// Error of the writer.
     #[error(transparent)]
     Write(#[from] io::Error),
 }
@@ -67,7 +67,7 @@ pub enum ConversionError {
 impl FromStr for TraceForm {
     type Err = ConversionError;
 
-    /// The forms that are one file.
+    /// Parses the name of a form that is a single file.
     fn from_str(name: &str) -> Result<TraceForm, ConversionError> {
         match name {
             "dim" => Ok(TraceForm::Dim),
@@ -79,7 +79,7 @@ impl FromStr for TraceForm {
 }
 
 impl Conversion {
-    /// Writes a trace as one file; what the form cannot say is counted. The forms of several files are none of it.
+    /// Writes a trace as one file, and counts what the form cannot express. Forms of several files are not supported.
     ///
     /// # Errors
     /// [`ConversionError`].
@@ -101,7 +101,7 @@ impl Conversion {
         }
     }
 
-    /// Writes a program that [`Conversion::prepared`] gave.
+    /// Writes a program that [`Conversion::prepared`] returned.
     ///
     /// # Errors
     /// [`ConversionError::Write`], [`ConversionError::Form`].
@@ -129,11 +129,11 @@ impl Conversion {
         }
     }
 
-    /// What [`Conversion::prepared`] does without [`Conversion::collectives`], for help texts.
+    /// Behaviour of [`Conversion::prepared`] without [`Conversion::collectives`], for help texts.
     pub const WITHOUT_COLLECTIVES: &str = "by default they stay collectives, but for goal and goal-bin, which have messages alone, \
          and ti where its collectives cannot say who sends how much; those as `flowcast predict` does by default";
 
-    /// The program with its collectives as the form needs them, and what that lost.
+    /// Returns the program with its collectives in the way that the form requires, and the losses.
     ///
     /// # Errors
     /// [`ConversionError::Trace`].
@@ -169,7 +169,7 @@ impl Conversion {
             (None, TraceForm::Dim | TraceForm::Paraver) => return Ok((program, losses)),
             (None, _) => of_library(&program),
         };
-        // A .dim has no other words for what runs beside a rank.
+        // A .dim has no other way to express work that runs beside a rank.
         let immediate = if self.form == TraceForm::Dim {
             NonBlocking::Kept
         } else {

@@ -1,4 +1,4 @@
-//! Why there is no prediction.
+//! Reasons why there is no prediction.
 
 use flowcast_graph::{noise::NoiseError, selector::SelectorError};
 use flowcast_network::{
@@ -13,54 +13,54 @@ use flowcast_replay::{
 use flowcast_statistics::StatsError;
 use thiserror::Error;
 
-/// Why there is no prediction.
+/// Reason why there is no prediction.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The trace is damaged, or cannot be put into the form that was asked for.
+    /// The trace is damaged, or cannot be converted to the requested form.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The replay does not come to its end, or program and machine do not fit together.
+    /// The replay does not finish, or program and machine do not fit together.
     #[error(transparent)]
     Replay(#[from] SimulateError),
-    /// No sharing model has this name, or it lacks a parameter.
+    /// The sharing model is unknown, or lacks a parameter.
     #[error(transparent)]
     Sharing(#[from] SharingError),
-    /// A network that was drawn from the intervals of its parameters is none.
+    /// A network that was drawn from the intervals of its parameters is invalid.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// Errors and draws that give no interval.
+    /// Errors and draws do not give an interval.
     #[error(transparent)]
     Stats(#[from] StatsError),
-    /// Costs that are none.
+    /// Invalid selection of costs.
     #[error("--parameter: {0}")]
     Selector(#[from] SelectorError),
-    /// A distribution of delays that is none.
+    /// Invalid distribution of delays.
     #[error("--noise: {0}")]
     Noise(#[from] NoiseError),
     /// A program needs a network, and so does a schedule without LogGOPS parameters.
     #[error("no network given: add --network NET (see `flowcast networks`)")]
     NoNetwork,
-    /// An option does not go with this trace or this network.
+    /// An option does not fit the trace or the network.
     #[error("{option}: found {found}, expected {expected}")]
     Option {
-        /// The option, as the command line calls it.
+        /// Name of the option on the command line.
         option: &'static str,
-        /// What was found.
+        /// The value found.
         found: String,
-        /// What it needs.
+        /// The expected value.
         expected: &'static str,
     },
-    /// A time that is no finite number: a parameter of the network, or one that was set, is too large or too small.
+    /// A time is not a finite number: a parameter of the network, or one that was set, is too large or too small.
     #[error(transparent)]
     NotFinite(#[from] NotFiniteTime),
-    /// The ranks of a schedule wait for each other. The schedule was handed over to save memory, so that the ranks cannot
-    /// be named: preparing it by reference names them.
+    /// The ranks of a schedule wait for each other. The ranks cannot be named, because the schedule was consumed to save
+    /// memory. Preparing it by reference names them.
     #[error("the schedule does not come to its end: ranks wait for each other")]
     Stopped,
 }
 
 impl Error {
-    /// An option that does not go with what is there.
+    /// Creates the error for an option that does not fit.
     pub(crate) fn option(
         option: &'static str,
         found: impl Into<String>,
@@ -74,7 +74,7 @@ impl Error {
     }
 }
 
-/// An outcome that can be used; `asked` are the fields that the caller set.
+/// Checks that all times of an outcome are finite. `asked` are the fields that the caller set.
 pub(crate) fn finite(
     outcome: Outcome,
     network: Option<&Network>,

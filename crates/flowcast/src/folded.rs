@@ -1,4 +1,4 @@
-//! A program with loops, made ready to be replayed on one network.
+//! A program with loops, prepared for replay on one network.
 
 use std::{borrow::Cow, fmt};
 
@@ -22,7 +22,7 @@ use crate::{
     error::finite, options::CollectivesWay, statements::notes,
 };
 
-/// A program with loops whose messages do not disturb one another: its loops are walked until they repeat themselves.
+/// A program with loops whose messages do not disturb one another. Its loops are walked until they repeat themselves.
 pub struct PreparedFolded<'a> {
     parts: Vec<FoldedPart<PreparedProgram<'a>>>,
     model: ModelChoice,
@@ -30,14 +30,15 @@ pub struct PreparedFolded<'a> {
     options: Options,
 }
 
-/// How the loops of a program were walked.
+/// Statistics of the walk over a program's loops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loops {
     /// Iterations of the outermost loops.
     pub iterations: u64,
-    /// How many of them were walked, or walked again as a check; the others repeat these and were added.
+    /// Number of iterations that were walked, including those walked again as a check. The remaining iterations repeat these
+    /// and were added.
     pub walked: u64,
-    /// What each cost was rounded to a multiple of, so that the sums are exact.
+    /// Costs were rounded to multiples of this time, so that the sums are exact.
     pub tick: Time,
 }
 
@@ -57,11 +58,11 @@ impl fmt::Display for Loops {
 }
 
 impl<'a> PreparedFolded<'a> {
-    /// Carries out the collectives and places the ranks; without its loops where the model asks for more than a walk without
-    /// events, or something in the program for all iterations.
+    /// Carries out the collectives and places the ranks. Unrolls the loops if the model needs more than a walk without
+    /// events, or if something in the program needs all iterations.
     ///
     /// # Errors
-    /// As [`PreparedProgram::new`], and [`Folded::unfold`].
+    /// Errors of [`PreparedProgram::new`] and [`Folded::unfold`].
     pub(crate) fn prepare(
         folded: Cow<'a, Folded>,
         network: Option<&'a Network>,
@@ -102,17 +103,17 @@ impl<'a> PreparedFolded<'a> {
         })
     }
 
-    /// The part that comes first, which has the ranks of all.
+    /// The first part, which has all ranks.
     pub fn first(&self) -> &PreparedProgram<'a> {
         self.pieces()[0].0
     }
 
-    /// The model that the contention calls for.
+    /// The model that the contention option selects.
     pub fn model(&self) -> &ModelChoice {
         &self.model
     }
 
-    /// What the reader found and the replay leaves out.
+    /// Records that the reader found and the replay ignores.
     pub fn ignored(&self) -> &[IgnoredRecords] {
         &self.ignored
     }
@@ -148,7 +149,7 @@ impl<'a> PreparedFolded<'a> {
         pieces(&self.parts).expect("the iterations were counted")
     }
 
-    /// Replays for what is asked for; all but the times of the ranks takes the program without loops.
+    /// Replays for the requested outputs. All outputs except the times of the ranks require the program without loops.
     pub(crate) fn predict<E: From<Error>>(
         &self,
         outputs: Outputs,
@@ -193,12 +194,12 @@ impl<'a> PreparedFolded<'a> {
         })
     }
 
-    /// As [`PreparedProgram::notes`].
+    /// Notes, like those of [`PreparedProgram::notes`].
     pub(crate) fn notes(&self) -> Vec<String> {
         notes(&self.ignored, self.first().assumptions())
     }
 
-    /// The replay on a network with other numbers; `None` where it takes the program without loops.
+    /// Replays on a network with other numbers; `None` if this requires the program without loops.
     fn replay(&self, network: &Network) -> Result<Option<FoldedOutcome>, Error> {
         Ok(match replay_of(&self.parts, network)? {
             Some(replay) => replay.run()?,
@@ -206,7 +207,7 @@ impl<'a> PreparedFolded<'a> {
         })
     }
 
-    /// The times of the ranks on a network with other numbers.
+    /// Times of the ranks on a network with other numbers.
     pub(crate) fn outcome_on(&self, network: &Network) -> Result<Outcome, Error> {
         match self.replay(network)? {
             Some(folded) => Ok(folded.outcome),
@@ -214,7 +215,7 @@ impl<'a> PreparedFolded<'a> {
         }
     }
 
-    /// The same program without loops, its collectives as they are carried out here.
+    /// The program without loops, with its collectives carried out in the same way.
     pub(crate) fn unfolded(&self) -> Result<PreparedProgram<'a>, Error> {
         let parts = self.parts.iter().map(FoldedPart::as_ref).collect();
         let parts = map_all(parts, &mut |part: &PreparedProgram<'a>| {
@@ -231,7 +232,7 @@ impl<'a> PreparedFolded<'a> {
         PreparedProgram::placed(flat, first.network, &self.options, way)
     }
 
-    /// What played no part in any of the parts.
+    /// Parameters that had no influence in any of the parts.
     fn unused(&self, outcome: &Outcome, asked: &[String]) -> Vec<Unused> {
         let mut of_each = self
             .pieces()
@@ -247,7 +248,7 @@ impl<'a> PreparedFolded<'a> {
     }
 }
 
-/// What the programs have together, each as often as it is walked.
+/// Sum of `of` over the programs, each counted as often as it is walked.
 pub(crate) fn sum<'a>(
     pieces: &[(&PreparedProgram<'a>, u64)],
     of: impl Fn(&PreparedProgram<'a>) -> u64,
@@ -258,7 +259,7 @@ pub(crate) fn sum<'a>(
     of_each.fold(0, u64::saturating_add)
 }
 
-/// The replay of the parts on a network; `None` if a loop over them cannot be jumped.
+/// Replay of the parts on a network; `None` if iterations of a loop over them cannot be skipped.
 fn replay_of<'b>(
     parts: &'b [FoldedPart<PreparedProgram<'_>>],
     network: &Network,

@@ -1,4 +1,4 @@
-//! How long the communication of a message-passing program takes, on a network that you have or would like to have.
+//! Predicts the communication time of message-passing programs on existing or planned networks.
 //!
 //! ```
 //! // Rank 0 computes for a millisecond and sends 64 KiB to rank 1.
@@ -14,17 +14,16 @@
 //!
 //! There are two levels.
 //!
-//! - The **high level** is this page: [`predict`](predict()) and [`sweep`](sweep()) for traces,
-//!   [`predict_pattern`] for patterns of concurrent messages, [`Case`] for either, [`fit`](fit()) from measured round trips to a network. It
+//! - The **high level** is this page: [`predict`](predict()) and [`sweep`](sweep()) for traces, [`predict_pattern`] for
+//!   patterns of concurrent messages, [`Case`] for either, and [`fit`](fit()) for a network from measured round trips. It
 //!   takes a [`Trace`], a [`Network`] and [`Options`], and chooses the engine. [`Prepared::interval`] and
-//!   [`pattern_intervals`] say how far a prediction may be off, [`sensitivity`](sensitivity()) how it depends on a field.
-//! - The **low level** is for those who bring their own observer or network, or keep a prepared trace between replays:
-//!   [`Prepared`], and the crates below it, which this one re-exports as modules: [`units`], [`recording`], [`model`],
-//!   [`packet`], [`flows`], [`fit`](mod@fit), [`scheduler`], [`trace`], [`replay`], [`calibrate`],
-//!   [`report`].
+//!   [`pattern_intervals`] return the margin of a prediction, [`sensitivity`](sensitivity()) its dependence on a field.
+//! - The **low level** is for callers with their own observer or network, or with a prepared trace that they keep between
+//!   replays: [`Prepared`], and the crates below it, which this crate re-exports as modules: [`units`], [`recording`],
+//!   [`model`], [`packet`], [`flows`], [`fit`](mod@fit), [`scheduler`], [`trace`], [`replay`], [`calibrate`], [`report`].
 //!
-//! No clock, socket, path, environment variable or global is touched here: callers hand in bytes and get values. Equal
-//! inputs give equal results, on any number of threads.
+//! This crate uses no clock, socket, path, environment variable or global state: callers pass bytes and get values. Equal
+//! inputs give equal results, for any number of threads.
 
 pub mod answers;
 pub mod calibrate;
@@ -97,8 +96,8 @@ pub use why::changes::{Change, changes};
 use model::network::Network;
 use trace::{ReadOptions, SharedBytes, Trace, TraceError};
 
-/// Reads a trace of any form, also one of several files. `first` is the name of the file by which it is known (of a
-/// recording [`recording::format::RECORDING`]), and `open` gives the bytes of a file by its name.
+/// Reads a trace of any form, in one or several files. `first` is the name of the main file (for a recording
+/// [`recording::format::RECORDING`]). `open` returns the bytes of a file by its name.
 ///
 /// ```no_run
 /// use flowcast::recording::format::RECORDING;
@@ -108,7 +107,7 @@ use trace::{ReadOptions, SharedBytes, Trace, TraceError};
 /// ```
 ///
 /// # Errors
-/// [`TraceError`] with file and line, what was found and what was expected, or why a file cannot be read.
+/// [`TraceError`] with file and line, the text found and the text expected, or the reason why a file cannot be read.
 pub fn read_files(
     first: &str,
     mut open: impl FnMut(&str) -> io::Result<Vec<u8>>,
@@ -126,16 +125,16 @@ pub fn read_files(
     )
 }
 
-/// Predicts how long a trace takes on a network.
+/// Predicts the time that a trace takes on a network.
 ///
 /// # Errors
-/// [`Error::Option`] for options that do not go with the trace, [`Error::Replay`] for ranks that wait for each other and
+/// [`Error::Option`] for options that do not fit the trace, [`Error::Replay`] for ranks that wait for each other and
 /// mappings that do not fit, [`Error::Sharing`] for a network that lacks what the model needs.
 pub fn predict(trace: &Trace, network: &Network, options: &Options) -> Result<Prediction, Error> {
     Prepared::new(trace, Some(network), options)?.predict(Outputs::default(), &[])
 }
 
-/// Fits LogGP to measured round trips (Lichei, chapter 3); [`LogGpFit::to_network`] makes a network file of it.
+/// Fits LogGP to measured round trips (Lichei, chapter 3). [`LogGpFit::to_network`] turns the fit into a network file.
 ///
 /// # Errors
 /// Too few samples, or samples that no LogGP parameters explain.

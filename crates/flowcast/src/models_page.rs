@@ -1,4 +1,5 @@
-//! Models of messages beside each other: what each predicts, by how much it misses, which is best and where it differs.
+//! Comparison of models for concurrent messages: predictions and errors of each model, the best one, and its differences
+//! from the others.
 
 use flowcast_fit::{
     loggp::interval,
@@ -13,14 +14,14 @@ use flowcast_table::{
 };
 use flowcast_units::Rounded;
 
-/// Models of which people see parameters and residuals.
+/// Number of models whose parameters and residuals are shown to people.
 const SHOWN: usize = 4;
-/// Patterns of which a terminal has the errors.
+/// Number of patterns whose errors are shown on a terminal.
 const PATTERNS: usize = 12;
-/// What has the others.
+/// Words that tell where the remaining rows are.
 const OTHERS: &str = "--json has";
 
-/// The models, the best first, with what they were fitted by.
+/// Document of the models, the best first, with the options of their fits.
 pub fn models_document(models: &[Compared], options: CompareOptions) -> Document {
     let errors = rows(models)
         .column("model", "model", |model| model.model)
@@ -90,7 +91,7 @@ fn error(error: f64) -> Value {
     percent(error, 2)
 }
 
-/// With every model's name.
+/// Table of all parameters, with the name of the model in every row.
 fn all_parameters(models: &[Compared], shown: &[Compared], level: f64) -> Table {
     let names = models
         .iter()
@@ -151,7 +152,8 @@ fn patterns<'a>(
         .field("predicted_us", |found| found.predicted)
 }
 
-/// Every pattern that was left out with the errors of the best models, those first that the best of all misses most.
+/// Table of every pattern that was left out, with the errors of the best models. Patterns that the best model misses most
+/// come first.
 fn left_out_patterns(best: &Compared, shown: &[Compared]) -> Table {
     let mut order: Vec<usize> = (0..best.by_pattern.len()).collect();
     order.sort_by(|one, other| {
@@ -177,7 +179,7 @@ fn pattern_error(model: &Compared, row: usize) -> f64 {
     found.predicted.as_nanos() / found.measured.as_nanos() - 1.0
 }
 
-/// Which model is best, and at which size the next one misses by more.
+/// Sentences on the best model, and on the size at which each of the next models falls behind most.
 fn summary(models: &[Compared]) -> Vec<String> {
     let [best, others @ ..] = models else {
         return Vec::new();

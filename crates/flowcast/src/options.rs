@@ -1,4 +1,4 @@
-//! How a trace is predicted.
+//! Options of predictions.
 
 use flowcast_network::{
     algorithm::{AlgorithmTable, Base},
@@ -16,52 +16,54 @@ use flowcast_units::Bytes;
 
 use crate::RailsOptions;
 
-/// How a trace or a pattern is predicted. The default takes everything from the input and the network.
+/// Options for the prediction of a trace or a pattern. The default takes everything from the input and the network.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
-    /// What concurrent messages do to each other.
+    /// Model of contention between concurrent messages.
     pub contention: Contention,
-    /// The node of each rank; without it the network's own mapping holds, without either one rank runs on each node.
+    /// Node of each rank. The default is the network's own mapping, or one rank on each node if the network has none.
     pub mapping: Option<Mapping>,
-    /// Messages of at least this size wait for their receiver, whatever the trace says.
+    /// Size from which messages wait for their receiver, regardless of the trace.
     pub rendezvous_from: Option<Bytes>,
-    /// How collective operations are carried out.
+    /// Way in which collective operations are carried out.
     pub collectives: Collectives,
-    /// For GOAL schedules: LogGOPSim's parameters in place of the network's.
+    /// For GOAL schedules: LogGOPSim's parameters instead of the network's.
     pub loggops: Option<Loggops>,
-    /// For patterns: flow cuts refuse more than two flows in one direction of a node, which their paper does not define.
+    /// For patterns: `true` if flow cuts reject more than two flows in one direction of a node, which their paper does not
+    /// define.
     pub is_strict: bool,
-    /// For patterns: keep what each flow got when, and why not more
+    /// For patterns: `true` to keep the share of each flow over time, and the reason why it is not larger
     /// ([`Prediction::intervals`](crate::flows::concurrent::FlowsPrediction::intervals)).
     pub keeps_intervals: bool,
-    /// For patterns under the packet model: so many runs with random starts and random times of hosts.
+    /// For patterns under the packet model: runs with random starts and random times of hosts.
     pub runs: Option<Runs>,
-    /// For programs: further networks that carry messages beside the first.
+    /// For programs: further networks that carry messages in addition to the first.
     pub rails: RailsOptions,
-    /// Threads that prepare the trace, and that solve parts of a shared network side by side; 1 if 0. The result does not
-    /// depend on it.
+    /// Threads that prepare the trace, and that solve parts of a shared network concurrently; 0 means 1. The result does not
+    /// depend on their number.
     pub threads: usize,
 }
 
-/// What concurrent messages do to each other.
+/// Model of contention between concurrent messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Contention {
-    /// What the network calls for ([`ModelChoice`](crate::ModelChoice)).
+    /// The network decides ([`ModelChoice`](crate::ModelChoice)).
     #[default]
     Automatic,
-    /// Programs: Dimemas' rules: links, buses and processors where the network limits them (Badia, Labarta, Girona).
+    /// For programs: Dimemas' rules, with links, buses and processors if the network limits them (Badia, Labarta, Girona).
     Limits,
-    /// Schedules: LogGOPSim's rules: the interfaces of sender and receiver are busy, nothing else (Hoefler et al.).
+    /// For schedules: LogGOPSim's rules, under which only the interfaces of sender and receiver are occupied (Hoefler et
+    /// al.).
     Loggops,
-    /// Messages share the network by a model; links, buses and processors count as well where the network limits them.
+    /// Messages share the network by a model. Links, buses and processors also count if the network limits them.
     Shared(Model),
 }
 
 impl Contention {
-    /// By name: `limits`, `loggops`, or a sharing model.
+    /// Returns the contention of this name: `limits`, `loggops`, or a sharing model.
     ///
     /// # Errors
-    /// No model has this name.
+    /// Unknown name of a model.
     pub fn named(name: &str) -> Result<Contention, SharingError> {
         match name {
             "limits" => Ok(Contention::Limits),
@@ -87,53 +89,55 @@ impl Contention {
     }
 }
 
-/// How collective operations are carried out.
+/// Way in which collective operations are carried out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Collectives {
-    /// By messages: as the MPI library does it that a recording was made under, of other traces as Open MPI 4.1 does it. By
-    /// formula on networks that prescribe Dimemas' rules or have values of their own for the formula, and where there
-    /// would be more than [`MOST_MESSAGES`].
+    /// Messages of the MPI library under which a recording was made, or of Open MPI 4.1 for other traces. The formula
+    /// applies on networks that prescribe Dimemas' rules or have their own values for the formula, and instead of more than
+    /// [`MOST_MESSAGES`].
     #[default]
     Automatic,
-    /// Their time is what Dimemas' formula says; no messages are sent.
+    /// Dimemas' formula gives their time; no messages are sent.
     Formula,
-    /// By messages, with the algorithms that Open MPI 4.1 chooses.
+    /// Messages, with the algorithms that Open MPI 4.1 chooses.
     OpenMpi,
-    /// By messages, with the algorithms that MPICH 4.0 chooses.
+    /// Messages, with the algorithms that MPICH 4.0 chooses.
     Mpich,
-    /// By messages, with the algorithms of the network file; Open MPI's where it names none.
+    /// Messages, with the algorithms of the network file; where it names none, those of the recording's library or of Open
+    /// MPI.
     OfNetwork,
-    /// By messages, with these algorithms; those of its base where it names none.
+    /// Messages, with the algorithms of this table; where it names none, those of its base.
     Table(AlgorithmTable),
 }
 
-/// More messages than this do not take the place of a program's collectives unless they are asked for: at 55 bytes each, and
-/// about a microsecond each under a sharing model, they take a gigabyte and half a minute.
+/// Largest number of messages that replace a program's collectives unless they are requested. At 55 bytes each, and about a
+/// microsecond each under a sharing model, they take a gigabyte and half a minute.
 pub const MOST_MESSAGES: u64 = 20_000_000;
 
-/// A program's collectives, carried out.
+/// Collectives of a program, carried out.
 pub struct CarriedOut {
-    /// The program with its collectives as messages; none where the formula holds.
+    /// The program with its collectives as messages; `None` if the formula applies or there are no collectives.
     pub expanded: Option<Expanded>,
-    /// How it was done.
+    /// Way in which they were carried out.
     pub way: CollectivesWay,
 }
 
-/// How the collectives of a program are carried out.
+/// Way in which the collectives of a program are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectivesWay {
-    /// As ledgers have it behind the model: `formula`, `openmpi`, `mpich` or `algorithm`.
+    /// Name in accuracy records, after the model: `formula`, `openmpi`, `mpich` or `algorithm`.
     pub name: &'static str,
-    /// Whether there are any.
+    /// `true` if the program has collectives.
     pub is_used: bool,
-    /// Those that keep their formula although messages were asked for: their communicator names a rank twice.
+    /// Number of collectives that keep their formula although messages were requested: their communicator names a rank
+    /// twice.
     pub kept: u64,
-    /// More messages than [`MOST_MESSAGES`], for which the formula stands.
+    /// Number of messages if it exceeds [`MOST_MESSAGES`], so that the formula applies instead.
     pub too_many: Option<u64>,
 }
 
 impl CollectivesWay {
-    /// The formula of a program's network.
+    /// Collectives of a program by the formula of its network.
     pub fn formula(program: &Program) -> CollectivesWay {
         CollectivesWay {
             name: "formula",
@@ -144,19 +148,19 @@ impl CollectivesWay {
     }
 }
 
-/// A way of carrying out collectives that has a name.
+/// A named way of carrying out collectives.
 #[derive(Debug)]
 pub struct NamedCollectives {
-    /// The name in options, scenarios and Python.
+    /// Name in options, scenarios and Python.
     pub name: &'static str,
-    /// The words of help texts.
+    /// Description in help texts.
     pub help: &'static str,
-    /// The way.
+    /// The way in which collectives are carried out.
     pub collectives: Collectives,
 }
 
 impl Collectives {
-    /// The ways with a name, which options accept and help texts list.
+    /// All named ways, which options accept and help texts list.
     pub fn named() -> [NamedCollectives; 4] {
         [
             (
@@ -187,7 +191,7 @@ impl Collectives {
         })
     }
 
-    /// The behaviour of [`Collectives::Automatic`], for help texts.
+    /// Description of [`Collectives::Automatic`] for help texts.
     pub fn automatic_help() -> String {
         format!(
             "by default the messages of the MPI library under which a recording was made, else those of `{}`; the formula on \
@@ -207,7 +211,7 @@ impl Collectives {
         }
     }
 
-    /// The algorithms for a program; none where the formula holds or there is nothing to carry out.
+    /// Algorithms for a program; `None` if the formula applies or the program has no collectives.
     pub fn table(&self, program: &Program, network: Option<&Network>) -> Option<AlgorithmTable> {
         if program.collectives() == 0 || self.takes_formula(program, network) {
             return None;
@@ -228,7 +232,7 @@ impl Collectives {
         })
     }
 
-    /// Whose algorithms a program's collectives take, and why.
+    /// Source of the algorithms for a program's collectives, and the reason for it.
     pub fn source(&self, program: &Program, network: Option<&Network>) -> String {
         match (self, of_network(network), program.library()) {
             (Collectives::Table(table), ..) => of_table("the", table),
@@ -310,7 +314,7 @@ fn of_table(whose: &str, table: &AlgorithmTable) -> String {
     format!("algorithms of {whose} table, and of {base} where it has none")
 }
 
-/// The algorithms of the library under which a recording was made, or the default ones.
+/// Algorithms of the library under which a recording was made, or the default ones.
 pub(crate) fn of_library(program: &Program) -> AlgorithmTable {
     AlgorithmTable::from_base(program.library().unwrap_or_default())
 }
@@ -319,8 +323,9 @@ fn of_network(network: Option<&Network>) -> Option<&AlgorithmTable> {
     network?.collectives.algorithms.as_ref()
 }
 
-/// Whether a program's collectives take what a formula says unless asked for otherwise: Dimemas' rules have no other, and a
-/// network may have measured values for it. A recording's library is known.
+/// `true` if a formula gives the cost of a program's collectives by default. Dimemas' rules know no other way, and a network
+/// may have measured values for the formula. A recording follows the formula only under Dimemas' rules, because its library
+/// is known.
 fn has_formula(program: &Program, network: &Network) -> bool {
     network.sharing.limits || (program.library().is_none() && network.collectives.has_own_formula())
 }

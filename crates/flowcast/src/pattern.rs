@@ -19,22 +19,22 @@ use flowcast_units::{Rank, Time};
 
 use crate::{Contention, Error, Options};
 
-/// When each flow of a pattern ends.
+/// Predicted ends of the flows of a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatternPrediction {
-    /// The model that was used.
+    /// Model of the prediction.
     pub model: Model,
-    /// The flows, in the order of the pattern; of several runs the medians.
+    /// The flows, in the order of the pattern; for several runs, the medians.
     pub prediction: FlowsPrediction,
-    /// Of several runs, where nine of ten ends of each flow lie; otherwise empty.
+    /// For several runs, the range that contains nine of ten ends of each flow; otherwise empty.
     pub spreads: Vec<Spread>,
 }
 
 impl Options {
-    /// The model of a pattern, and how strictly it is read, on a network.
+    /// Model of a pattern on a network, and the strictness with which it is applied.
     ///
     /// # Errors
-    /// Rules that are for traces.
+    /// The contention option selects rules for traces.
     pub fn method(&self, network: &Network) -> Result<Method, Error> {
         self.refuse_rails("a pattern")?;
         let model = match self.contention {
@@ -53,10 +53,10 @@ impl Options {
     }
 }
 
-/// Predicts when each flow of a pattern ends (Martinasso and Méhaut, section 5; Zhu et al., Algorithm 1).
+/// Predicts the end of each flow of a pattern (Martinasso and Méhaut, section 5; Zhu et al., Algorithm 1).
 ///
 /// # Errors
-/// [`Error::Sharing`] for a parameter that the model lacks or a situation that it does not know, [`Error::Option`] for
+/// [`Error::Sharing`] for a parameter that the model lacks or a situation that it does not define, [`Error::Option`] for
 /// seeds with another model than `packet`.
 pub fn predict_pattern(
     pattern: &Pattern,
@@ -98,11 +98,11 @@ pub fn predict_pattern(
     })
 }
 
-/// Predicts a pattern in steps, one prediction for each: its flows start, with all times from the beginning of the first step,
-/// when the last flow of the step before has ended (RR-5910, section 6.3).
+/// Predicts a pattern in steps, with one prediction for each step. The flows of a step start when the last flow of the
+/// previous step has ended (RR-5910, section 6.3). All times count from the start of the first step.
 ///
 /// # Errors
-/// As [`predict_pattern`]; a mapping, under which only [`Case::makespan`](crate::Case::makespan) is known.
+/// Errors of [`predict_pattern`]; a mapping, for which only [`Case::makespan`](crate::Case::makespan) is known.
 pub fn predict_steps(
     steps: &Steps,
     network: &Network,
@@ -125,7 +125,7 @@ pub fn predict_steps(
     Ok(predicted)
 }
 
-/// Number of ranks: one more than the highest that sends or receives.
+/// Number of ranks: one more than the highest rank that sends or receives.
 pub(crate) fn ranks_of_steps(steps: &Steps) -> usize {
     let flows = steps.steps.iter().flatten();
     flows
@@ -134,11 +134,12 @@ pub(crate) fn ranks_of_steps(steps: &Steps) -> usize {
         .unwrap_or(0)
 }
 
-/// When the last flow of the last step ends. With a mapping flows are between ranks: those between nodes meet as the mapping
-/// makes them, those inside a node cost what the network says of such messages (RR-5910, section 6.3).
+/// Time at which the last flow of the last step ends. With a mapping, flows are between ranks. The mapping then decides
+/// which flows share the network: flows inside a node take the network's costs for messages inside nodes (RR-5910, section
+/// 6.3).
 ///
 /// # Errors
-/// As [`predict_pattern`]; a mapping that does not fit.
+/// Errors of [`predict_pattern`]; a mapping that does not fit.
 pub(crate) fn makespan_of_steps(
     steps: &Steps,
     network: &Network,
@@ -154,10 +155,10 @@ pub(crate) fn makespan_of_steps(
     Ok(longest.flatten().copied().sum())
 }
 
-/// How long after the begin of its step each flow ends whose ranks run where a mapping says.
+/// Time from the start of its step to the end of each flow, with the ranks on the nodes of a mapping.
 ///
 /// # Errors
-/// As [`predict_pattern`]; a mapping that does not fit.
+/// Errors of [`predict_pattern`]; a mapping that does not fit.
 pub fn durations_of_steps(
     steps: &Steps,
     network: &Network,

@@ -1,4 +1,4 @@
-//! A trace made ready to be replayed, and everything that one replay can give.
+//! A trace prepared for replay, and all outputs of a replay.
 
 use std::borrow::Cow;
 
@@ -19,8 +19,8 @@ use crate::{
     schedule::PreparedSchedule,
 };
 
-/// A trace made ready to be replayed.
-// There are few of them at a time, so the difference in size does not matter.
+/// A trace prepared for replay.
+// Few of them exist at a time, so the difference in size does not matter.
 #[allow(clippy::large_enum_variant)]
 pub enum Prepared<'a> {
     /// A program: a sequence of instructions for each rank.
@@ -31,19 +31,19 @@ pub enum Prepared<'a> {
     Schedule(PreparedSchedule<'a>),
 }
 
-/// What one replay is to give beside the times of the ranks.
+/// Requested outputs of a replay, in addition to the times of the ranks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outputs {
-    /// What the report page shows: the timeline, the messages, and what limits the program.
+    /// Data of the report page: the timeline, the messages, and the limits of the program.
     pub view: bool,
-    /// What communication cost, by cause, for each rank and each place in the program.
+    /// Cost of communication by cause, for each rank and each place in the program.
     pub explanation: bool,
-    /// What files for other tools need ([`Prepared::predict_and_export`]).
+    /// Data for files of other tools ([`Prepared::predict_and_export`]).
     pub journal: Option<Keeps>,
 }
 
 impl Outputs {
-    /// What a journal keeps for all of it; none if nobody needs one.
+    /// Data that a journal has to keep for all outputs; `None` if no output needs a journal.
     pub(crate) fn kept(&self) -> Option<Keeps> {
         match (self.journal, self.view) {
             (Some(keeps), view) => Some(Keeps {
@@ -56,34 +56,34 @@ impl Outputs {
     }
 }
 
-/// How long a program takes, and what was asked for beside.
+/// Predicted time of a program, and the requested outputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// The model, why it was used, and what it leaves out.
+    /// The model, the reason for it, and the effects that it leaves out.
     pub model: ModelChoice,
-    /// The times of the ranks; [`Outcome::makespan`] is when the last one ends.
+    /// Times of the ranks; [`Outcome::makespan`] is the end of the last rank.
     pub outcome: Outcome,
-    /// What the report page shows, if it was asked for.
+    /// Data of the report page, if requested.
     pub view: Option<NetworkView>,
-    /// What communication cost, if it was asked for.
+    /// Cost of communication, if requested.
     pub explanation: Option<Explanation>,
-    /// Parameters of the network that played no part.
+    /// Parameters of the network without influence.
     pub unused: Vec<Unused>,
-    /// The transfers of one-sided communication, which are no messages.
+    /// Transfers of one-sided communication, which are not messages.
     pub transfers: Transfers,
-    /// What happened between ranks of one node; none if nothing did.
+    /// Traffic between ranks of one node; `None` if there is none.
     pub inside: Option<InsideTraffic>,
-    /// What of the trace is left out, as [`Prepared::ignored`] counts it, then how sure the network's values are
-    /// ([`statements`](crate::statements)), then what was assumed beyond trace, network and options; a sentence each.
+    /// Sentences on the ignored records of the trace, as [`Prepared::ignored`] counts them, then on the reliability of the
+    /// network's values ([`statements`](crate::statements)), then on assumptions beyond trace, network and options.
     pub notes: Vec<String>,
-    /// How the loops of the program were walked, if they were not unrolled.
+    /// Statistics of the walk over the program's loops, if they were not unrolled.
     pub loops: Option<Loops>,
-    /// What each of several networks carried.
+    /// Traffic of each network, if there are several.
     pub rails: Option<RailsPrediction>,
 }
 
 impl Prediction {
-    /// Sentences on the model with its rules and what it leaves out, and on parameters without influence.
+    /// Sentences on the model, its rules and the effects that it leaves out, and on parameters without influence.
     pub fn sentences(&self) -> Vec<String> {
         let mut all = self.model.sentences();
         all.extend(self.rails.as_ref().map(ToString::to_string));
@@ -96,7 +96,7 @@ impl Prediction {
         all
     }
 
-    /// Shows the interval on the report page.
+    /// Adds the interval to the report page.
     pub fn with_interval(&mut self, interval: Option<&Interval>) {
         if let Some(view) = &mut self.view {
             view.interval = interval.cloned();
@@ -105,10 +105,10 @@ impl Prediction {
 }
 
 impl<'a> Prepared<'a> {
-    /// Of a trace that remains as it is.
+    /// Prepares a trace and leaves it unchanged.
     ///
     /// # Errors
-    /// [`Error::NoNetwork`]; [`Error::Option`] if an option does not go with the trace; else as
+    /// [`Error::NoNetwork`]; [`Error::Option`] if an option does not fit the trace; otherwise the errors of
     /// [`PreparedProgram::new`] and [`PreparedSchedule::new`].
     pub fn new(
         trace: &'a Trace,
@@ -130,11 +130,11 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Of a trace that is given up, so that the memory of one form of it is enough. Where the ranks of a schedule wait for
+    /// Prepares a trace and consumes it, so that the memory of one form of it is enough. If the ranks of a schedule wait for
     /// each other, the replay ends with [`Error::Stopped`].
     ///
     /// # Errors
-    /// As [`Prepared::new`].
+    /// Errors of [`Prepared::new`].
     pub fn consuming(
         trace: Trace,
         network: Option<&'a Network>,
@@ -153,7 +153,7 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// The model that the contention calls for.
+    /// The model that the contention option selects.
     pub fn model(&self) -> &ModelChoice {
         match self {
             Prepared::Program(prepared) => prepared.model(),
@@ -162,13 +162,13 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// What is replayed, unless it is a schedule; of a program with loops the part that comes first, which has all ranks.
+    /// The replayed program; `None` for a schedule. For a program with loops, the first part, which has all ranks.
     pub fn program(&self) -> Option<&Program> {
         let (first, _) = self.pieces().into_iter().next()?;
         Some(first.program())
     }
 
-    /// The programs that are replayed, each with how often; none of a schedule.
+    /// The replayed programs, each with its number of repetitions; empty for a schedule.
     fn pieces(&self) -> Vec<(&PreparedProgram<'a>, u64)> {
         match self {
             Prepared::Program(prepared) => vec![(prepared, 1)],
@@ -177,17 +177,17 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Number of collectives that are carried out by formula, each counted once however many ranks take part.
+    /// Number of collectives that are carried out by formula, each counted once regardless of its number of ranks.
     pub fn collectives(&self) -> u64 {
         sum(&self.pieces(), |program| program.program().collectives())
     }
 
-    /// Collectives that keep their formula although messages were asked for.
+    /// Number of collectives that keep their formula although messages were requested.
     pub fn collectives_by_formula(&self) -> u64 {
         sum(&self.pieces(), PreparedProgram::collectives_by_formula)
     }
 
-    /// What the reader found and the replay leaves out.
+    /// Records that the reader found and the replay ignores.
     pub fn ignored(&self) -> &[IgnoredRecords] {
         match self {
             Prepared::Program(prepared) => prepared.program().ignored(),
@@ -205,18 +205,19 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Replays once for all that is asked for; `asked` are the names of the network's fields that the caller set.
+    /// Replays once for all requested outputs. `asked` are the names of the network's fields that the caller set.
     ///
     /// # Errors
-    /// Those of the replay.
+    /// Errors of the replay.
     pub fn predict(&self, outputs: Outputs, asked: &[String]) -> Result<Prediction, Error> {
         self.predict_and_export(outputs, asked, |_| Ok(()))
     }
 
-    /// The same; the journal that [`Outputs::journal`] asks for goes to `export`, to be written for other tools.
+    /// Replays once for all requested outputs. The journal requested by [`Outputs::journal`] goes to `export`, to be written
+    /// for other tools.
     ///
     /// # Errors
-    /// Those of the replay and of `export`.
+    /// Errors of the replay and of `export`.
     pub fn predict_and_export<E: From<Error>>(
         &self,
         outputs: Outputs,

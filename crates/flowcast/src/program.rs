@@ -1,4 +1,4 @@
-//! A program made ready to be replayed on one network.
+//! A program prepared for replay on one network.
 
 use std::borrow::Cow;
 
@@ -35,10 +35,11 @@ use crate::{
     statements,
 };
 
-/// To start threads takes as long as to replay some hundreds of messages.
+/// Number of messages from which a replay uses threads. Starting threads takes as long as replaying some hundreds of
+/// messages.
 const MANY_MESSAGES: u32 = 1 << 14;
 
-/// A program made ready to be replayed on one network: its collectives carried out, its ranks placed on nodes.
+/// A program prepared for replay on one network: its collectives carried out, its ranks placed on nodes.
 #[derive(Debug, Clone)]
 pub struct PreparedProgram<'a> {
     pub(crate) program: Cow<'a, Program>,
@@ -46,11 +47,11 @@ pub struct PreparedProgram<'a> {
     pub(crate) placement: Placement,
     pub(crate) rendezvous: Rendezvous,
     pub(crate) model: ModelChoice,
-    /// How collectives are carried out.
+    /// Way in which collectives are carried out.
     pub(crate) collectives: CollectivesWay,
-    /// Threads that replay.
+    /// Threads of the replay.
     pub(crate) threads: usize,
-    /// Networks that carry messages beside the first.
+    /// Networks that carry messages in addition to the first.
     pub(crate) further_rails: Option<FurtherRails>,
 }
 
@@ -58,8 +59,8 @@ impl<'a> PreparedProgram<'a> {
     /// Carries out the collectives and places the ranks.
     ///
     /// # Errors
-    /// [`Error::Option`] for parameters of GOAL schedules, [`Error::Replay`] if the mapping names other ranks or nodes
-    /// than there are, [`Error::Trace`] if the collectives become more messages than a program can hold.
+    /// [`Error::Option`] for parameters of GOAL schedules, [`Error::Replay`] if the mapping does not match the ranks and
+    /// nodes, [`Error::Trace`] if the collectives expand to more messages than a program can hold.
     pub fn new(
         program: &'a Program,
         network: &'a Network,
@@ -91,7 +92,7 @@ impl<'a> PreparedProgram<'a> {
         PreparedProgram::placed(program, network, options, carried_out.way)
     }
 
-    /// Places the ranks of a program whose collectives are as they will be.
+    /// Places the ranks of a program whose collectives have been carried out.
     pub(crate) fn placed(
         program: Cow<'a, Program>,
         network: &'a Network,
@@ -117,11 +118,11 @@ impl<'a> PreparedProgram<'a> {
         })
     }
 
-    /// Several programs that share a machine, each with a mapping of its own (or one for all, or none); the ranks of the
-    /// first come first. `options.mapping` and `options.collectives` are not used.
+    /// Prepares several programs that share a machine. Each program has its own mapping, or all share one, or there is none.
+    /// The ranks of the first program come first. `options.mapping` and `options.collectives` are ignored.
     ///
     /// # Errors
-    /// As [`PreparedProgram::new`].
+    /// Errors of [`PreparedProgram::new`].
     pub fn together(
         programs: &[&Program],
         mappings: &[Mapping],
@@ -150,7 +151,7 @@ impl<'a> PreparedProgram<'a> {
         })
     }
 
-    /// The same program on another network; `options` give contention, mapping and rendezvous, collectives stay as they are
+    /// The program on another network. `options` give contention, mapping and rendezvous. Collectives stay as they are
     /// carried out here.
     pub fn moved<'b>(
         &'b self,
@@ -165,7 +166,7 @@ impl<'a> PreparedProgram<'a> {
         )
     }
 
-    /// The same program on a network with other numbers, whose machine has the same nodes.
+    /// The program on a network with other numbers, whose machine has the same nodes.
     pub(crate) fn on<'b>(&'b self, network: &'b Network) -> PreparedProgram<'b> {
         PreparedProgram {
             program: Cow::Borrowed(&self.program),
@@ -177,7 +178,7 @@ impl<'a> PreparedProgram<'a> {
         }
     }
 
-    /// The same where a rank computes so many times as fast.
+    /// Returns the program with a rank that computes `factor` times as fast.
     #[must_use]
     pub fn paced(self, rank: Rank, factor: f64) -> Self {
         PreparedProgram {
@@ -186,27 +187,28 @@ impl<'a> PreparedProgram<'a> {
         }
     }
 
-    /// The program that is replayed, its collectives expanded where messages were asked for.
+    /// The replayed program, with its collectives expanded if messages were requested.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Collectives that keep their formula although messages were asked for: their communicator names a rank twice.
+    /// Number of collectives that keep their formula although messages were requested: their communicator names a rank
+    /// twice.
     pub fn collectives_by_formula(&self) -> u64 {
         self.collectives.kept
     }
 
-    /// What happens between ranks of one node; none if nothing does.
+    /// Traffic between ranks of one node; `None` if there is none.
     pub fn inside(&self) -> Option<InsideTraffic> {
         InsideTraffic::of_program(&self.program, &self.placement)
     }
 
-    /// The model that the contention calls for.
+    /// The model that the contention option selects.
     pub fn model(&self) -> &ModelChoice {
         &self.model
     }
 
-    /// The model, with how collectives are carried out.
+    /// The model, with the way in which collectives are carried out.
     pub(crate) fn described(&self) -> ModelChoice {
         let CollectivesWay { name, is_used, .. } = self.collectives;
         ModelChoice {
@@ -215,7 +217,7 @@ impl<'a> PreparedProgram<'a> {
         }
     }
 
-    /// The engine of the model, with the costs of all messages computed.
+    /// Engine of the model, with the costs of all messages computed.
     ///
     /// # Errors
     /// [`Error::Replay`] if the network lacks what the sharing model needs, or if ranks wait for each other.
@@ -245,7 +247,7 @@ impl<'a> PreparedProgram<'a> {
         )?)
     }
 
-    /// Whether the walk gives what the model says, because nothing limits ranks and messages and none meet.
+    /// `true` if the walk gives the model's result, because nothing limits ranks and messages and no messages meet.
     fn is_uncontended(&self, model: Model) -> Result<bool, Error> {
         let (program, network, placement) = (&*self.program, self.network, &self.placement);
         let has_own_links = network.nic.duplex == Duplex::Full && network.bus.is_none();
@@ -258,7 +260,7 @@ impl<'a> PreparedProgram<'a> {
             _ if !is_plain || !has_own_links || contention::is_needed(network, placement) => {
                 Ok(false)
             }
-            // Queues that follow windows in steps leave a lone message its rate only nearly.
+            // If queues follow windows in steps, a lone message gets only nearly its full rate.
             _ if quasi_dynamic_feedback(model, network)?.is_some() => Ok(false),
             _ => Ok(!messages_meet(&Replay::new(
                 program,
@@ -269,26 +271,26 @@ impl<'a> PreparedProgram<'a> {
         }
     }
 
-    /// Replays.
+    /// Replays the program.
     ///
     /// # Errors
-    /// Those of the replay, and [`Error::NotFinite`].
+    /// Errors of the replay, and [`Error::NotFinite`].
     pub fn outcome(&self) -> Result<Outcome, Error> {
         finite(self.engine()?.run()?, Some(self.network), &[])
     }
 
-    /// Replays and notifies an observer of all that happens.
+    /// Replays and reports all events to an observer.
     ///
     /// # Errors
-    /// As [`PreparedProgram::engine`]; ranks that wait for each other.
+    /// Errors of [`PreparedProgram::engine`]; ranks that wait for each other.
     pub fn observe<O: Observer>(&self, observer: &mut O) -> Result<Outcome, Error> {
         Ok(self.engine()?.observed(observer)?)
     }
 
-    /// Replays and goes back from the end: the outcome, and the path that limits it.
+    /// Replays and follows the events back from the end. Returns the outcome and the path that limits it.
     ///
     /// # Errors
-    /// As [`PreparedProgram::observe`].
+    /// Errors of [`PreparedProgram::observe`].
     pub fn critical_path(&self) -> Result<(Outcome, CriticalPath), Error> {
         let engine = self.engine()?;
         let (outcome, graph) = EventGraph::record(&engine)?;
@@ -296,10 +298,10 @@ impl<'a> PreparedProgram<'a> {
         Ok((outcome, graph.critical_path()))
     }
 
-    /// Replays for all that is asked for; the journal goes to `export`.
+    /// Replays for the requested outputs. The journal goes to `export`.
     ///
     /// # Errors
-    /// As [`PreparedProgram::observe`], and those of `export`.
+    /// Errors of [`PreparedProgram::observe`] and of `export`.
     pub(crate) fn predict<E: From<Error>>(
         &self,
         outputs: Outputs,
@@ -360,12 +362,13 @@ impl<'a> PreparedProgram<'a> {
         })
     }
 
-    /// What the run takes in all, by rank, by kind of call and by region, as recorded runs are measured; `regions` are
-    /// the names of the program's regions by number, from 1. Under the packet model one run for each of `seeds`, each
-    /// with other random times of hosts; otherwise, or without seeds, one run.
+    /// Times of the run in total, by rank, by kind of call and by region, in the terms in which recorded runs are measured.
+    /// `regions` are the names of the program's regions by number, from 1. Under the packet model there is one run for each
+    /// seed from 1 to `seeds`, each with other random times of hosts. Under other models, or with `seeds` 0, there is one
+    /// run.
     ///
     /// # Errors
-    /// As [`PreparedProgram::observe`].
+    /// Errors of [`PreparedProgram::observe`].
     pub fn run_times(&self, regions: &[String], seeds: u64) -> Result<Vec<RunTimes>, Error> {
         let mut engine = self.engine()?;
         if seeds == 0 || self.model.contention != Contention::Shared(Model::Packet) {
@@ -385,12 +388,12 @@ impl<'a> PreparedProgram<'a> {
         Ok(timer.finish(&outcome))
     }
 
-    /// Sentences on records that are left out, on how sure the networks' values are, and on what was assumed.
+    /// Sentences on ignored records, on the reliability of the networks' values, and on assumptions.
     pub fn notes(&self) -> Vec<String> {
         statements::notes(self.program.ignored(), self.assumptions())
     }
 
-    /// What was assumed that no option and no file says.
+    /// Assumptions that no option and no file states.
     pub(crate) fn assumptions(&self) -> Vec<String> {
         let further = self.further_rails.iter().flat_map(FurtherRails::networks);
         let mut notes = statements::of_networks(std::iter::once(self.network).chain(further));
@@ -422,8 +425,8 @@ impl<'a> PreparedProgram<'a> {
         notes
     }
 
-    /// The parameters of the network that played no part in a replay; `asked` are dotted names that the caller set.
-    /// Over several networks nothing is said of that.
+    /// Parameters of the network without influence on a replay. `asked` are dotted names that the caller set. Empty for
+    /// programs on several networks.
     pub fn unused(&self, outcome: &Outcome, asked: &[String]) -> Vec<Unused> {
         if self.further_rails.is_some() {
             return Vec::new();
@@ -440,7 +443,7 @@ impl<'a> PreparedProgram<'a> {
     }
 }
 
-/// Whether messages take longer over some cables than over others.
+/// `true` if messages take longer over some cables than over others.
 fn has_kinds_of_cables(network: &Network) -> bool {
     let topology = network.topology.iter();
     topology
@@ -448,7 +451,7 @@ fn has_kinds_of_cables(network: &Network) -> bool {
         .any(|class| class.cables != CableKind::default())
 }
 
-/// How messages use several interfaces of one network, where a node has some.
+/// Sentence on the use of several interfaces of one network, if nodes have more than one.
 fn undivided(network: &Network) -> Option<String> {
     let count = network.nic.count;
     let taken = match network.nic.choice {
@@ -463,8 +466,8 @@ fn undivided(network: &Network) -> Option<String> {
     (count > 1).then(|| format!("{taken}, {divided}"))
 }
 
-/// Not part of what is generic above: it would be compiled, engines and all, by whoever calls that, with the caller's
-/// settings of the optimiser.
+/// Kept out of the generic function above. Inside it, the engines would be compiled again in every crate that calls that
+/// function, with the optimiser settings of the caller.
 fn watched(engine: &ReplayEngine<'_>, observers: Observers<'_, '_>) -> Result<Outcome, Error> {
     Ok(match observers {
         ((None, None), None) => engine.run()?,
@@ -472,7 +475,7 @@ fn watched(engine: &ReplayEngine<'_>, observers: Observers<'_, '_>) -> Result<Ou
     })
 }
 
-/// Those that watch one replay, as far as their results are asked for.
+/// Observers of one replay, one for each requested result.
 type Observers<'o, 'a> = (
     (
         Option<&'o mut ReplayJournal<'a>>,
@@ -496,7 +499,7 @@ fn model_for(
     Ok(ModelChoice::for_program(contention, program, network))
 }
 
-/// The result of each of the programs that were replayed together.
+/// Outcome of each of the programs that were replayed together.
 pub fn split(outcome: &Outcome, programs: &[&Program]) -> Vec<Outcome> {
     let mut ranks = &outcome.ranks[..];
     programs

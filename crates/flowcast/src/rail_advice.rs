@@ -1,4 +1,4 @@
-//! Which rails a program gains from: what it takes over each alone, over all, and without each of them.
+//! Advice on rails: the time of a program over each rail alone, over all rails, and without each of them.
 
 use flowcast_network::network::Network;
 use flowcast_program::{Trace, parallel};
@@ -11,32 +11,32 @@ use crate::{
     statements::{DIVIDED, marked_name, once},
 };
 
-/// Rails that gain less than this, or cost less when they are missing, are not worth having: 2 %.
+/// Smallest gain for which a rail is worth having, and smallest cost of a missing rail: 2 %.
 const WORTHWHILE: f64 = 1.02;
 
-/// What a program takes over some rails.
+/// Predicted time of a program over a set of rails.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdvisedRails {
-    /// The places of the rails among all, in ascending order.
+    /// Indices of the rails among all, in ascending order.
     pub rails: Vec<usize>,
-    /// Who chooses among them; none where there is one.
+    /// Policy that chooses among them; `None` for a single rail.
     pub policy: Option<MessagePolicy>,
-    /// When the program ends.
+    /// Time at which the program ends.
     pub makespan: Time,
 }
 
-/// What a program takes over sets of rails, and which are worth having.
+/// Predicted times of a program over sets of rails, and the rails that are worth having.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RailAdvice {
-    /// The names of all rails.
+    /// Names of all rails.
     pub names: Vec<String>,
-    /// The same with asterisks where values stand in.
+    /// Names of all rails, with an asterisk if values are stand-ins.
     pub marked: Vec<String>,
-    /// Each rail alone, then for each way of choosing all rails, and, of three and more, all but one.
+    /// Each rail alone; then, for each policy, all rails and, for three rails or more, all but one.
     pub sets: Vec<AdvisedRails>,
-    /// The sentences on the models of the predictions.
+    /// Sentences on the models of the predictions.
     pub models: Vec<String>,
-    /// The notes of the predictions.
+    /// Notes of the predictions.
     pub notes: Vec<String>,
 }
 
@@ -47,10 +47,10 @@ struct RailsCase<'a> {
     case: Case<'a>,
 }
 
-/// Predicts a program over sets of rails, on as many threads as the options allow; `options.rails` are not used.
+/// Predicts a program over sets of rails, on as many threads as the options allow. `options.rails` is ignored.
 ///
 /// # Errors
-/// Fewer than two rails; those of [`Case::predict`].
+/// Fewer than two rails; errors of [`Case::predict`].
 pub fn advise_rails(
     trace: &Trace,
     networks: &[Network],
@@ -119,7 +119,7 @@ impl RailAdvice {
         let Some(Prediction { model, notes, .. }) = result.of_trace() else {
             return;
         };
-        // What met over one rail may not over another.
+        // Messages that do not meet on one rail may meet on another.
         let model = ModelChoice {
             is_uncontended: false,
             ..model.clone()
@@ -136,18 +136,18 @@ impl RailAdvice {
             .expect("each rail is predicted alone")
     }
 
-    /// How many times as fast as over the best rail alone; 1 if the program takes no time.
+    /// Speed-up over the best rail alone; 1 if the program takes no time.
     pub fn gain(&self, set: &AdvisedRails) -> f64 {
         ratio(self.best_alone().makespan, set.makespan)
     }
 
-    /// All rails, by each way of choosing.
+    /// The sets of all rails, one for each policy.
     pub fn together(&self) -> impl Iterator<Item = &AdvisedRails> {
         let all = self.names.len();
         self.sets.iter().filter(move |set| set.rails.len() == all)
     }
 
-    /// Without which of the rails the program takes about as long, chosen as in `together`.
+    /// Sets without one of the rails over which the program takes about as long, with the policy of `together`.
     fn needless<'a>(
         &'a self,
         together: &'a AdvisedRails,
@@ -158,13 +158,13 @@ impl RailAdvice {
         others.filter(|set| ratio(set.makespan, together.makespan) < WORTHWHILE)
     }
 
-    /// The names of the rails of a set.
+    /// Names of the rails of a set.
     pub fn name(&self, set: &AdvisedRails) -> String {
         let names: Vec<&str> = set.rails.iter().map(|rail| &*self.marked[*rail]).collect();
         names.join(" + ")
     }
 
-    /// Whether rails together are worth having, in a sentence for each way of choosing.
+    /// Verdict on the use of all rails together, in a sentence for each policy.
     pub fn verdicts(&self) -> Vec<String> {
         self.together().map(|set| self.verdict(set)).collect()
     }
@@ -200,7 +200,7 @@ impl RailAdvice {
         sentence
     }
 
-    /// As a document about a program of this name.
+    /// Returns the advice as a document about a program of this name.
     pub fn document(&self, program: &str) -> Document {
         let verdicts = self.together().map(|set| {
             Record::new()

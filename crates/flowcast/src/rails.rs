@@ -1,4 +1,4 @@
-//! Programs whose messages go over several networks at once.
+//! Programs whose messages go over several networks at the same time.
 
 use std::fmt;
 
@@ -22,44 +22,44 @@ use flowcast_units::{Bytes, Rank};
 
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
 
-/// The networks over which messages go beside the first, and who chooses among them.
+/// Further networks for messages, and the policy that chooses among all networks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RailsOptions {
-    /// Further networks; none if there is one network only.
+    /// Further networks; empty if there is only one network.
     pub further: Vec<Network>,
-    /// How messages are given to networks.
+    /// Policy that assigns messages to networks.
     pub policy: MessagePolicy,
 }
 
-/// Further networks, made ready for a program.
+/// Further networks, prepared for a program.
 #[derive(Debug, Clone)]
 pub(crate) struct FurtherRails {
     rails: Vec<ProgramRail>,
     policy: MessagePolicy,
 }
 
-/// What is told of a prediction over several networks. Shown, it says how messages were given to them.
+/// Prediction over several networks. `Display` describes how messages were assigned to them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RailsPrediction {
-    /// Who chose among them.
+    /// Policy that chose among them.
     pub policy: MessagePolicy,
-    /// The networks, the first one first.
+    /// All networks, beginning with the first.
     pub rails: Vec<RailPrediction>,
 }
 
-/// What is told of one of several networks.
+/// Prediction for one of several networks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RailPrediction {
-    /// Its name.
+    /// Name of the network.
     pub name: String,
-    /// What messages do to each other there.
+    /// Model of contention between its messages.
     pub model: &'static str,
-    /// What it carried between nodes.
+    /// Traffic that it carried between nodes.
     pub traffic: RailTraffic,
 }
 
 impl Options {
-    /// Where messages cannot go over several networks.
+    /// Rejects several networks where messages cannot use them.
     pub(crate) fn refuse_rails(&self, found: &str) -> Result<(), Error> {
         if self.rails.further.is_empty() {
             return Ok(());
@@ -70,11 +70,11 @@ impl Options {
 }
 
 impl RailsPrediction {
-    /// What its results leave out beside what the models do.
+    /// Effects that the results leave out, in addition to those that the models leave out.
     pub const LEAVES_OUT: &'static str =
         "processor time of pieces and of choices, other traffic of the rails";
 
-    /// The part of the bytes that a rail carried; 0 if none were sent between nodes.
+    /// Fraction of the bytes that a rail carried; 0 if none were sent between nodes.
     pub fn share(&self, rail: &RailPrediction) -> f64 {
         let all: f64 = self
             .rails
@@ -113,10 +113,11 @@ impl fmt::Display for RailsPrediction {
 }
 
 impl FurtherRails {
-    /// The ranks run on the same nodes everywhere; none if there is one network only.
+    /// Prepares the further networks, with each rank on the same node in all of them. Returns `None` if there is only one
+    /// network.
     ///
     /// # Errors
-    /// A model that several networks cannot be followed by, a machine without room for the ranks.
+    /// A model that does not support several networks, a machine without room for the ranks.
     pub(crate) fn new(
         options: &RailsOptions,
         contention: Contention,
@@ -156,7 +157,7 @@ fn has_links(network: &Network) -> bool {
             .any(|group| group.in_links + group.out_links > 0)
 }
 
-/// The model by which messages share one of several networks.
+/// Model by which messages share one of several networks.
 fn sharing_model(choice: &ModelChoice) -> Result<Model, Error> {
     choice.contention.model().ok_or_else(|| {
         Error::option(
@@ -168,10 +169,10 @@ fn sharing_model(choice: &ModelChoice) -> Result<Model, Error> {
 }
 
 impl PreparedProgram<'_> {
-    /// All networks, the first one first; none where there is one only.
+    /// All networks, beginning with the first; `None` if there is only one.
     ///
     /// # Errors
-    /// A model that several networks cannot be followed by.
+    /// A model that does not support several networks.
     pub(crate) fn rails(&self) -> Result<Option<(Vec<ProgramRail>, RailRule)>, Error> {
         let Some(further) = &self.further_rails else {
             return Ok(None);
@@ -195,7 +196,7 @@ impl PreparedProgram<'_> {
         )))
     }
 
-    /// What is told of the networks after a replay that gave this traffic.
+    /// Prediction for the networks, after a replay with this traffic.
     pub(crate) fn rails_prediction(&self, traffic: &[RailTraffic]) -> Option<RailsPrediction> {
         let further = self.further_rails.as_ref()?;
         let names = std::iter::once((&self.network.name, self.model.name())).chain(
@@ -217,7 +218,7 @@ impl PreparedProgram<'_> {
         })
     }
 
-    /// What the first network says of the program and others say otherwise.
+    /// Sentences on settings of the first network that differ from those of other networks.
     pub(crate) fn disagreements(&self) -> Vec<String> {
         let own = self.network;
         let mut notes = Vec::new();

@@ -1,4 +1,4 @@
-//! Recordings of programs, replayed and compared with what they took.
+//! Recordings of programs, replayed and compared with their measured times.
 
 use std::borrow::Cow;
 
@@ -20,20 +20,20 @@ pub struct Recorded {
     mapping: Option<Mapping>,
 }
 
-/// What is predicted for a recording as a whole.
+/// Prediction for a recording as a whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordingPrediction {
     /// Name of the model.
     pub model: &'static str,
-    /// Of the makespan, if one is known.
+    /// Interval of the makespan, if it is known.
     pub interval: Option<Interval>,
-    /// Sentences on what the prediction rests on.
+    /// Sentences on the basis of the prediction.
     pub notes: Vec<String>,
 }
 
 impl Recorded {
-    /// Of the files of all ranks. Computation between calls takes what `clock` says; ranks run as `mapping` says, else on
-    /// the hosts of the recording, where there were several.
+    /// Creates a recording from the files of all ranks. `clock` decides the time of computation between calls. Ranks run as
+    /// `mapping` places them, or else on the hosts of the recording if there were several.
     ///
     /// # Errors
     /// [`TraceError`] for calls that do not match.
@@ -58,12 +58,13 @@ impl Recorded {
         })
     }
 
-    /// The recorded program, its collectives as calls.
+    /// The recorded program, with its collectives as calls.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The recording with its collectives carried out, and how; as it is where the formula holds.
+    /// Returns the recording with its collectives carried out, and the way in which this was done. The recording is
+    /// unchanged if the formula applies.
     ///
     /// # Errors
     /// [`TraceError::Limit`] for more messages than a program can hold.
@@ -84,10 +85,10 @@ impl Recorded {
         Ok((recorded, carried_out.way))
     }
 
-    /// What `predict` says of the whole run.
+    /// Prediction for the whole run, as `predict` makes it.
     ///
     /// # Errors
-    /// Those of the replay.
+    /// Errors of the replay.
     pub fn predicted(
         &self,
         network: &Network,
@@ -107,11 +108,11 @@ impl Recorded {
         })
     }
 
-    /// What its replay takes on a network, in the terms in which the recording is measured; as
+    /// Times of its replay on a network, in the terms in which the recording is measured; see
     /// [`PreparedProgram::run_times`].
     ///
     /// # Errors
-    /// Those of the replay.
+    /// Errors of the replay.
     pub fn run_times(
         &self,
         network: &Network,
@@ -126,8 +127,8 @@ impl Recorded {
     }
 }
 
-/// The hosts of the recording as nodes, where there are several; ranks that ran on one host alone were to be on nodes
-/// of their own.
+/// Mapping to the hosts of the recording as nodes, if there were several. Ranks that ran on a single host are meant to be on
+/// nodes of their own.
 fn hosts(files: &[RankFile]) -> Option<Mapping> {
     let mut names: Vec<&str> = Vec::new();
     let mut nodes = Vec::new();

@@ -1,4 +1,4 @@
-//! Measured round trips as a page that states for every number its samples, distribution, interval, outliers and environment.
+//! Page of measured round trips that states for every number its samples, distribution, interval, outliers and environment.
 
 use flowcast_fit::{
     loggp::{LogGpFit, interval},
@@ -10,7 +10,7 @@ use flowcast_statistics::StatsError;
 use flowcast_table::{Document, Table, figure, or_dash, rows, shown};
 use flowcast_units::{Rounded, Time, TimePerByte};
 
-/// The page of a fit: its document, and the samples of each point.
+/// Page of a fit: its document, and the samples of each point.
 ///
 /// # Errors
 /// A level of the fit outside (0, 1).
@@ -66,7 +66,7 @@ fn summary(points: &[Quality], samples: &PrttSamples) -> Vec<String> {
     ]
 }
 
-/// The four parameters with their intervals.
+/// Table of the four parameters with their intervals.
 pub fn parameter_table(fit: &LogGpFit) -> Table {
     let (values, intervals) = (&fit.parameters, &fit.intervals);
     let all = [

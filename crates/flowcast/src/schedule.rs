@@ -1,4 +1,4 @@
-//! A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
+//! A GOAL schedule, prepared for replay by LogGOPSim's rules.
 
 use flowcast_graph::{ScheduleRecorder, critical_path::CriticalPath};
 use flowcast_network::{machine::Machine, network::Network, sharing::model::Model};
@@ -26,7 +26,7 @@ use crate::{
     options::Collectives, statements,
 };
 
-/// A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
+/// A GOAL schedule, prepared for replay by LogGOPSim's rules.
 pub struct PreparedSchedule<'a> {
     name: String,
     source: ScheduleSource<'a>,
@@ -35,29 +35,29 @@ pub struct PreparedSchedule<'a> {
 
 enum ScheduleSource<'a> {
     Given(&'a Schedule),
-    /// Laid out for the replay; the schedule itself is given up.
+    /// Laid out for the replay; the schedule itself is consumed.
     Laid(Layout),
 }
 
-/// What messages cost, and where ranks run.
+/// Costs of messages, and nodes of ranks.
 struct ScheduleSetting<'a> {
     network: Option<&'a Network>,
     parameters: Loggops,
-    /// Whether the parameters are the caller's, not the network's.
+    /// `true` if the parameters are the caller's, not the network's.
     overrides_network: bool,
     placement: Placement,
-    /// Whether nodes matter: only to those who ask for them.
+    /// `true` if nodes matter: with a mapping or a sharing model.
     is_placed: bool,
     model: ModelChoice,
 }
 
 impl<'a> PreparedSchedule<'a> {
-    /// Of a schedule that remains as it is.
+    /// Prepares a schedule and leaves it unchanged.
     ///
     /// # Errors
-    /// [`Error::NoNetwork`] if there are neither a network nor LogGOPS parameters, or a sharing model and no network;
-    /// [`Error::Option`] for collectives, which a schedule does not have; [`Error::Replay`] if the mapping names other
-    /// ranks or nodes than there are.
+    /// [`Error::NoNetwork`] if there is neither a network nor LogGOPS parameters, or for a sharing model without a network;
+    /// [`Error::Option`] for collectives, which a schedule does not have; [`Error::Replay`] if the mapping does not match
+    /// the ranks and nodes.
     pub fn new(
         schedule: &'a Schedule,
         network: Option<&'a Network>,
@@ -71,11 +71,11 @@ impl<'a> PreparedSchedule<'a> {
         })
     }
 
-    /// Of a schedule that is given up while it is laid out, so that the memory of one is enough. Where its ranks wait for
+    /// Prepares a schedule and consumes it while it is laid out, so that the memory of one is enough. If its ranks wait for
     /// each other, the replay ends with [`Error::Stopped`].
     ///
     /// # Errors
-    /// As [`PreparedSchedule::new`].
+    /// Errors of [`PreparedSchedule::new`].
     pub fn consuming(
         schedule: Schedule,
         network: Option<&'a Network>,
@@ -91,7 +91,7 @@ impl<'a> PreparedSchedule<'a> {
         })
     }
 
-    /// What observers have to know of its messages.
+    /// Data on its messages that observers need.
     pub fn sends(&self) -> Sends<'_> {
         match &self.source {
             ScheduleSource::Given(schedule) => Sends::from_schedule(schedule),
@@ -99,21 +99,21 @@ impl<'a> PreparedSchedule<'a> {
         }
     }
 
-    /// The model that the contention calls for.
+    /// The model that the contention option selects.
     pub fn model(&self) -> &ModelChoice {
         &self.setting.model
     }
 
-    /// What its messages cost.
+    /// Costs of its messages.
     pub fn costs(&self) -> LogGopsCosts<'_> {
         self.setting.costs()
     }
 
-    /// Replays and notifies an observer of all that happens.
+    /// Replays and reports all events to an observer.
     ///
     /// # Errors
     /// [`Error::Replay`] for ranks that wait for each other and for messages without receive, [`Error::Stopped`] for the
-    /// same where the schedule was given up.
+    /// same if the schedule was consumed.
     pub fn observe<O: Observer>(&self, observer: &mut O) -> Result<Outcome, Error> {
         self.replay(self.costs(), observer)
     }
@@ -129,16 +129,16 @@ impl<'a> PreparedSchedule<'a> {
         }
     }
 
-    /// Replays.
+    /// Replays the schedule.
     ///
     /// # Errors
-    /// As [`PreparedSchedule::observe`].
+    /// Errors of [`PreparedSchedule::observe`].
     pub fn run(&self) -> Result<Outcome, Error> {
         self.observe(&mut Unobserved)
     }
 
-    /// Not part of what is generic below: it would be compiled, engines and all, by whoever calls that, with the caller's
-    /// settings of the optimiser.
+    /// Kept out of the generic function below. Inside it, the engines would be compiled again in every crate that calls that
+    /// function, with the optimiser settings of the caller.
     fn watched(&self, observers: Observers<'_, '_>) -> Result<Outcome, Error> {
         match observers {
             ((None, None), None) => self.run(),
@@ -146,11 +146,11 @@ impl<'a> PreparedSchedule<'a> {
         }
     }
 
-    /// Replays and goes back from the end: the outcome, and the path that limits it; `None` if a rank has several processors,
-    /// whose work overlaps.
+    /// Replays and follows the events back from the end. Returns the outcome and the path that limits it, or `None` if a
+    /// rank has several processors, whose work overlaps.
     ///
     /// # Errors
-    /// As [`PreparedSchedule::observe`], and [`Error::NotFinite`].
+    /// Errors of [`PreparedSchedule::observe`], and [`Error::NotFinite`].
     pub fn critical_path(&self) -> Result<Option<(Outcome, CriticalPath)>, Error> {
         let sends = self.sends();
         let Some(mut recorder) = ScheduleRecorder::new(&sends, self.costs()) else {
@@ -167,7 +167,7 @@ impl<'a> PreparedSchedule<'a> {
             .filter(|_| !self.setting.overrides_network)
     }
 
-    /// Sentences on how sure the network's values are.
+    /// Sentences on the reliability of the network's values.
     pub(crate) fn notes(&self) -> Vec<String> {
         statements::of_networks(self.network_in_use())
     }
@@ -177,10 +177,10 @@ impl<'a> PreparedSchedule<'a> {
         self.replay(self.setting.on(network).costs(), &mut Unobserved)
     }
 
-    /// Replays for all that is asked for; the journal goes to `export`.
+    /// Replays for the requested outputs. The journal goes to `export`.
     ///
     /// # Errors
-    /// As [`PreparedSchedule::observe`], and those of `export`.
+    /// Errors of [`PreparedSchedule::observe`] and of `export`.
     pub(crate) fn predict<E: From<Error>>(
         &self,
         outputs: Outputs,
@@ -270,7 +270,7 @@ impl<'a> PreparedSchedule<'a> {
     }
 }
 
-/// Those that watch one replay, as far as their results are asked for.
+/// Observers of one replay, one for each requested result.
 type Observers<'o, 'a> = (
     (
         Option<&'o mut ReplayJournal<'a>>,
@@ -369,7 +369,8 @@ impl<'a> ScheduleSetting<'a> {
         }
     }
 
-    /// A schedule takes the cost of single messages from a network, and where it is placed what its nodes are like.
+    /// Parameters of the network without influence. A schedule takes the costs of single messages from a network and, if its
+    /// ranks are placed, the properties of its nodes.
     fn unused(&self) -> Vec<Unused> {
         let Some(network) = self.network else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Sentences that go with predictions, the same in the command, JSON, pages, tables and Python.
+//! Sentences that accompany predictions, the same in the command, JSON, pages, tables and Python.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -14,7 +14,7 @@ use flowcast_report::standing::Interval;
 use flowcast_table::{Document, Grouped, Value, rows};
 use flowcast_units::{Rounded, Time};
 
-/// The name of a network, with an asterisk where values stand in.
+/// Name of a network, with an asterisk if values are stand-ins.
 pub fn marked_name(network: &Network) -> String {
     let mark = if network.stand_ins().next().is_some() {
         "*"
@@ -24,7 +24,7 @@ pub fn marked_name(network: &Network) -> String {
     format!("{}{mark}", network.name)
 }
 
-/// Fields whose values stand in, and why.
+/// Fields with stand-in values, and the reasons.
 pub fn stand_ins(network: &Network) -> Value {
     rows(network.stand_ins())
         .field("parameter", |(field, _)| field)
@@ -32,10 +32,11 @@ pub fn stand_ins(network: &Network) -> Value {
         .into()
 }
 
-/// How sure the values of networks are: meaning of asterisks, warnings of fits, disturbed measurements, sources of latencies.
+/// Sentences on the reliability of the values of networks: meaning of asterisks, warnings of fits, disturbed measurements,
+/// sources of latencies.
 pub fn of_networks<'a>(networks: impl IntoIterator<Item = &'a Network>) -> Vec<String> {
     let networks: Vec<&Network> = networks.into_iter().collect();
-    // Networks whose values stand in for the same reason share a sentence.
+    // Networks with stand-in values for the same reason share a sentence.
     let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for network in &networks {
         for (field, origin) in network.stand_ins() {
@@ -89,10 +90,10 @@ pub fn of_networks<'a>(networks: impl IntoIterator<Item = &'a Network>) -> Vec<S
     once(sentences)
 }
 
-/// The field of a provenance that says what disturbed a measurement.
+/// Field of a provenance that names the disturbance of a measurement.
 pub const DISTURBED_BY: &str = "disturbed_by";
 
-/// The sentence on runs that were made while something disturbed them, by their provenance.
+/// Sentence on runs that were disturbed, according to their provenance; `None` if they were not.
 pub fn of_runs(provenance: &BTreeMap<String, String>) -> Option<String> {
     let found = provenance.get(DISTURBED_BY)?;
     Some(format!(
@@ -100,7 +101,7 @@ pub fn of_runs(provenance: &BTreeMap<String, String>) -> Option<String> {
     ))
 }
 
-/// What several predictions say: about all their networks, then the notes of each that are about none.
+/// Sentences of several predictions: those on all their networks, then the notes of each that do not concern a network.
 pub fn of_predictions<'a>(
     predictions: impl IntoIterator<Item = (Option<&'a Network>, &'a [String])> + Clone,
 ) -> Vec<String> {
@@ -116,7 +117,8 @@ pub fn of_predictions<'a>(
     once(of_networks(networks).into_iter().chain(others))
 }
 
-/// What a trace leaves out, how sure the networks' values are, and what the trace's reader assumed.
+/// Sentences on ignored records of a trace, on the reliability of the networks' values, and on assumptions of the trace's
+/// reader.
 pub fn of_trace<'a>(trace: &Trace, networks: impl IntoIterator<Item = &'a Network>) -> Vec<String> {
     let mut sentences = of_networks(networks);
     if let Trace::Program(program) = trace {
@@ -125,7 +127,7 @@ pub fn of_trace<'a>(trace: &Trace, networks: impl IntoIterator<Item = &'a Networ
     notes(&trace.ignored(), sentences)
 }
 
-/// Notes of a prediction: records that the replay leaves out, then what was assumed.
+/// Notes of a prediction: ignored records, then assumptions.
 pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec<String> {
     ignored
         .iter()
@@ -134,8 +136,8 @@ pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec
         .collect()
 }
 
-/// What the interval of a prediction on these networks covers, or why there is none; `is_asked` is false where the caller leaves
-/// intervals out.
+/// Sentence on what the interval of a prediction on these networks covers, or on the reason why there is none. `is_asked` is
+/// `false` if the caller leaves intervals out.
 pub fn margin<'a>(
     networks: impl IntoIterator<Item = &'a Network>,
     interval: Option<&Interval>,
@@ -154,7 +156,7 @@ pub fn margin<'a>(
     reason.to_owned()
 }
 
-/// As [`margin`], of a pattern in one or more steps.
+/// Sentence of [`margin`] for a pattern in one or more steps.
 pub fn margin_of_steps(
     steps: usize,
     network: &Network,
@@ -172,7 +174,7 @@ pub fn shown_time(makespan: Time, interval: Option<&Interval>) -> String {
     interval.map_or_else(|| Rounded(makespan).to_string(), Interval::to_string)
 }
 
-/// The line for a prediction without an interval.
+/// Sentence for a prediction without an interval.
 pub fn no_margin(network: &Network) -> &'static str {
     if !network.has_margins() {
         return "no margin known: the network file has neither intervals nor an accuracy record";
@@ -180,11 +182,12 @@ pub fn no_margin(network: &Network) -> &'static str {
     "no margin known: the network file has no intervals or errors that matter for this model"
 }
 
-/// What advice on several rails assumes, beside what several interfaces of one network do.
+/// Assumption of advice on several rails, and the difference from several interfaces of one network.
 pub const DIVIDED: &str = "long messages are divided over the networks, as by flowcast predict --rail; with nic.count=N of one network, \
     each message takes one of a node's interfaces undivided";
 
-/// Sentences about several things, each once: those that are not about all of them with the names that they are about.
+/// Sentences about several things, each once. A sentence that does not apply to all of them begins with the names to which
+/// it applies.
 pub fn by_name(all: &[(String, String)]) -> Vec<String> {
     let known = once(all.iter().map(|(name, _)| name.clone()));
     let sentences = once(all.iter().map(|(_, sentence)| sentence.clone()));
@@ -201,7 +204,7 @@ pub fn by_name(all: &[(String, String)]) -> Vec<String> {
         .collect()
 }
 
-/// Each sentence once, in its first place.
+/// Each sentence once, at its first position.
 pub fn once(sentences: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut told = HashSet::new();
     let sentences = sentences.into_iter();
@@ -210,19 +213,19 @@ pub fn once(sentences: impl IntoIterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// What a trace holds, for people.
+/// Contents of a trace, for people.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts {
     /// Ranks that have a stream of their own.
     pub ranks: usize,
     /// Point-to-point messages of all ranks.
     pub messages: u64,
-    /// Collectives that are no messages; not mentioned if there are none.
+    /// Collectives that are not messages; not mentioned if there are none.
     pub collectives: u64,
 }
 
 impl Counts {
-    /// Counts what any trace holds.
+    /// Counts the contents of any trace.
     pub fn from_trace(trace: &Trace) -> Counts {
         Counts {
             ranks: trace.ranks(),
@@ -231,7 +234,7 @@ impl Counts {
         }
     }
 
-    /// For programs.
+    /// Document of the counts, for programs.
     pub fn document(self, kind: &'static str) -> Document {
         Document::new(kind)
             .field("ranks", self.ranks)
@@ -239,7 +242,7 @@ impl Counts {
             .field("collectives", self.collectives)
     }
 
-    /// Counts what a program holds.
+    /// Counts the contents of a program.
     pub fn from_program(program: &Program) -> Counts {
         let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
         Counts {

@@ -7,14 +7,14 @@ use flowcast_replay::sweep::{SetOutcome, WhatIf, run};
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
 use flowcast_replay::outcome::finite_times;
 
-/// Replays a program on each of the networks; results in the order of the networks.
+/// Replays a program on each of the networks. The results are in the order of the networks.
 ///
-/// Up to 32 networks on which messages do not disturb one another share one walk over the program; under a sharing model,
-/// and where algorithms of collectives come from the network, each network has a replay of its own. Equal to single
-/// replays, to the bit.
+/// Up to 32 networks on which messages do not disturb one another share one walk over the program. Under a sharing model,
+/// and if algorithms of collectives come from the network, each network has its own replay. The results equal those of
+/// single replays to the bit.
 ///
 /// # Errors
-/// As [`predict`](crate::predict()), of the first network that has one.
+/// Errors of [`predict`](crate::predict()) on the first network that has one.
 pub fn sweep(
     program: &Program,
     networks: &[Network],
@@ -40,11 +40,11 @@ pub fn sweep(
 }
 
 impl PreparedProgram<'_> {
-    /// As [`sweep()`], with this program's collectives as they are carried out here; `options` give contention, mapping and
-    /// rendezvous.
+    /// Sweeps like [`sweep()`], with this program's collectives as they are carried out here. `options` give contention,
+    /// mapping and rendezvous.
     ///
     /// # Errors
-    /// As [`sweep()`].
+    /// Errors of [`sweep()`].
     pub(crate) fn sweep(
         &self,
         networks: &[Network],

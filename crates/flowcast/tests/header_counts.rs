@@ -1,5 +1,5 @@
-//! Memory in proportion to the input, whatever numbers it begins with. Counted by a global allocator, for which this test is a
-//! binary of its own.
+//! Memory of readers is proportional to the input, for any counts in its header. A global allocator counts, so this test is
+//! a binary of its own.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
@@ -29,10 +29,10 @@ struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-/// Held by each test: what another one takes would count.
+/// Locked by each test, because allocations of other tests would be counted.
 static ALONE: Mutex<()> = Mutex::new(());
 
-// Sound: everything is handed on to the system's allocator unchanged.
+// Sound: all calls are passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -49,7 +49,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What a reader may take beside the input: tables of a fixed size, and no more than so many bytes for each of the input.
+/// Memory that a reader may use in addition to the input: tables of a fixed size, and a limited number of bytes for each
+/// byte of the input.
 const FIXED: usize = 8 << 20;
 const FOR_EACH_BYTE: usize = 400;
 
@@ -77,7 +78,7 @@ fn read_trace(text: &[u8], open: &mut dyn FnMut(&str) -> io::Result<SharedBytes>
     let _ = read("t", Arc::new(text.to_vec()), open, ReadOptions::default());
 }
 
-/// Traces with N for a count that the input does not have.
+/// Traces with N for a count that the input does not contain.
 const TRACES: &[&str] = &[
     "#DIMEMAS:\"t\":0:N(1,1),0\n1:0:0:0.1\n",
     "#DIMEMAS:\"t\":0:2(N,N),0\n1:0:0:0.1\n",

@@ -1,5 +1,4 @@
-//! What a journal takes of memory for each message. Counted by a global allocator, for which this test is a binary of its
-//! own.
+//! Memory of a journal for each message. A global allocator counts, so this test is a binary of its own.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
@@ -30,7 +29,7 @@ struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-// Sound: everything is handed on to the system's allocator unchanged.
+// Sound: all calls are passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size(), Ordering::Relaxed);
@@ -71,7 +70,7 @@ fn halo(write: fn(ProgramShape, &mut dyn Write) -> std::io::Result<()>) -> Trace
     read_text("halo", text).unwrap()
 }
 
-/// Bytes that stay for each message when `journal` has made one and filled it.
+/// Bytes for each message that remain allocated after `journal` has created and filled a journal.
 fn bytes_a_message<J>(messages: usize, journal: impl FnOnce() -> J) -> f64 {
     let before = LIVE.load(Ordering::Relaxed);
     let journal = journal();

@@ -1,5 +1,5 @@
-//! The fast engine for schedules and the plain one tell the same, to the last bit, and the fast one allocates nothing
-//! once its queues have grown.
+//! The fast engine for schedules and the plain one give the same results, to the last bit. The fast one allocates nothing
+//! after its queues have grown.
 
 #[path = "it/random_programs/mod.rs"]
 mod random_programs;
@@ -38,7 +38,7 @@ use flowcast::{
 use proptest::prelude::*;
 use random_programs::{assert_times_add_up, check_path};
 
-/// Counts what this thread allocates.
+/// Counts the allocations of this thread.
 struct Counting;
 
 thread_local! {
@@ -46,7 +46,7 @@ thread_local! {
 }
 
 #[expect(unsafe_code, reason = "an allocator that counts")]
-// Sound because all is handed on to the system's allocator.
+// Sound, because all calls are passed to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.with(|count| count.set(count.get() + 1));
@@ -83,7 +83,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Each rank's operations in the order of the steps; dependencies lead back, some to the start of an operation.
+/// Operations of each rank in the order of the steps. Dependencies point to earlier operations, some to the start of an
+/// operation.
 fn schedule(ranks: u32, steps: &[Step], links: &[(u32, u32, bool)]) -> Schedule {
     let mut nodes = vec![Vec::new(); ranks as usize];
     let mut add = |rank: u32, operation| nodes[(rank % ranks) as usize].push(node(operation, 0));
@@ -208,7 +209,7 @@ proptest! {
     }
 }
 
-/// All that an observer is told, in order.
+/// All notifications of an observer, in order.
 #[derive(Debug, Default, PartialEq)]
 struct Notes(Vec<(&'static str, u32, u32, Vec<Time>)>);
 
@@ -278,7 +279,8 @@ fn parameters() -> Loggops {
     }
 }
 
-/// Laid out for the fast engine, a schedule tells those who watch the same as it does as it was read.
+/// A schedule that is laid out for the fast engine gives observers the same notifications as the schedule in the form in
+/// which it was read.
 fn compare_forms(
     (schedule, sends): (&Schedule, &Sends<'_>),
     costs: LogGopsCosts<'_>,
@@ -338,7 +340,7 @@ fn compare_forms(
     Ok(())
 }
 
-/// All that a journal says of a rank.
+/// All data of a journal on a rank.
 fn of_rank(journal: &ReplayJournal<'_>, rank: Rank) -> String {
     let list = (
         journal.slices(rank).collect::<Vec<_>>(),

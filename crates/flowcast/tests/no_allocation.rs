@@ -1,6 +1,6 @@
-//! A replay under limits, and one that follows the closed loop, allocates while it is set up and while its queues grow,
-//! and then no more: a program of twice the length makes as many allocations. Counted by a global allocator, for which this
-//! test is a binary of its own.
+//! A replay under limits, and one under the closed loop, allocates while it is set up and while its queues grow, and then no
+//! more: a program of twice the length causes the same number of allocations. A global allocator counts, so this test is a
+//! binary of its own.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
@@ -25,7 +25,7 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// Sound: everything is handed on to the system's allocator unchanged.
+// Sound: all calls are passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// A ring: every rank computes, sends to the right and receives from the left, so many times.
+/// A ring: `turns` times, every rank computes, sends to the right and receives from the left.
 fn ring(ranks: usize, turns: usize) -> Program {
     let threads = vec!["1"; ranks].join(",");
     let mut text = format!("#DIMEMAS:\"ring\":0:{ranks}({threads}),0\n");
@@ -82,7 +82,7 @@ fn network(buses: u32, cpus: u32) -> Network {
     network
 }
 
-/// Allocations of one replay, set-up included.
+/// Number of allocations of one replay, including its setup.
 fn allocations(
     program: &Program,
     network: &Network,
@@ -118,7 +118,8 @@ fn a_replay_of_twice_the_length_makes_no_more_allocations() {
             );
         }
     }
-    // Each link's list of messages grows with the most that ever cross it, which a longer program finds later.
+    // The list of messages of each link grows with the largest number that cross it at the same time. A longer program
+    // reaches this number later.
     let count = |program| {
         allocations(
             program,

@@ -1,4 +1,4 @@
-//! What holds for every scheduler, whatever its rule.
+//! Properties of all schedulers, independent of their rules.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -28,7 +28,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator unchanged.
+// SAFETY: every call is passed to the system's allocator unchanged.
 #[expect(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -62,7 +62,7 @@ fn thesis() -> Vec<LogGp> {
     ]
 }
 
-/// Parameters with up to seven decimals of a microsecond, as ticks hold them.
+/// Parameters with up to seven decimals of a microsecond, the resolution of ticks.
 fn any_rail() -> impl Strategy<Value = LogGp> {
     (
         0u32..50_000_000,
@@ -76,7 +76,7 @@ fn any_rail() -> impl Strategy<Value = LogGp> {
         })
 }
 
-/// Pauses in nanoseconds and sizes.
+/// Messages with pauses in nanoseconds, and sizes.
 fn any_messages() -> impl Strategy<Value = Vec<RailMessage>> {
     prop::collection::vec((0u64..20_000, 0u64..200_000), 0..60).prop_map(|pairs| {
         let mut now = 0;
@@ -111,13 +111,13 @@ proptest! {
         size in 1u64..100_000,
     ) {
         prop_assume!(rail.gap > Time::ZERO);
-        // Rows of one: with longer rows weighted round robin is not round robin.
+        // Rows of one message: with longer rows, weighted round robin differs from round robin.
         let (rails, shares) = (vec![rail; count], Shares::new(&vec![1; count]).unwrap());
         let messages = vec![RailMessage { arrival: Time::ZERO, size: Bytes(size) }; 3 * count];
         let found = simulate(name, &rails, shares, &messages).unwrap();
-        // A gap below a step of the ten printed bits is no gap.
+        // A gap below a step of the ten printed bits counts as no gap.
         let visible = name.binary_point().is_none_or(|point| point.stored_per_byte(TimePerByte::from_nanos(rail.gap.as_nanos())) > 0);
-        // Who prepares messages while the interface is busy gains nothing by changing it within an overhead.
+        // A scheduler that prepares messages while the interface is busy gains nothing from a change within an overhead.
         let indifferent = matches!(name.discipline, Discipline::Overlap | Discipline::EarliestOverlap);
         for (index, choice) in found.schedule.choices.iter().enumerate() {
             prop_assert!(!visible || indifferent || choice.index() == index % count, "{name}: {choice} at {index}");

@@ -5,10 +5,10 @@ use flowcast_replay::time_part::TimePart;
 use flowcast_report::sites::site_name;
 use flowcast_table::{Document, Record, Rows, Value, json, rows};
 
-/// More ranks, and more places, than this are left to `--json`.
+/// Largest number of ranks, and of places, in a table; `--json` has the others.
 const ROWS: usize = 32;
 
-/// With both tables, where causes that never occur have no column, and the field `explanation` of `flowcast/replay/1`.
+/// Adds both tables, in which causes that never occur have no column, and the field `explanation` of `flowcast/replay/1`.
 pub(super) fn explained(document: Document, explanation: &Explanation) -> Document {
     let Explanation { ranks, sites } = explanation;
     let fields = Record::new()
@@ -54,7 +54,7 @@ pub(super) fn explained(document: Document, explanation: &Explanation) -> Docume
         )
 }
 
-/// The most expensive first where not all have a row.
+/// Table of costs. If not all rows are shown, the most expensive come first.
 fn cost_table<N: Clone + Into<Value>>(
     mut all: Vec<(&Sums, N)>,
     first: &'static str,

@@ -1,4 +1,4 @@
-//! The loads of links by class, on a network with a topology, and their cost to the messages of a program.
+//! Loads of links by class on a network with a topology, and their cost to the messages of a program.
 
 use flowcast_network::sharing::link_loads::ClassLoad;
 use flowcast_program::program::Program;
@@ -8,7 +8,7 @@ use flowcast_units::Bytes;
 
 use super::ROWS;
 
-/// A row for each class; `steps` has the number of the step, where a pattern has several.
+/// Table with a row for each class, and a column for the step if `has_steps` is `true`.
 pub(super) fn level_table(
     loads: &[(usize, ClassLoad)],
     has_steps: bool,
@@ -26,7 +26,7 @@ pub(super) fn level_table(
         .heading("how loaded the links of each level are")
 }
 
-/// The document with what sharing the links of each class cost messages, and those that lost most.
+/// Adds the cost to messages of sharing the links of each class, and the messages that lost most.
 pub(super) fn with_delays(
     document: Document,
     program: &Program,
@@ -78,7 +78,7 @@ fn message_table(program: &Program, delayed: &[DelayedMessage], most_rows: usize
         .into()
 }
 
-/// Who sent a message to whom.
+/// Sender, receiver and size of a message.
 #[derive(Clone, Copy)]
 struct Sent {
     from: u32,

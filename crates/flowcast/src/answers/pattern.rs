@@ -1,4 +1,4 @@
-//! The document of a prediction of a pattern: `flowcast/pattern-prediction/1`.
+//! Document of a pattern's prediction: `flowcast/pattern-prediction/1`.
 
 use flowcast_network::{
     network::Network,
@@ -18,26 +18,26 @@ use crate::{
     statements::{margin_of_steps, marked_name, of_networks, shown_time, stand_ins},
 };
 
-/// A prediction of a pattern and its surroundings, of which the document is made.
+/// A prediction of a pattern, and the data for its document.
 pub struct PatternAnswer<'a> {
-    /// By step; at least one.
+    /// Predictions, indexed by step; at least one.
     pub predicted: &'a [PatternPrediction],
     /// The network.
     pub network: &'a Network,
-    /// The intervals of the makespan and of each flow, if they are known.
+    /// Intervals of the makespan and of each flow, if they are known.
     pub intervals: Option<&'a PatternIntervals>,
-    /// Whether intervals were asked for.
+    /// `true` if intervals were requested.
     pub has_interval: bool,
     /// Number of runs with random starts, if there are any.
     pub seeds: Option<u32>,
-    /// Whether the document says what cut each flow.
+    /// `true` if the document explains what limited each flow.
     pub explains: bool,
-    /// Number of rows that people see of each table; programs read all.
+    /// Number of rows of each table that people see; programs read all.
     pub most_rows: usize,
 }
 
 impl<'a> PatternAnswer<'a> {
-    /// When the last flow of the last step ends.
+    /// Time at which the last flow of the last step ends.
     ///
     /// # Panics
     /// There is no step.
@@ -115,7 +115,7 @@ impl<'a> PatternAnswer<'a> {
         document
     }
 
-    /// The number of flows in words.
+    /// Number of flows in words.
     fn flows_text(&self) -> String {
         let flows = self
             .predicted
@@ -124,7 +124,7 @@ impl<'a> PatternAnswer<'a> {
         flows_text(flows.sum())
     }
 
-    /// Each flow, with the margins of their durations, if they are known.
+    /// Table of all flows, with the margins of their durations if they are known.
     fn flow_table(&self) -> Rows<(usize, FlowOfStep<'a>)> {
         let predicted = self.predicted;
         let mut table = rows(FlowOfStep::all(predicted).enumerate());
@@ -204,7 +204,7 @@ struct FlowOfStep<'a> {
     /// Number of the step, from 1.
     step: usize,
     of: &'a PatternPrediction,
-    /// Of the flow among those of its step, from 0.
+    /// Index of the flow in its step, from 0.
     index: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The document of a prediction: what the command prints, its JSON has, and Python's attributes are.
+//! Document of a prediction: printed by the command, and the source of its JSON and of Python's attributes.
 
 use flowcast_network::network::{self, Network};
 use flowcast_program::{Program, program::Transfers};
@@ -19,43 +19,43 @@ use crate::{
     why::Noisy,
 };
 
-/// One of several programs that run at once.
+/// One of several programs that run at the same time.
 #[derive(Debug, Clone, Copy)]
 pub struct ConcurrentProgram<'a> {
-    /// The name of its trace in the document.
+    /// Name of its trace in the document.
     pub name: &'a str,
     /// The program.
     pub program: &'a Program,
 }
 
-/// A prediction and its surroundings, of which the document is made.
+/// A prediction, and the data for its document.
 pub struct PredictionAnswer<'a> {
-    /// The programs, if there are several; else none.
+    /// The programs, if there are several; otherwise empty.
     pub applications: Vec<ConcurrentProgram<'a>>,
-    /// The trace as it was replayed.
+    /// The trace in its replayed form.
     pub prepared: &'a Prepared<'a>,
     /// The prediction.
     pub prediction: &'a Prediction,
-    /// The network, followed by further rails; none of a schedule by LogGOPS parameters.
+    /// The network, followed by further rails; empty for a schedule with LogGOPS parameters.
     pub networks: Vec<&'a Network>,
-    /// The interval of the makespan, if one is known.
+    /// Interval of the makespan, if it is known.
     pub interval: Option<&'a Interval>,
-    /// Whether an interval was asked for.
+    /// `true` if an interval was requested.
     pub has_interval: bool,
-    /// The distribution of delays as it was asked for, and the times under them.
+    /// The requested distribution of delays, and the times under it.
     pub noise: Option<(&'a str, &'a Noisy)>,
-    /// Number of rows that people see of each table; programs read all.
+    /// Number of rows of each table that people see; programs read all.
     pub most_rows: usize,
 }
 
 impl PredictionAnswer<'_> {
-    /// The share of each of several programs in the result.
+    /// Outcome of each of several programs.
     fn outcomes(&self) -> Vec<Outcome> {
         let programs: Vec<&Program> = self.applications.iter().map(|one| one.program).collect();
         split(&self.prediction.outcome, &programs)
     }
 
-    /// The document: `flowcast/replay/1` of one trace, kind `applications` of several programs that run at once.
+    /// The document: `flowcast/replay/1` for one trace, kind `applications` for several programs that run at the same time.
     pub fn document(&self) -> Document {
         let Prediction {
             model,
@@ -175,7 +175,7 @@ impl PredictionAnswer<'_> {
         }
     }
 
-    /// With the sentences below the answer, in the order in which they are read.
+    /// Adds the sentences below the answer, in the order in which they are read.
     fn with_statements(&self, document: Document) -> Document {
         document
             .line(self.margin())
@@ -192,7 +192,7 @@ impl PredictionAnswer<'_> {
     }
 }
 
-/// What each rail carried.
+/// Table of the traffic of each rail.
 fn rail_table(rails: &RailsPrediction) -> Rows<&RailPrediction> {
     rows(&rails.rails)
         .column("name", "rail", |rail| &rail.name)
@@ -204,7 +204,7 @@ fn rail_table(rails: &RailsPrediction) -> Rows<&RailPrediction> {
         .column("share", "share", |rail| percent(rails.share(rail), 1))
 }
 
-/// The part of the ranks' time that is not the program's own computation.
+/// Share of the ranks' time that is not the program's own computation, in words.
 fn communication(outcome: &Outcome) -> String {
     let share = SetOutcome::from(outcome).communication_share();
     format!(
@@ -213,7 +213,7 @@ fn communication(outcome: &Outcome) -> String {
     )
 }
 
-/// What all documents say of a prediction: its model, what it leaves out, what happened inside nodes, its margin.
+/// Fields of a prediction that all documents contain: model, effects left out, traffic inside nodes, margin.
 pub fn prediction_fields(
     prediction: &Prediction,
     network: Option<&Network>,
@@ -251,7 +251,7 @@ pub fn prediction_fields(
         .known("one_sided", one_sided)
 }
 
-/// The margin of a prediction; null where none is known.
+/// Margin of a prediction; null if it is unknown.
 pub fn interval_fields(interval: Option<&Interval>) -> Record {
     Record::new()
         .field("interval_s", interval.map(|of| (of.low, of.high)))
@@ -259,7 +259,7 @@ pub fn interval_fields(interval: Option<&Interval>) -> Record {
         .field("interval_covers", interval.map(|of| &of.covers))
 }
 
-/// What was sent, and the ranks.
+/// Messages, bytes and ranks of an outcome.
 fn outcome_fields(program: Option<&Program>, outcome: &Outcome) -> Record {
     Record::new()
         .field("messages", outcome.messages)
@@ -267,7 +267,7 @@ fn outcome_fields(program: Option<&Program>, outcome: &Outcome) -> Record {
         .field("ranks", ranks_in(program, outcome, 0..outcome.ranks.len()))
 }
 
-/// What was replayed, and the transfers of one-sided communication, if there are any.
+/// Sentences on the contents of the replayed trace, and on the transfers of one-sided communication if there are any.
 fn counts(
     program: Option<&Program>,
     collectives: u64,
@@ -300,7 +300,7 @@ fn counts(
     lines
 }
 
-/// The ranks, at most so many, the slowest first where not all have a row.
+/// Table of at most `most_rows` ranks. If not all rows are shown, the slowest ranks come first.
 fn rank_table(program: Option<&Program>, outcome: &Outcome, most_rows: usize) -> Rows<usize> {
     let mut ranks: Vec<usize> = (0..outcome.ranks.len()).collect();
     if most_rows < ranks.len() {
@@ -309,7 +309,7 @@ fn rank_table(program: Option<&Program>, outcome: &Outcome, most_rows: usize) ->
     ranks_in(program, outcome, ranks).most(most_rows, ROWS)
 }
 
-/// Ranks in an order; the threads of a task are ranks, and say so.
+/// Rows of ranks in the given order. Threads of a task are ranks, with their task and thread in the row.
 fn ranks_in(
     program: Option<&Program>,
     outcome: &Outcome,

@@ -7,7 +7,8 @@
 //! out-2,out,1,2,0,2,4000000,0,1360204.9
 //! ```
 //!
-//! `what` is the conflict, `step` the flow in it. The rows of a conflict stand repetition after repetition, flow after flow. Where there are racks, `from_rack` and `to_rack` name them.
+//! `what` is the conflict, `step` the flow in it. The rows of a conflict are ordered by repetition, then by flow. If there
+//! are racks, `from_rack` and `to_rack` name them.
 
 use std::collections::BTreeMap;
 
@@ -45,17 +46,17 @@ const FORM: SampleForm = SampleForm {
     optional: &["from_rack", "to_rack"],
 };
 
-/// A conflict that was carried several times.
+/// A conflict that was measured several times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredConflict {
-    /// The conflict with the flows that were carried.
+    /// The conflict with the flows that were sent.
     pub conflict: Conflict,
     /// Durations by flow, then by repetition; at least one each, above 0.
     pub durations: Vec<Vec<Time>>,
 }
 
 impl MeasuredConflict {
-    /// How often it was carried.
+    /// Number of repetitions.
     pub fn repetitions(&self) -> usize {
         self.durations.first().map_or(0, Vec::len)
     }
@@ -110,7 +111,7 @@ impl MeasuredConflict {
         Some(PatternSamples { pattern, times })
     }
 
-    /// The median duration of each flow.
+    /// Median duration of each flow.
     pub fn medians(&self) -> Vec<Time> {
         self.durations
             .iter()
@@ -127,16 +128,16 @@ impl MeasuredConflict {
 /// All conflicts of a measurement.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConflictSamples {
-    /// Where they come from: the header's `key: value` pairs apart from the schema.
+    /// Origin: the header's `key: value` pairs except the schema.
     pub provenance: BTreeMap<String, String>,
-    /// Where the nodes stand.
+    /// Racks of the nodes.
     pub racks: Racks,
-    /// In the order in which they were carried.
+    /// Conflicts in the order in which they were measured.
     pub measured: Vec<MeasuredConflict>,
 }
 
 impl ConflictSamples {
-    /// Whether a file is meant as one.
+    /// `true` if a text is meant as such a file.
     pub fn is_one(text: &str) -> bool {
         sample_table::has(text, "kind")
     }
@@ -144,7 +145,7 @@ impl ConflictSamples {
     /// Reads the file.
     ///
     /// # Errors
-    /// Another schema, other columns, a row that does not follow from the one before, or a number out of range, with its
+    /// Another schema, other columns, a row that does not follow from the previous one, or a number out of range, with its
     /// line.
     pub fn from_csv(text: &str) -> Result<ConflictSamples, CsvError> {
         let mut samples = ConflictSamples::default();
@@ -153,8 +154,8 @@ impl ConflictSamples {
         samples.check(text.lines().count())
     }
 
-    /// The conflicts whose messages have one size and start together, as patterns for models of messages: each repetition
-    /// takes as long as its last message. The others have no such form and are left out.
+    /// Conflicts whose messages have one size and start together, as patterns for models of messages: each repetition takes
+    /// as long as its last message. Other conflicts have no such form and are left out.
     pub fn patterns(&self) -> Vec<PatternSamples> {
         self.measured
             .iter()
@@ -219,7 +220,7 @@ impl ConflictSamples {
         }
     }
 
-    /// Each flow of a conflict has as many repetitions.
+    /// Checks that all flows of a conflict have the same number of repetitions.
     fn check(self, line: usize) -> Result<ConflictSamples, CsvError> {
         for measured in &self.measured {
             let repetitions = measured.repetitions();
@@ -238,7 +239,7 @@ fn one_of_kinds() -> String {
     format!("one of {}", ConflictKind::names())
 }
 
-/// Header lines and column names; those of racks where there are any.
+/// Header lines and column names, including those of racks if there are any.
 pub fn csv_header(provenance: &BTreeMap<String, String>, racks: &Racks) -> String {
     sample_table::head(provenance, columns(racks))
 }

@@ -1,9 +1,10 @@
-//! From what concurrent messages and whole programs took to the parameters of a network.
+//! Fits of a network's parameters to measured times of concurrent messages and of whole programs.
 //!
-//! [`conflict_samples`] reads and writes the durations of elementary conflicts; [`conflicts`] fits each sharing model to
-//! them and says which explains the network best (Martinasso and Méhaut, section 5; Zhu et al.). [`dimemas`] finds Dimemas'
-//! latency, bandwidth, links and collective models from the regions of dedicated runs, which [`recorded_regions`] takes from
-//! recordings (Girona, Labarta, Badia). [`narrowing`] finds one parameter of whatever can be replayed:
+//! [`conflict_samples`] reads and writes the durations of elementary conflicts. [`conflicts`] fits each sharing model to
+//! them and reports the model that explains the network best (Martinasso and Méhaut, section 5; Zhu et al.). [`dimemas`]
+//! finds Dimemas' latency, bandwidth, links and collective models from the regions of dedicated runs, which
+//! [`recorded_regions`] takes from recordings (Girona, Labarta, Badia). [`narrowing`] finds one parameter of anything that
+//! can be replayed:
 //!
 //! ```
 //! use flowcast::calibrate::narrowing::least_cost;

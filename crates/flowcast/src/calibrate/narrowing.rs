@@ -1,15 +1,15 @@
-//! The parameters that cost least, for costs that have no derivatives, as those of replays.
+//! Search for the parameters with the least cost, for costs without derivatives, such as those of replays.
 
-/// Values tried in each round, the bounds among them.
+/// Number of values tried in each round, including the bounds.
 const TRIED: u32 = 9;
-/// Each leaves a quarter of the range; all of them, one part in 512.
+/// Number of rounds. Each leaves a quarter of the range; all of them leave one part in 512.
 const ROUNDS: u32 = 4;
 
-/// Where between two bounds a cost is least, and what it is there. A round tries equally distant values; the next one
-/// looks between the neighbours of the best. Of equal costs the lower value counts.
+/// Returns the value between two bounds with the least cost, and that cost. A round tries values at equal distances. The
+/// next round searches between the neighbours of the best. Among equal costs, the lower value wins.
 ///
 /// # Errors
-/// Those of the cost.
+/// Errors of `cost`.
 pub fn least_cost<E>(
     low: f64,
     high: f64,

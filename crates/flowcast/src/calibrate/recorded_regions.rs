@@ -1,8 +1,8 @@
-//! The regions of a dedicated run as the fit of Dimemas' parameters takes them: what was done in each, how often, and
-//! how long once took.
+//! Regions of a dedicated run for the fit of Dimemas' parameters: the exercise in each, its repetitions, and the time of one
+//! repetition.
 //!
-//! A region with one collective operation in it is known by that. What is a pattern of messages is told by the first
-//! word of its name: `pingpong`, `exchange`, `fan-out`, `fan-in`, `pairs`. Repetitions are counted by the calls.
+//! A region that contains a single collective operation is identified by it. The first word of a region's name identifies a
+//! pattern of messages: `pingpong`, `exchange`, `fan-out`, `fan-in`, `pairs`. Repetitions are counted by the calls.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use flowcast_recording::{
 };
 use flowcast_units::{Bytes, CollectiveOp};
 
-/// The regions that are understood, and the names of the others.
+/// Regions that are understood, and the names of the others.
 pub fn exercises(files: &[RankFile]) -> (Vec<MeasuredRegion>, Vec<String>) {
     let mut contents: BTreeMap<String, RegionContent> = BTreeMap::new();
     for (rank, file) in files.iter().enumerate() {
@@ -41,14 +41,15 @@ pub fn exercises(files: &[RankFile]) -> (Vec<MeasuredRegion>, Vec<String>) {
     (understood, others)
 }
 
-/// What happens in a region.
+/// Contents of a region.
 #[derive(Debug, Default)]
 struct RegionContent {
-    /// By operation: calls of the first rank, and the bytes of the root or, without one, of any rank.
+    /// Collectives by operation: number of calls of the first rank, and bytes sent and received by the root or, without one,
+    /// by any rank.
     collectives: BTreeMap<CollectiveOp, (u64, Bytes, Bytes)>,
-    /// Messages that the second rank sends: one for each repetition in all patterns.
+    /// Number of messages that the second rank sends: one for each repetition in all patterns.
     sent_by_second: u64,
-    /// The largest message.
+    /// Size of the largest message.
     largest: Bytes,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of a prediction's margin: what it would be on networks that were drawn, and the model's earlier errors.
+//! Evidence for a prediction's margin: predictions on drawn networks, and earlier errors of the model.
 
 use flowcast_network::{
     accuracy::{self, Accuracy, CaseKind, residuals, residuals_elsewhere},
@@ -17,17 +17,17 @@ use flowcast_units::{Bytes, Time};
 use super::IntervalOptions;
 use crate::Error;
 
-/// Draws of networks that a walk without events carries together.
+/// Number of drawn networks if a walk without events carries them together.
 pub(super) const DRAWS_TOGETHER: usize = 64;
-/// Draws of networks that are replayed one by one, at most and at least.
+/// Number of drawn networks if they are replayed one by one: largest and smallest.
 pub(super) const DRAWS_ONE_BY_ONE: (usize, usize) = (16, 4);
-/// About how long draws may take together where the caller does not say how many there are to be.
+/// Approximate time limit for all draws if the caller does not set their number.
 const TIMEOUT: Time = Time::from_nanos(10e9);
-/// About what a message costs under a fluid model, and a packet with its acknowledgement.
+/// Approximate cost of a message under a fluid model, and of a packet with its acknowledgement.
 const PER_MESSAGE: Time = Time::from_nanos(10e3);
 const PER_PACKET: Time = Time::from_nanos(150.0);
 
-/// How many draws can be replayed in the time that there is; none if too few to say anything.
+/// Number of draws that can be replayed in the available time; `None` if there are too few for an interval.
 pub(super) fn draws_in_time(
     outcome: &Outcome,
     network: &Network,
@@ -51,7 +51,7 @@ pub(super) fn draws_in_time(
     (draws >= least).then_some(draws)
 }
 
-/// Whether a field of the network file can play a part under a model.
+/// `true` if a field of the network file can have an influence under a model.
 pub fn matters(field: &str, model: Option<Model>) -> bool {
     let Some(section) = field
         .strip_prefix("sharing.")
@@ -71,23 +71,23 @@ pub fn matters(field: &str, model: Option<Model>) -> bool {
     read.contains(&section)
 }
 
-/// Whether a field that plays a part has an interval.
+/// `true` if a field that has an influence has an interval.
 pub fn may_vary(network: &Network, model: Option<Model>) -> bool {
     network.intervals.keys().any(|field| matters(field, model))
 }
 
-/// What is predicted on networks that were drawn.
+/// Predictions on drawn networks.
 #[derive(Default)]
 pub(super) struct Drawn {
     makespans: Vec<Time>,
-    /// Networks that the model refused.
+    /// Number of networks that the model rejected.
     refused: usize,
-    /// Whether there are intervals to draw from, but a replay takes too long for that.
+    /// `true` if there are intervals to draw from, but a replay takes too long for draws.
     is_too_long: bool,
 }
 
 impl Drawn {
-    /// Those that a model did not refuse, of so many.
+    /// Predictions on those of `of` networks that the model did not reject.
     pub(super) fn some(makespans: Vec<Time>, of: usize) -> Drawn {
         Drawn {
             refused: of - makespans.len(),
@@ -103,7 +103,7 @@ impl Drawn {
         }
     }
 
-    /// Replays on each of the networks, which `replay` gets with its number.
+    /// Replays on each of the networks. `replay` gets the number of a network, and the network.
     pub(super) fn each(
         networks: &[Network],
         options: &IntervalOptions<'_>,
@@ -129,24 +129,24 @@ impl Drawn {
     }
 }
 
-/// The errors of a model, as far as they count.
+/// Errors of a model that count for a prediction.
 #[derive(Default)]
 pub(super) struct ModelErrors<'a> {
     entries: Vec<&'a Accuracy>,
     /// `ln(measured / predicted)`.
     residuals: Vec<f64>,
-    /// The model as it is asked for.
+    /// Name of the requested model.
     model: String,
-    /// Whether they are of programs in laboratories, and none is of this network.
+    /// `true` if the errors come from programs in laboratories, and none of them from this network.
     are_from_elsewhere: bool,
-    /// By how much the network misses what it was fitted to.
+    /// Error of the network on the data that it was fitted to.
     misfit: f64,
 }
 
 impl<'a> ModelErrors<'a> {
-    /// For a program the errors on programs: those on this network, else those in laboratories, since patterns do not say how
-    /// well a program is predicted. Nothing is known of a network that says neither how sure its numbers are nor how well they
-    /// did.
+    /// For a program, takes the errors on programs: those on this network, or else those in laboratories, since errors on
+    /// patterns do not tell how well a program is predicted. Nothing is known of a network that has neither intervals nor an
+    /// accuracy record.
     pub(super) fn from_network(
         network: &'a Network,
         model: &str,
@@ -202,14 +202,14 @@ impl<'a> ModelErrors<'a> {
     }
 }
 
-/// What is known of a prediction's margin.
+/// Evidence for a prediction's margin.
 pub(super) struct MarginEvidence<'a> {
     pub(super) drawn: &'a Drawn,
     pub(super) errors: &'a ModelErrors<'a>,
 }
 
 impl MarginEvidence<'_> {
-    /// The interval of a prediction; `single` is what draws are held against.
+    /// Interval of a prediction. `single` is the time with which draws are compared.
     pub(super) fn interval(
         &self,
         predicted: Time,

@@ -1,13 +1,13 @@
-//! How far a prediction may be off: an interval that holds what is measured with a given probability.
+//! Margins of predictions: intervals that contain the measured time with a given probability.
 //!
-//! Two things are uncertain, and the network file says how much. Its **parameters** lie in their intervals: networks are
-//! drawn from these ([`Network::drawn`]) and the prediction is made again on each, 64 times where messages do not meet,
-//! because a walk over the program carries 32 networks at once, else up to 16 times. And the **model** is not the
-//! machine: its errors on what was measured before stand in the file's [accuracy record](flowcast_network::accuracy); for a program those on
-//! programs, of laboratories where none ran on this network. No interval is narrower than the misfit of the parameters. The ends of the
-//! interval have the ranks of split conformal prediction among the sums of both
-//! ([`margin`](flowcast_statistics::conformal::margin)). What was measured under the same name is left out. An interval
-//! always holds the prediction itself.
+//! Two things are uncertain, and the network file quantifies both. The **parameters** have intervals. Networks are drawn
+//! from these ([`Network::drawn`]), and the prediction is repeated on each of them: 64 times if messages do not meet,
+//! because a walk over the program carries 32 networks at the same time, otherwise up to 16 times. The **model** differs
+//! from the machine. Its errors on earlier measurements are in the file's [accuracy record](flowcast_network::accuracy). For
+//! a program, these are errors on programs, from laboratories if no program ran on this network. No interval is narrower
+//! than the misfit of the parameters. The ends of the interval have the ranks of split conformal prediction among the sums
+//! of both ([`margin`](flowcast_statistics::conformal::margin)). Measurements under the same name are left out. An interval
+//! always contains the prediction itself.
 
 mod evidence;
 
@@ -32,23 +32,23 @@ use evidence::{
 };
 pub use evidence::{matters, may_vary};
 
-/// Patterns of more flows than this take the fewer draws.
+/// Number of flows above which a pattern takes the smaller number of draws.
 const MANY_FLOWS: usize = 400;
 
-/// What is asked of an interval.
+/// Requested properties of an interval.
 #[derive(Clone, Copy)]
 pub struct IntervalOptions<'a> {
-    /// The probability with which it is to hold what is measured, above 0 and below 1.
+    /// Probability that the interval contains the measured time, above 0 and below 1.
     pub level: f64,
-    /// Start of the random numbers; equal seeds give equal intervals.
+    /// Seed of the random numbers; equal seeds give equal intervals.
     pub seed: u64,
-    /// How many networks are drawn; by the work of a replay without it.
+    /// Number of drawn networks; `None` for a number that depends on the work of a replay.
     pub draws: Option<usize>,
-    /// Threads that predict on them, 1 if 0. The interval does not depend on it.
+    /// Threads that predict on them; 0 means 1. The interval does not depend on their number.
     pub threads: usize,
-    /// The name in the accuracy record of what is predicted, whose own errors are left out; `cg` leaves out `cg/S/4` as well.
+    /// Name of the predicted case in the accuracy record, whose own errors are left out; `cg` also leaves out `cg/S/4`.
     pub held_out: Option<&'a str>,
-    /// Told how many more networks are done, of how many that are drawn.
+    /// Called with the number of further networks that are done, and the number of networks that are drawn.
     pub on_draws: &'a (dyn Fn(usize, usize) + Sync),
 }
 
@@ -65,20 +65,21 @@ impl Default for IntervalOptions<'_> {
     }
 }
 
-/// The intervals of a pattern.
+/// Intervals of a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatternIntervals {
-    /// Of the time until the last flow ends.
+    /// Interval of the time until the last flow ends.
     pub makespan: Interval,
-    /// Of each flow's duration, in the pattern's order.
+    /// Interval of each flow's duration, in the pattern's order.
     pub flows: Vec<Interval>,
 }
 
 impl Prepared<'_> {
-    /// The interval of the makespan of a replay; none where the network file knows none ([`no_margin`](crate::statements::no_margin)).
+    /// Interval of the makespan of a replay; `None` if the network file gives none
+    /// ([`no_margin`](crate::statements::no_margin)).
     ///
     /// # Errors
-    /// A level outside (0, 1), parameters that cannot be drawn, and those of the replay.
+    /// A level outside (0, 1), parameters that cannot be drawn, errors of the replay.
     pub fn interval(
         &self,
         outcome: &Outcome,
@@ -99,7 +100,7 @@ impl Prepared<'_> {
                 })
             }
             Prepared::Schedule(schedule) => {
-                // Parameters of LogGOPSim that are given beside the network take the place of the network's.
+                // LogGOPSim's parameters, if given, replace those of the network.
                 let Some(network) = schedule.network_in_use() else {
                     return Ok(None);
                 };
@@ -120,10 +121,10 @@ impl Prepared<'_> {
 }
 
 impl PreparedProgram<'_> {
-    /// As [`Prepared::interval`].
+    /// Interval of the makespan of a replay; see [`Prepared::interval`].
     ///
     /// # Errors
-    /// As [`Prepared::interval`].
+    /// Errors of [`Prepared::interval`].
     pub fn interval(
         &self,
         outcome: &Outcome,
@@ -148,7 +149,7 @@ impl PreparedProgram<'_> {
             if walks {
                 return self.walked(networks);
             }
-            // Hosts that differ by a little carry tightly coupled exchanges in another order.
+            // Hosts that differ slightly run tightly coupled exchanges in another order.
             Drawn::each(&networks, options, |draw, network| {
                 let seed = options.seed + 1 + draw as u64;
                 Ok(self.on(network).engine()?.disturbed(seed).run()?)
@@ -160,7 +161,7 @@ impl PreparedProgram<'_> {
         format!("{}/{}", self.model().name(), self.collectives.name)
     }
 
-    /// One walk for many networks.
+    /// Makespans on many networks, from one walk.
     fn walked(&self, networks: Vec<Network>) -> Result<Drawn, Error> {
         let what_ifs: Vec<WhatIf> = networks
             .into_iter()
@@ -177,13 +178,13 @@ impl PreparedProgram<'_> {
     }
 }
 
-/// What decides how far a makespan may be off.
+/// Sources of a makespan's margin.
 struct MarginSource<'a> {
     network: &'a Network,
     model: Option<Model>,
-    /// Of the model in the accuracy record; without it no errors are known.
+    /// Name of the model in the accuracy record; without it no errors are known.
     name: Option<String>,
-    /// How many networks are drawn where nobody says it; none where a replay takes too long for that.
+    /// Default number of draws; `None` if a replay takes too long for draws.
     usual_draws: Option<usize>,
 }
 
@@ -214,11 +215,11 @@ impl MarginSource<'_> {
     }
 }
 
-/// The intervals of the flows of a pattern and of their makespan; none where the network file knows none ([`no_margin`](crate::statements::no_margin)),
-/// and of several steps.
+/// Intervals of the flows of a pattern and of their makespan; `None` if the network file gives none
+/// ([`no_margin`](crate::statements::no_margin)), and for several steps.
 ///
 /// # Errors
-/// As [`Prepared::interval`].
+/// Errors of [`Prepared::interval`].
 pub fn pattern_intervals(
     steps: &Steps,
     network: &Network,
@@ -254,7 +255,7 @@ pub fn pattern_intervals(
         drawn
     });
     let drawn: Vec<concurrent::FlowsPrediction> = drawn.into_iter().flatten().collect();
-    // Medians of several seeds are not what a single run gives: draws are held against a single one.
+    // Medians of several seeds differ from the result of a single run, so draws are compared with a single run.
     let single = match options.runs {
         Some(_) if !drawn.is_empty() => &predict_ends(flows, &steps.racks, network, method)?,
         _ => prediction,

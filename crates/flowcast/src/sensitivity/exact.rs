@@ -1,4 +1,4 @@
-//! The curve where messages do not disturb one another: the events of a replay with costs that follow the field.
+//! The exact curve, for messages that do not disturb one another: the events of a replay with costs that follow the field.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use flowcast_units::{Rank, Time};
 use super::{Inexact, Parameter};
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram, error::finite};
 
-/// Dimemas' rules count a start-up below a nanosecond as none.
+/// Smallest start-up that counts in Dimemas' rules, in nanoseconds; shorter ones count as 0.
 const NANOSECOND: f64 = 1.0;
 
-/// The parts of a range between which costs are taken for linear, then those at which they have to be.
+/// Fractions of a range. Costs are assumed to be linear between the first two values, and are checked at the others.
 const SAMPLES: [f64; 4] = [0.015_625, 0.984_375, 0.381_966, 0.75];
 
-/// Events are kept for programs of at most this many messages: they take about 240 bytes each.
+/// Largest number of messages of a program whose events are kept: they take about 240 bytes each.
 pub(super) const MOST_MESSAGES: u32 = 4_000_000;
 
-/// The exact curve, or why there is none.
+/// Returns the exact curve, or the reason why there is none.
 pub(super) fn curve(
     program: &Program,
     network: &Network,
@@ -56,7 +56,7 @@ pub(super) fn curve(
     Ok(below.and_then(|below| above.map(|above| joined(below, above))))
 }
 
-/// Two curves of which the second begins behind the first.
+/// Joins two curves, of which the second begins after the first.
 fn joined(mut below: Curve, above: Curve) -> Curve {
     let begin = above.pieces.first().map(|piece| piece.from);
     below
@@ -82,7 +82,7 @@ struct ExactSearch<'a> {
 }
 
 impl ExactSearch<'_> {
-    /// A part of the range in which all costs are linear.
+    /// Curve over a part of the range in which all costs are linear.
     fn segment(&self, from: f64, to: f64) -> Result<Result<Curve, Inexact>, Error> {
         let mut values = SAMPLES.map(|part| from + part * (to - from)).to_vec();
         if self.parameter.is_time() && (from..=to).contains(&NANOSECOND.next_down()) {
@@ -140,7 +140,7 @@ impl ExactSearch<'_> {
         Ok(Ok(Curve { error, ..curve }))
     }
 
-    /// Why the networks do not share one program, one placement and one walk.
+    /// Reason why the networks do not share one program, one placement and one walk; `None` if they do.
     fn differs(&self, networks: &[Network]) -> Result<Option<Inexact>, Error> {
         let program = self.prepared.program();
         let choice = self.prepared.model().contention;
@@ -177,9 +177,9 @@ impl ExactSearch<'_> {
     }
 }
 
-/// Whether the ranks of a collective give different sizes, and the last to come decides how long it takes.
+/// `true` if the ranks of a collective give different sizes, and the last rank to arrive decides how long it takes.
 fn sizes_differ(program: &Program, costs: &Costs) -> bool {
-    /// Whether a root decides, how long the collective takes, and whether another rank says otherwise.
+    /// Decision by a root, time of the collective, and disagreement of another rank.
     type Deciding = (bool, Time, bool);
     let mut deciding: HashMap<u32, Deciding> = HashMap::new();
     for rank in Rank::all(program.streams()) {

@@ -1,10 +1,10 @@
-//! How the predicted time depends on one field of the network, over a range of its values.
+//! Dependence of the predicted time on one field of the network, over a range of its values.
 //!
-//! Where messages do not disturb one another the time is a maximum of linear functions of the field, and the curve is found
-//! exactly ([`flowcast_sensitivity`]): at each value it equals what [`predict`](crate::predict()) says there, but
-//! for rounding. Of a rate, and of the speed of a processor, the inverse is the parameter: times grow with it linearly.
-//! Elsewhere the order of events depends on the field, and the curve joins predictions at values that are chosen closer
-//! together where it bends ([`Sensitivity::inexact`]).
+//! If messages do not disturb one another, the time is a maximum of linear functions of the field, and the curve is exact
+//! ([`flowcast_sensitivity`]): at each value it equals the result of [`predict`](crate::predict()), except for rounding. For
+//! a rate, and for the speed of a processor, the parameter is the inverse, because times grow linearly with it. Otherwise
+//! the order of events depends on the field. The curve then joins predictions at values that are closer together where it
+//! bends ([`Sensitivity::inexact`]).
 
 mod exact;
 mod parameter;
@@ -21,32 +21,31 @@ use thiserror::Error;
 use crate::{Error, ModelChoice, Options, predict};
 pub use parameter::Parameter;
 
-/// How the predicted time depends on one field of the network.
+/// Dependence of the predicted time on one field of the network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sensitivity {
     /// The field and the range of its values.
     pub parameter: Parameter,
-    /// By which model, on the network as it is.
+    /// Model of the prediction, on the network as it is.
     pub model: ModelChoice,
-    /// The parameter's value on the network as it is; none if the network does not set the field.
+    /// Value of the parameter on the network as it is; `None` if the network does not set the field.
     pub base: Option<f64>,
     /// The predicted time on the network as it is.
     pub base_makespan: Time,
     /// The predicted time over the range.
     pub curve: Curve,
-    /// Why the curve is not exact; none if it is.
+    /// Reason why the curve is not exact; `None` if it is exact.
     pub inexact: Option<Inexact>,
-    /// What the curve would be if events kept the order that they have on the network as it is; where the order depends on
-    /// the field.
+    /// The curve for events that keep their order on the network as it is, if the order depends on the field.
     pub fixed_order: Option<Curve>,
-    /// Sentences on what the prediction on the network as it is rests on.
+    /// Sentences on the basis of the prediction on the network as it is.
     pub notes: Vec<String>,
 }
 
-/// Why a curve is made of predictions at some values only.
+/// Reason why a curve consists of predictions at some values only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Inexact {
-    /// What messages do to each other depends on the order of events.
+    /// Contention between messages depends on the order of events.
     #[error("under model {0} the order of events may depend on it (--model independent: exact)")]
     Model(&'static str),
     /// Events keep the order and the waiting times of the replay on the network as it is.
@@ -63,16 +62,16 @@ pub enum Inexact {
     /// The model, the algorithms of collectives or the places of ranks change within the range.
     #[error("it decides by which model, by which algorithms or where the program runs")]
     Choice,
-    /// A cost is no linear function of the field.
+    /// A cost is not a linear function of the field.
     #[error("a cost is no linear function of it")]
     NotLinear,
-    /// It decides which sends wait for their receivers.
+    /// The field decides which sends wait for their receivers.
     #[error("it decides which messages wait for their receiver")]
     Rendezvous,
-    /// Files, locks, and messages that move in MPI calls alone are served in the order of time.
+    /// Files, locks, and messages that move only in calls of MPI are served in the order of time.
     #[error("one-sided communication, files or messages are served in the order of time")]
     Order,
-    /// Ranks of a collective give different sizes, and the last to come decides.
+    /// Ranks of a collective give different sizes, and the last rank to arrive decides.
     #[error("the rank that comes last decides the sizes of a collective")]
     Sizes,
     /// The events of the replay take too much memory.
@@ -88,10 +87,10 @@ pub enum Inexact {
     Error(usize),
 }
 
-/// Predicts a trace over a range of a field's values; an exact curve takes at most `most_walks` walks.
+/// Predicts a trace over a range of a field's values. An exact curve takes at most `most_walks` walks.
 ///
 /// # Errors
-/// As [`predict`](crate::predict()), at the network's own value or any other of the range.
+/// Errors of [`predict`](crate::predict()), at the network's own value or any other value of the range.
 pub fn sensitivity(
     trace: &Trace,
     network: &Network,
@@ -142,14 +141,14 @@ pub fn sensitivity(
 }
 
 impl Sensitivity {
-    /// The value nearest to the network's own at which the predicted time is `factor` times that of the network as it is;
-    /// none within the range.
+    /// The value nearest to the network's own at which the predicted time is `factor` times the time on the network as it
+    /// is; `None` if the range contains no such value.
     pub fn value_at(&self, factor: f64) -> Option<f64> {
         let base = self.base?;
         let aim = self.base_makespan.as_nanos() * factor;
         let crossings = self.curve.pieces.iter().filter_map(|piece: &Piece| {
             let at = piece.from + (aim - piece.makespan.as_nanos()) / piece.slope;
-            // The ends of a piece belong to it, whatever the division rounds to.
+            // The ends of a piece belong to it, regardless of the rounding of the division.
             let room = 1e-12 * at.abs();
             (piece.slope != 0.0 && piece.from - room <= at && at <= piece.to + room)
                 .then(|| at.clamp(piece.from, piece.to))
@@ -157,7 +156,7 @@ impl Sensitivity {
         crossings.min_by(|a, b| (a - base).abs().total_cmp(&(b - base).abs()))
     }
 
-    /// The piece on which the network as it is lies, the one behind it at a breakpoint; none outside the range.
+    /// The piece that contains the network as it is, or the next one at a breakpoint; `None` outside the range.
     pub fn base_piece(&self) -> Option<&Piece> {
         let base = self.base?;
         self.curve
@@ -167,8 +166,8 @@ impl Sensitivity {
             .find(|piece| (piece.from..=piece.to).contains(&base))
     }
 
-    /// Where the time changes by more than a hundredth within the smallest step of a sampled curve: the order of events
-    /// changes there, and the line between the two values says nothing.
+    /// Pieces in which the time changes by more than a hundredth within the smallest step of a sampled curve. The order of
+    /// events changes there, and the line between the two values has no meaning.
     pub fn jumps(&self) -> impl Iterator<Item = &Piece> {
         let (from, to) = self.parameter.range();
         let step = (to - from) * sampled::SMALLEST;
@@ -181,8 +180,8 @@ impl Sensitivity {
         })
     }
 
-    /// Where a larger value of the parameter makes the program faster, which no cost alone can do: the order of events
-    /// changes there.
+    /// Pieces in which a larger value of the parameter makes the program faster, which a cost alone cannot do. The order of
+    /// events changes there.
     pub fn falls(&self) -> impl Iterator<Item = &Piece> {
         self.curve
             .pieces

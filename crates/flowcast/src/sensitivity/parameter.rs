@@ -1,4 +1,4 @@
-//! The field that is varied, in the unit in which times grow with it linearly.
+//! The varied field, in the unit in which times grow linearly with it.
 
 use flowcast_graph::selector::Selector;
 use flowcast_network::{
@@ -9,12 +9,12 @@ use flowcast_units::TimePerByte;
 
 use crate::{Error, study::grid::full_name};
 
-/// A field of the network and the range of its values. As a number it counts nanoseconds, nanoseconds per byte, bytes or
-/// what has no unit; of a rate and of a speed the inverse.
+/// A field of the network and the range of its values. As a number it counts nanoseconds, nanoseconds per byte or bytes, or
+/// has no unit. For a rate and for a speed, it is the inverse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
     field: String,
-    /// Costs that no field of the network is.
+    /// Selected costs that are not a field of the network.
     selector: Option<Selector>,
     kind: Quantity,
     is_inverse: bool,
@@ -23,10 +23,12 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// A field, as `--set` names it, or a [`Selector`], from one value to a larger one; both of the kind that the field takes.
+    /// Creates the parameter for a field, as `--set` names it, or for a [`Selector`], from one value to a larger one. Both
+    /// values are of the kind that the field takes.
     ///
     /// # Errors
-    /// [`Error::Option`] for a selector that is none, values of different kinds, an empty range, or a rate or speed that begins at 0.
+    /// [`Error::Option`] for an invalid selector, values of different kinds, an empty range, or a rate or speed that begins
+    /// at 0.
     pub fn new(field: &str, from: Quantity, to: Quantity) -> Result<Parameter, Error> {
         if from.kind() != to.kind() {
             let found = format!("{} and {}", from.kind(), to.kind());
@@ -85,10 +87,10 @@ impl Parameter {
         Ok(parameter)
     }
 
-    /// A field by its name or its short name, or a selector, and its range as text, such as `0us..1ms`.
+    /// Parses a field by its name or its short name, or a selector, and its range as text, such as `0us..1ms`.
     ///
     /// # Errors
-    /// [`Error::Option`] for a range of another form, and as [`Parameter::new`].
+    /// [`Error::Option`] for a range of another form; errors of [`Parameter::new`].
     pub fn parse(name: &str, range: &str) -> Result<Parameter, Error> {
         let ends = range.split_once("..").and_then(|(from, to)| {
             Some((Quantity::parse(from.trim())?, Quantity::parse(to.trim())?))
@@ -106,32 +108,32 @@ impl Parameter {
         Parameter::new(&field, from, to)
     }
 
-    /// The field, as `--set` names it.
+    /// Name of the field, as `--set` names it.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// The costs that are meant, if they are no field of the network.
+    /// The selected costs, if they are not a field of the network.
     pub fn selector(&self) -> Option<&Selector> {
         self.selector.as_ref()
     }
 
-    /// The smallest and the largest value.
+    /// Smallest and largest value.
     pub fn range(&self) -> (f64, f64) {
         (self.from, self.to)
     }
 
-    /// Whether it is the inverse of the field.
+    /// `true` if the parameter is the inverse of the field.
     pub fn is_inverse(&self) -> bool {
         self.is_inverse
     }
 
-    /// Whether it is a time, not a time per byte, a size or a number.
+    /// `true` for a time, `false` for a time per byte, a size or a number.
     pub fn is_time(&self) -> bool {
         matches!(self.kind, Quantity::Time(_))
     }
 
-    /// The unit of [`Parameter::in_unit`]: `s`, `s/B`, `B`, or none.
+    /// Unit of [`Parameter::in_unit`]: `s`, `s/B`, `B`, or none.
     pub fn unit(&self) -> &'static str {
         match self.kind {
             Quantity::Time(_) => "s",
@@ -141,12 +143,13 @@ impl Parameter {
         }
     }
 
-    /// A value in base units.
+    /// A value of the parameter in base units.
     pub fn in_unit(&self, at: f64) -> f64 {
         if self.in_nanos() { at / 1e9 } else { at }
     }
 
-    /// Seconds that the makespan grows by for each [`Parameter::unit`], of a slope in nanoseconds for each of the parameter.
+    /// Growth of the makespan in seconds for each [`Parameter::unit`], from a slope in nanoseconds for each unit of the
+    /// parameter.
     pub fn slope_in_unit(&self, slope: f64) -> f64 {
         if self.in_nanos() { slope } else { slope / 1e9 }
     }
@@ -158,7 +161,7 @@ impl Parameter {
         )
     }
 
-    /// The parameter of a value of the field.
+    /// Value of the parameter for a value of the field.
     pub(super) fn number(&self, value: Quantity) -> f64 {
         match value {
             Quantity::Rate(rate) => TimePerByte::from_rate(rate).as_nanos(),
@@ -167,7 +170,7 @@ impl Parameter {
         }
     }
 
-    /// The field's own value.
+    /// Value of the field for a value of the parameter.
     pub fn value(&self, at: f64) -> Quantity {
         match self.kind {
             Quantity::Rate(_) => TimePerByte::from_nanos(at).rate().into(),
@@ -175,7 +178,7 @@ impl Parameter {
         }
     }
 
-    /// A value as `--set` takes it; of a rate its inverse.
+    /// A value as `--set` takes it; for a rate, its inverse.
     pub fn text(&self, at: f64) -> String {
         match self.kind {
             Quantity::Rate(_) => TimePerByte::from_nanos(at).to_string(),
@@ -188,7 +191,7 @@ impl Parameter {
         network.with_overrides(&[(self.field.clone(), self.text(at))])
     }
 
-    /// Whether the field refuses what is no whole number.
+    /// `true` if the field accepts whole numbers only.
     pub(super) fn is_whole(&self, network: &Network) -> bool {
         let whole = self.from.ceil();
         let is_number =

@@ -1,4 +1,4 @@
-//! The curve where it cannot be exact: predictions joined by lines.
+//! The curve if it cannot be exact: predictions joined by lines.
 
 use flowcast_sensitivity::{Curve, Piece};
 use flowcast_units::Time;
@@ -6,16 +6,16 @@ use flowcast_units::Time;
 use super::Parameter;
 use crate::Error;
 
-/// Steps of equal width to begin with.
+/// Number of steps of equal width at the start.
 const STEPS: usize = 16;
 
-/// How often a step is halved at most.
+/// Largest number of times that a step is halved.
 const HALVINGS: usize = 3;
 
-/// The shortest step, as a part of the range.
+/// Width of the shortest step, as a fraction of the range.
 pub(super) const SMALLEST: f64 = 1.0 / (STEPS << HALVINGS) as f64;
 
-/// A step is halved where the makespan in its middle is off the line between its ends by more than this part.
+/// A step is halved if the makespan in its middle deviates from the line between its ends by more than this fraction.
 const BEND: f64 = 1e-3;
 
 type Point = (f64, Time);

@@ -1,4 +1,4 @@
-//! The curve over the costs of some ranks, pairs, links, sizes or collectives, which no field of the network is.
+//! The curve over the costs of some ranks, pairs, links, sizes or collectives, which are not a field of the network.
 
 use flowcast_graph::{EventGraph, selector::Selector};
 use flowcast_network::network::Network;
@@ -10,7 +10,7 @@ use flowcast_units::Time;
 use super::{Inexact, Parameter, Sensitivity};
 use crate::{Error, Options, PreparedProgram, error::finite};
 
-/// As [`sensitivity`](super::sensitivity()), from the events of one replay.
+/// Computes [`sensitivity`](super::sensitivity()) from the events of one replay.
 pub(super) fn sensitivity(
     trace: &Trace,
     network: &Network,
@@ -64,8 +64,8 @@ pub(super) fn sensitivity(
     })
 }
 
-/// The curve over a field of the interface if events kept the order of the network as it is; none for other fields, for
-/// schedules, and where the field is not the cost of all messages between nodes.
+/// The curve over a field of the interface, for events that keep their order on the network as it is. `None` for other
+/// fields, for schedules, and if the field is not the cost of all messages between nodes.
 pub(super) fn fixed_order(
     trace: &Trace,
     network: &Network,

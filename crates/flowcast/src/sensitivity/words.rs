@@ -10,13 +10,14 @@ use flowcast_units::{Rounded, Time};
 use super::{Inexact, Parameter, Sensitivity};
 use crate::statements::marked_name;
 
-/// By which parts the answer in words says how far the field may get worse, or has to get better.
+/// Relative changes of the time for which the answer in words states how much worse the field may get, or how much better it
+/// has to get.
 const PARTS: [f64; 2] = [0.01, 0.1];
 
-/// By how much longer or shorter a run is to be, for programs.
+/// Relative changes of a run's time for which the document, which programs read, states the value of the field.
 const REACHED: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 
-/// A curve and the network that it is of.
+/// A curve and its network.
 struct Words<'a> {
     found: &'a Sensitivity,
     network: &'a Network,
@@ -24,8 +25,8 @@ struct Words<'a> {
 }
 
 impl Sensitivity {
-    /// What it says, on this network; the document in base units. More pieces than rows are joined to rows of
-    /// their share of the range at least.
+    /// Answer in words on this network, with the document in base units. If there are more pieces than rows, pieces are
+    /// joined until each row covers at least its share of the range.
     pub fn answer(&self, trace: &str, network: &Network, most_rows: usize) -> Document {
         let words = Words {
             found: self,
@@ -98,7 +99,7 @@ impl Sensitivity {
     }
 }
 
-/// By how much the time changes within pieces.
+/// Table of the changes of the time within pieces.
 fn steps<'a>(parameter: &Parameter, pieces: impl Iterator<Item = &'a Piece>) -> Rows<&'a Piece> {
     rows(pieces)
         .field("from", |piece| parameter.in_unit(piece.from))
@@ -107,7 +108,7 @@ fn steps<'a>(parameter: &Parameter, pieces: impl Iterator<Item = &'a Piece>) -> 
 }
 
 impl Words<'_> {
-    /// The answer in words, the model, and how the curve was found.
+    /// The answer in words, the model, and the way in which the curve was found.
     fn lines(&self) -> Vec<String> {
         let Sensitivity {
             model,
@@ -186,7 +187,7 @@ impl Words<'_> {
         lines
     }
 
-    /// What a little more costs, and where that is felt.
+    /// Sentence on the cost of a small increase, and on the values at which the program becomes slower or faster by `PARTS`.
     fn answer(&self) -> String {
         let field = self.found.parameter.field();
         let slower = PARTS
@@ -233,7 +234,7 @@ impl Words<'_> {
         Some(format!("{what} at {}", shown(&self.found.parameter, at)))
     }
 
-    /// The pieces, those that are narrow one with the next where there are more than rows.
+    /// The pieces. If there are more pieces than rows, narrow ones are joined with the next.
     fn joined_pieces(&self) -> Vec<Piece> {
         let pieces = &self.found.curve.pieces;
         let least = if pieces.len() > self.most_rows {
@@ -255,7 +256,7 @@ impl Words<'_> {
         joined
     }
 
-    /// Of a row, in the parameter's unit.
+    /// Smallest width of a row, in the parameter's unit.
     fn least_width(&self) -> f64 {
         let (from, to) = self.found.parameter.range();
         (to - from) / self.most_rows as f64
@@ -268,7 +269,7 @@ fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// A round number of which the range holds at least ten.
+/// A round number that fits at least ten times into the range.
 fn step(parameter: &Parameter) -> f64 {
     let (from, to) = parameter.range();
     let base = if parameter.is_time() { 1000f64 } else { 10.0 };

@@ -1,4 +1,4 @@
-//! What a study varies: networks, mappings, the values of fields, and all combinations of them in a fixed order.
+//! Grid of a study: networks, mappings and the values of fields, and all combinations of them in a fixed order.
 
 use flowcast_network::{
     network::{Network, NetworkError},
@@ -6,13 +6,13 @@ use flowcast_network::{
 };
 use thiserror::Error;
 
-/// More combinations than this are a slip of the pen.
+/// Largest number of combinations; more are taken for a mistake.
 const MOST_SETS: usize = 10_000_000;
 
-/// The fields of the interface, which are set most, have short names.
+/// Short names of the fields of the interface, which are set most often.
 pub const SHORT_NAMES: [&str; 5] = ["latency", "bandwidth", "overhead", "gap", "gap_per_byte"];
 
-/// The field's name in network files.
+/// Name of the field in network files.
 pub fn full_name(key: &str) -> String {
     if SHORT_NAMES.contains(&key) {
         format!("nic.{key}")
@@ -21,25 +21,25 @@ pub fn full_name(key: &str) -> String {
     }
 }
 
-/// Why there is no grid.
+/// Reason why there is no grid.
 #[derive(Debug, Error)]
 pub enum GridError {
-    /// A text that is no field with values, names that are no columns, or what does not go together.
+    /// A text that is not a field with values, names that cannot be columns, or texts that do not fit together.
     #[error("{option}: found {found}, expected {expected}")]
     Wrong {
-        /// The option and its text, such as `--grid latency=5us..1us:2`; the option alone if all its texts are meant.
+        /// The option and its text, such as `--grid latency=5us..1us:2`; only the option if all its texts are meant.
         option: String,
-        /// What was found in the text, as given.
+        /// The text that was found, as given.
         found: String,
-        /// What the option takes instead.
+        /// Texts that the option accepts.
         expected: String,
     },
-    /// A value that the network does not take.
+    /// A value that the network rejects.
     #[error("--grid {grid}: {source}")]
     Network {
-        /// The text of the field and its values.
+        /// Text of the field and its values.
         grid: String,
-        /// What the network says.
+        /// Error of the network.
         source: NetworkError,
     },
 }
@@ -54,17 +54,17 @@ impl GridError {
     }
 }
 
-/// What was found and what was expected.
+/// Found and expected text.
 type GridFault = (String, String);
 
-/// What is varied, and the values that it takes.
+/// A varied field, network or mapping, and its values.
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// The text as given, the field's name in full.
+    /// The text as given, with the full name of the field.
     pub text: String,
-    /// The field, as `--set` names it; `network` or `mapping`.
+    /// The field, as `--set` names it, or `network` or `mapping`.
     pub key: String,
-    /// The field with the unit of the values in a result.
+    /// Name of the column in results: the field, with the unit of its values.
     pub column: String,
     varies: Varies,
     values: Vec<GridValue>,
@@ -79,14 +79,14 @@ enum Varies {
 
 #[derive(Debug, Clone)]
 struct GridValue {
-    /// In base units, as results show it.
+    /// Value in base units, as results show it.
     shown: String,
-    /// With its unit, as `--set` takes it.
+    /// Value with its unit, as `--set` takes it.
     set: String,
 }
 
 impl Axis {
-    /// `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`.
+    /// Parses `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`.
     fn parse(text: &str) -> Result<Axis, GridError> {
         let Some((key, values)) = text.split_once('=') else {
             let expected = "KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3";
@@ -108,7 +108,7 @@ impl Axis {
         })
     }
 
-    /// Networks or mappings by name; none if there is only one.
+    /// Axis of networks or mappings by name; `None` if there is only one.
     fn named(varies: Varies, names: &[&str]) -> Result<Option<Axis>, GridError> {
         if names.len() < 2 {
             return Ok(None);
@@ -152,14 +152,14 @@ impl Axis {
         }))
     }
 
-    /// How many values the axis has, at least 1.
+    /// Number of values on the axis, at least 1.
     #[allow(clippy::len_without_is_empty, reason = "a field has a value at least")]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 }
 
-/// The suffix of the column's name, and the values.
+/// Suffix of the column's name, and the values.
 type GridValues = (&'static str, Vec<GridValue>);
 
 fn list(values: &str) -> Result<GridValues, GridFault> {
@@ -250,7 +250,7 @@ fn fault(found: impl Into<String>, expected: impl Into<String>) -> GridFault {
     (found.into(), expected.into())
 }
 
-/// Points between the ends of a range need not be longer than anybody can read.
+/// Rounds to six digits, so that points between the ends of a range stay readable.
 fn six_digits(value: f64) -> f64 {
     format!("{value:.5e}")
         .parse()
@@ -261,7 +261,7 @@ fn quantity(text: &str) -> Option<Quantity> {
     Quantity::parse(text).filter(|quantity| quantity.number().is_finite())
 }
 
-/// What the name of a column ends in.
+/// Suffix of the name of a column.
 fn suffix(kind: Quantity) -> &'static str {
     match kind {
         Quantity::Time(_) => "_s",
@@ -272,7 +272,7 @@ fn suffix(kind: Quantity) -> &'static str {
     }
 }
 
-/// A number as [`Quantity::number`] counts it, in base units.
+/// Converts a number, as [`Quantity::number`] counts it, to base units.
 fn value(kind: Quantity, number: f64) -> GridValue {
     let (shown, unit) = match kind {
         Quantity::Time(_) => (number / 1e9, "s"),
@@ -287,7 +287,7 @@ fn value(kind: Quantity, number: f64) -> GridValue {
     }
 }
 
-/// All combinations: the last field changes from one set to the next.
+/// All combinations of values. The last field changes from one set to the next.
 #[derive(Debug, Clone)]
 pub struct ParameterGrid {
     axes: Vec<Axis>,
@@ -295,12 +295,12 @@ pub struct ParameterGrid {
 }
 
 impl ParameterGrid {
-    /// Of networks, then mappings by name, then texts `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`; every value is tried on
-    /// every network. A single network or mapping is no axis.
+    /// Creates the grid of networks, then mappings by name, then texts `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`. Every
+    /// value is tried on every network. A single network or mapping is not an axis.
     ///
     /// # Errors
-    /// A text that is none of these, a value that a network does not take, a name or a field twice, too many combinations,
-    /// or nothing to vary.
+    /// A text of another form, a value that a network rejects, a name or a field twice, too many combinations, or nothing to
+    /// vary.
     pub fn new(
         networks: &[Network],
         mappings: &[String],
@@ -354,18 +354,18 @@ impl ParameterGrid {
         }
     }
 
-    /// How many combinations there are, at most 10 million.
+    /// Number of combinations, at most 10 million.
     #[allow(clippy::len_without_is_empty, reason = "there is a set at least")]
     pub fn len(&self) -> usize {
         self.sets
     }
 
-    /// What is varied, in the order of the columns.
+    /// The axes, in the order of the columns.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// Which value of each field a set has.
+    /// Index of the value that a set has on each axis.
     pub fn positions(&self, set: usize) -> Vec<usize> {
         let mut rest = set;
         let mut positions: Vec<usize> = Vec::new();
@@ -377,7 +377,7 @@ impl ParameterGrid {
         positions
     }
 
-    /// The values of a set as results show them.
+    /// Values of a set, as results show them.
     pub fn shown(&self, set: usize) -> impl Iterator<Item = &str> {
         let positions = self.positions(set);
         self.axes
@@ -386,10 +386,10 @@ impl ParameterGrid {
             .map(|(axis, at)| axis.values[at].shown.as_str())
     }
 
-    /// The network of a set, one of `networks` with the set's values in it.
+    /// The network of a set: one of `networks` with the set's values.
     ///
     /// # Errors
-    /// The values of several fields together make no network.
+    /// The values of several fields together do not make a valid network.
     pub fn network(&self, networks: &[Network], set: usize) -> Result<Network, NetworkError> {
         let positions = self.positions(set);
         let pairs = self
@@ -403,7 +403,7 @@ impl ParameterGrid {
         networks[self.index(Varies::Network, set)].with_overrides(&overrides)
     }
 
-    /// Which of the mappings a set has.
+    /// Index of the mapping that a set has.
     pub fn mapping(&self, set: usize) -> usize {
         self.index(Varies::Mapping, set)
     }
@@ -414,7 +414,7 @@ impl ParameterGrid {
     }
 }
 
-/// A field twice, or two fields of which one replaces the other.
+/// Rejects a field that occurs twice, and two fields of which one replaces the other.
 fn refuse_twins(axes: &[Axis]) -> Result<(), GridError> {
     for (index, axis) in axes.iter().enumerate() {
         if axes[..index]

@@ -1,7 +1,7 @@
 //! A study: one program on all combinations of networks, mappings and the values of some fields.
 //!
-//! The results are lines, equal for every number of threads, of parts and of machines that compute them; the header says
-//! which study it is, so that parts of two are not taken for one.
+//! The results are lines. They do not depend on the number of threads, parts and machines that compute them. The header
+//! identifies the study, so that parts of different studies are not mixed.
 
 pub mod grid;
 pub mod rows;
@@ -29,24 +29,24 @@ use crate::{
 
 pub use work::Lines;
 
-/// Why a study has no result.
+/// Reason why a study has no result.
 #[derive(Debug, Error)]
 pub enum StudyError {
-    /// The fields and their values make no grid.
+    /// The fields and their values do not make a grid.
     #[error(transparent)]
     Grid(#[from] GridError),
-    /// A combination of values makes no network.
+    /// A combination of values does not make a network.
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// There is no prediction.
     #[error(transparent)]
     Prediction(#[from] Error),
-    /// One program with its messages serves all networks.
+    /// The networks carry out collectives differently, but one program with its messages has to serve all of them.
     #[error(
         "found networks that carry out collectives differently, {0} and {1}, expected one way for all (--collectives)"
     )]
     Algorithms(String, String),
-    /// A schedule has no what-ifs.
+    /// A schedule does not support what-ifs.
     #[error("{0}: found a GOAL schedule, expected a trace (of a schedule: predict)")]
     Schedule(String),
 }
@@ -66,21 +66,21 @@ pub struct Study {
     description: Value,
 }
 
-/// What a study is called where its results say what they are of.
+/// Names of a study's trace and mappings in its results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Names<'a> {
-    /// The trace's file, without folders.
+    /// File name of the trace, without folders.
     pub trace: Option<&'a str>,
-    /// The mappings, as they were given.
+    /// The mappings, as given.
     pub mappings: &'a [String],
 }
 
 impl Study {
-    /// Carries out the collectives, and looks at the values. The trace keeps its own form for the description. `options`
-    /// are one for each mapping, or one; they differ in nothing else.
+    /// Carries out the collectives and checks the values. The trace keeps its own form for the description. `options` has
+    /// one entry for each mapping, or a single entry; entries differ only in the mapping.
     ///
     /// # Errors
-    /// [`StudyError::Schedule`], [`StudyError::Algorithms`]; those of the preparation of a program.
+    /// [`StudyError::Schedule`], [`StudyError::Algorithms`]; errors of the preparation of a program.
     pub fn new(
         trace: &Trace,
         networks: Vec<Network>,
@@ -143,7 +143,7 @@ impl Study {
         Ok(study)
     }
 
-    /// With the interval of each set that holds what is measured with this probability, above 0 and below 1.
+    /// Adds to each set the interval that contains the measured time with this probability, above 0 and below 1.
     #[must_use]
     pub fn with_intervals(mut self, level: f64) -> Study {
         self.description["interval_level"] = level.into();
@@ -159,7 +159,7 @@ impl Study {
         }
     }
 
-    /// Adds sentences, each once, to those of all sets.
+    /// Adds sentences on all sets, each once.
     fn note(&mut self, notes: Vec<String>) {
         self.notes = once(self.notes.drain(..).chain(notes));
         if !self.notes.is_empty() {
@@ -167,7 +167,7 @@ impl Study {
         }
     }
 
-    /// The program on a network, its collectives as they are carried out in all sets.
+    /// The program on a network, with its collectives carried out as in all sets.
     fn prepared<'a>(
         &'a self,
         network: &'a Network,
@@ -181,7 +181,7 @@ impl Study {
         )
     }
 
-    /// The model on a network, with who says what happens inside nodes costs in any of the mappings.
+    /// The model on a network, with the source of the costs inside nodes in any of the mappings.
     fn choice(&self, network: &Network) -> Result<ModelChoice, Error> {
         let mut choice = self.prepared(network, &self.options[0])?.described();
         for options in &self.options {
@@ -191,27 +191,27 @@ impl Study {
         Ok(choice)
     }
 
-    /// What all sets leave out, how sure the networks' values are, and what was assumed; a sentence each.
+    /// Sentences on ignored records, on the reliability of the networks' values, and on assumptions, for all sets.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The fields and their values.
+    /// Grid of the fields and their values.
     pub fn grid(&self) -> &ParameterGrid {
         &self.grid
     }
 
-    /// The program that is replayed, its collectives carried out.
+    /// The replayed program, with its collectives carried out.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The networks, without a value of the grid.
+    /// The networks, without values of the grid.
     pub fn networks(&self) -> &[Network] {
         &self.networks
     }
 
-    /// How the program is replayed: one for each mapping.
+    /// Options of the replays, one for each mapping.
     pub fn options(&self) -> &[Options] {
         &self.options
     }
@@ -221,18 +221,19 @@ impl Study {
         &self.choices
     }
 
-    /// Collectives that keep their formula although messages were asked for: their communicator names a rank twice.
+    /// Number of collectives that keep their formula although messages were requested: their communicator names a rank
+    /// twice.
     pub fn collectives_by_formula(&self) -> u64 {
         self.collectives.kept
     }
 
-    /// The lines before the rows: equal for all parts of this study and for no other study.
+    /// Lines before the rows, which are the same for all parts of this study and for no other study.
     pub fn header(&self, form: Form) -> String {
         header(form, &self.description, &self.grid, self.level.is_some())
     }
 }
 
-/// The algorithms that carry out the collectives; none where the formula holds.
+/// Algorithms that carry out the collectives, the same for all networks; `None` if the formula applies.
 fn same_algorithms(
     program: &Program,
     networks: &[Network],
@@ -251,7 +252,7 @@ fn same_algorithms(
     }
 }
 
-/// One value as itself, several as a list.
+/// A single value as itself, several values as a list.
 fn one_or_all<T: Into<Value> + PartialEq>(values: impl IntoIterator<Item = T>) -> Value {
     let mut values: Vec<T> = values.into_iter().collect();
     values.dedup();
@@ -262,7 +263,8 @@ fn one_or_all<T: Into<Value> + PartialEq>(values: impl IntoIterator<Item = T>) -
     }
 }
 
-/// What is swept. Nothing that depends on the place, the time or the part, so that equal sweeps are equal files.
+/// Description of the sweep. It contains nothing that depends on the place, the time or the part, so that equal sweeps give
+/// equal files.
 fn describe(trace: &Trace, networks: &[Network], grid: &ParameterGrid, names: Names<'_>) -> Value {
     json!({
         "schema": "flowcast/sweep/1",
@@ -276,12 +278,12 @@ fn describe(trace: &Trace, networks: &[Network], grid: &ParameterGrid, names: Na
     })
 }
 
-/// Fingerprint of a trace: the first part of its compiled form has the checksum of all.
+/// Fingerprint of a trace: the first part of its compiled form has the checksum of all parts.
 pub fn trace_mark(trace: &Trace) -> String {
     fingerprint(&compiled::parts(trace)[0])
 }
 
-/// Fingerprint of a network's figures; where a value comes from changes no result.
+/// Fingerprint of a network's values. Their origins are left out, because they change no result.
 pub fn network_mark(network: &Network) -> String {
     let figures = Network {
         origins: BTreeMap::new(),
@@ -290,7 +292,8 @@ pub fn network_mark(network: &Network) -> String {
     fingerprint(figures.to_toml().as_bytes())
 }
 
-/// FNV-1a, 64 bits, in hexadecimal digits: tells runs apart that were meant to be one, and names files by their content.
+/// FNV-1a of 64 bits, in hexadecimal digits. It detects differences between runs that should be the same, and names files by
+/// their content.
 pub fn fingerprint(bytes: &[u8]) -> String {
     format!(
         "{:016x}",

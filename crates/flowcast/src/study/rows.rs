@@ -1,4 +1,4 @@
-//! The results of a sweep as lines: a header that says which sweep it is, then one line for each set.
+//! Results of a sweep as lines: a header that identifies the sweep, then one line for each set.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use thiserror::Error;
 use super::grid::ParameterGrid;
 use crate::Interval;
 
-/// Why lines are no rows of a sweep.
+/// Reason why lines are not rows of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{place}found {found}, expected {expected}")]
 pub struct RowsError {
-    /// File and line with a colon behind them, empty if there are none.
+    /// File and line, followed by a colon; empty if they are unknown.
     place: String,
     found: String,
     expected: &'static str,
@@ -29,7 +29,7 @@ impl RowsError {
     }
 }
 
-/// How the lines look.
+/// Format of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Comma-separated values under a line with the names of the columns.
@@ -38,7 +38,7 @@ pub enum Form {
     JsonLines,
 }
 
-/// The lines before the rows: equal for all parts of a sweep and for no other sweep.
+/// Lines before the rows, which are the same for all parts of a sweep and for no other sweep.
 pub(super) fn header(
     form: Form,
     description: &Value,
@@ -59,12 +59,12 @@ pub(super) fn header(
     }
 }
 
-/// What a set came to.
+/// Result of a set.
 #[derive(Debug)]
 pub(super) struct SetResult {
-    /// When the ranks ended.
+    /// Times at which the ranks ended.
     pub outcome: SetOutcome,
-    /// If intervals are asked for, that of the makespan, if one is known.
+    /// Interval of the makespan: `None` if it was not requested, `Some(None)` if it is unknown.
     pub interval: Option<Option<Interval>>,
 }
 
@@ -112,15 +112,15 @@ fn ends(known: &Option<Interval>) -> Option<[f64; 2]> {
         .map(|one| [one.low, one.high].map(|end| end.as_seconds()))
 }
 
-/// The rows of a sweep, or of a part of it, by set.
+/// Rows of a sweep, or of a part of it, by set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows(BTreeMap<usize, String>);
 
 impl Rows {
-    /// Adds the row of a set. The same set may come twice only with the same result.
+    /// Adds the row of a set. A set may occur twice only with the same result.
     ///
     /// # Errors
-    /// It is there with another result.
+    /// The set has a row with another result.
     pub fn insert(&mut self, set: usize, line: String) -> Result<(), RowsError> {
         match self.0.insert(set, line) {
             Some(before) if before != self.0[&set] => {
@@ -131,12 +131,12 @@ impl Rows {
         }
     }
 
-    /// Whether the set is there.
+    /// `true` if the set has a row.
     pub fn contains(&self, set: usize) -> bool {
         self.0.contains_key(&set)
     }
 
-    /// How many sets are there.
+    /// Number of sets that have a row.
     #[allow(
         clippy::len_without_is_empty,
         reason = "rows are counted; whether there are any is not asked"
@@ -148,18 +148,18 @@ impl Rows {
     /// Adds all rows of a part.
     ///
     /// # Errors
-    /// As [`Rows::insert`].
+    /// Errors of [`Rows::insert`].
     pub fn merge(&mut self, part: Rows) -> Result<(), RowsError> {
         let mut rows = part.0.into_iter();
         rows.try_for_each(|(set, line)| self.insert(set, line))
     }
 
-    /// The lines in the order of the sets.
+    /// Lines in the order of the sets.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(String::as_str)
     }
 
-    /// The fields that made no difference to any makespan, if all sets are there.
+    /// Fields without influence on any makespan; empty unless all sets have a row.
     pub fn without_influence<'a>(&self, form: Form, grid: &'a ParameterGrid) -> Vec<&'a str> {
         if self.len() < grid.len() {
             return Vec::new();
@@ -186,7 +186,8 @@ impl Rows {
     }
 }
 
-/// As text: a number that is read and compared would have to be read exactly. `place`: of its column in CSV.
+/// Makespan of a line as text, because a comparison as a number would require exact parsing. `place` is the index of its
+/// column in CSV.
 fn makespan_of(form: Form, place: usize, line: &str) -> Option<&str> {
     match form {
         Form::Csv => line.split(',').nth(place),
@@ -194,22 +195,22 @@ fn makespan_of(form: Form, place: usize, line: &str) -> Option<&str> {
     }
 }
 
-/// A file of results: whole, or as far as an interrupted run came.
+/// A file of results: complete, or as far as an interrupted run got.
 #[derive(Debug)]
 pub struct ResultsPart {
     /// The lines before the rows.
     pub header: String,
-    /// The rows that are whole.
+    /// The complete rows.
     pub rows: Rows,
-    /// Bytes up to the last whole line.
+    /// Number of bytes up to the end of the last complete line.
     pub whole: usize,
 }
 
 impl ResultsPart {
-    /// Reads a part; half a line at the end is left out.
+    /// Reads a part. An incomplete line at the end is ignored.
     ///
     /// # Errors
-    /// The file does not say what was swept, or has a line that is no row.
+    /// The file does not describe a sweep, or has a line that is not a row.
     pub fn read(name: &str, text: &str) -> Result<ResultsPart, RowsError> {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let form = if text.starts_with('#') {
@@ -241,7 +242,7 @@ impl ResultsPart {
     }
 }
 
-/// How many sets the sweep of a header has.
+/// Number of sets of the sweep that a header describes.
 pub fn sets_of(header: &str) -> Option<usize> {
     let first = header.lines().next()?;
     let description: Value = serde_json::from_str(first.trim_start_matches("# ")).ok()?;

@@ -1,4 +1,4 @@
-//! Sets dealt to threads; each thread replays several sets in one walk.
+//! Distribution of sets over threads. Each thread replays several sets in one walk.
 
 use flowcast_network::{network::Network, sharing::model::Model};
 use flowcast_program::parallel::each_as_done;
@@ -11,17 +11,17 @@ use super::{
 use crate::{Contention, Error, IntervalOptions, Options};
 use flowcast_replay::outcome::finite_times;
 
-/// Lanes of a walk fill up in steps of this many sets.
+/// Lanes of a walk fill in steps of this many sets.
 const STEP: usize = 8;
 
 /// Lines with the numbers of their sets.
 pub type Lines = Vec<(usize, String)>;
 
 impl Study {
-    /// Replays these sets; `done` gets the lines of sets that are finished, of several at once where these end together.
+    /// Replays these sets. `done` gets the lines of finished sets, of several sets if these finish together.
     ///
     /// # Errors
-    /// A set without a prediction; those of `done`.
+    /// A set without a prediction; errors of `done`.
     pub fn run<E: From<StudyError>>(
         &self,
         sets: &[usize],
@@ -46,7 +46,7 @@ impl Study {
         )
     }
 
-    /// Whether several sets come to their end together, in one walk. Those that do not are told each as it ends.
+    /// `true` if several sets finish at the same time, in one walk. Otherwise each set is reported when it finishes.
     fn shares_walks(&self) -> Result<bool, StudyError> {
         let mut walks = self.level.is_none();
         for (network, choice) in self.networks.iter().zip(&self.choices) {

@@ -1,4 +1,4 @@
-//! Which changes would help a program most: candidates from the slopes of its time, each then replayed.
+//! Changes that would help a program most: candidates from the slopes of its time, each then replayed.
 
 use flowcast_graph::gradient::EventGradient;
 use flowcast_network::{
@@ -13,20 +13,20 @@ use std::cmp::Reverse;
 use super::{recorded, relative_change};
 use crate::{Collectives, Error, Options, PreparedProgram, predict};
 
-/// Something else than it is, and what is predicted then.
+/// A change, and the prediction with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// A field, as `--set` names it, the computing of a rank, or the algorithm of a collective.
     pub what: String,
-    /// Its value as it is, with its unit.
+    /// Value before the change, with its unit.
     pub from: String,
-    /// Its value after the change, with its unit.
+    /// Value after the change, with its unit.
     pub to: String,
-    /// The predicted time with it.
+    /// Predicted time with the change.
     pub makespan: Time,
 }
 
-/// Fields and the factor that makes each better: halved times, doubled rates, processors that are a tenth faster.
+/// Fields, each with the factor that makes it better: halved times, doubled rates, processors that are a tenth faster.
 const FIELDS: [(&str, f64); 10] = [
     ("nic.latency", 0.5),
     ("nic.bandwidth", 2.0),
@@ -40,38 +40,38 @@ const FIELDS: [(&str, f64); 10] = [
     ("file_system.bandwidth", 2.0),
 ];
 
-/// By how much a rank is made faster, and how many ranks are tried: those with the largest slopes.
+/// Factor by which a rank is made faster, and number of ranks that are tried: those with the largest slopes.
 const FASTER: f64 = 1.1;
 const RANKS: usize = 3;
 
-/// Of how many collectives, those with the largest part in the time, other algorithms are tried.
+/// Number of collectives for which other algorithms are tried: those with the largest share of the time.
 const COLLECTIVES: usize = 3;
 
-/// A change that saves less than this part of the time is not told.
+/// Smallest saving of a reported change, as a fraction of the time.
 const WORTH_TELLING: f64 = 5e-4;
 
-/// How many changes are told.
+/// Largest number of reported changes.
 const TOLD: usize = 10;
 
 impl Change {
-    /// By which part of the time without it the time is larger; negative if it helps.
+    /// Difference from the time without the change, as a fraction of it; negative if the change helps.
     pub fn difference(&self, makespan: Time) -> f64 {
         relative_change(makespan, self.makespan)
     }
 
-    /// What is changed, in words.
+    /// The change in words.
     pub fn sentence(&self) -> String {
         format!("{} of {} instead of {}", self.what, self.to, self.from)
     }
 }
 
-/// Up to ten changes, the most helpful first, each with what is predicted for the trace with it: the network's main fields
-/// made better; the ranks whose computing the time depends on most, a tenth faster; the collectives whose messages it depends
-/// on most, by other algorithms. Fields that the network does not set, or that are 0, are left out, and so are changes that
-/// save less than a twentieth of a per cent.
+/// Up to ten changes, the most helpful first, each with the predicted time of the trace. The candidates are the network's
+/// main fields, made better; the ranks whose computing the time depends on most, a tenth faster; and the collectives whose
+/// messages it depends on most, with other algorithms. Fields that the network does not set, or that are 0, are left out.
+/// Changes that save less than a twentieth of a per cent are also left out.
 ///
 /// # Errors
-/// As [`predict`](crate::predict()).
+/// Errors of [`predict`](crate::predict()).
 pub fn changes(trace: &Trace, network: &Network, options: &Options) -> Result<Vec<Change>, Error> {
     let trace = &*trace.unfolded()?;
     let gradient = match trace {
@@ -83,7 +83,7 @@ pub fn changes(trace: &Trace, network: &Network, options: &Options) -> Result<Ve
     changes_by(trace, network, options, gradient.as_ref())
 }
 
-/// As [`changes`], with slopes that are known.
+/// [`changes`] for slopes that are known.
 pub(super) fn changes_by(
     trace: &Trace,
     network: &Network,
@@ -102,7 +102,7 @@ pub(super) fn changes_by(
     Ok(changes)
 }
 
-/// Changes that would help, and what is predicted with each.
+/// Table of changes that would help, with the prediction for each.
 pub(super) fn change_table(changes: &[Change], makespan: Time) -> Rows<&Change> {
     rows(changes)
         .column("field", "change", |change| &change.what)
@@ -136,7 +136,8 @@ fn of_fields(trace: &Trace, network: &Network, options: &Options) -> Result<Vec<
     Ok(changes)
 }
 
-/// The ranks with the largest slopes, each a tenth faster. With one rank nothing differs from a faster machine.
+/// The ranks with the largest slopes, each a tenth faster. A single rank is left out, because its speed is the machine's
+/// speed.
 fn of_ranks(
     program: &Program,
     network: &Network,
@@ -164,7 +165,7 @@ fn of_ranks(
         .collect()
 }
 
-/// The best other algorithm of each of the collectives whose messages the time depends on most.
+/// The best other algorithm for each of the collectives whose messages the time depends on most.
 fn of_algorithms(
     program: &Program,
     network: &Network,
@@ -213,7 +214,7 @@ fn of_algorithms(
     Ok(changes)
 }
 
-/// The algorithms that carry out an operation now.
+/// Names of the algorithms that carry out an operation now.
 fn used(
     program: &Program,
     network: &Network,

@@ -1,4 +1,4 @@
-//! The slopes of the predicted time with respect to everything, and the changes that would help most.
+//! Slopes of the predicted time with respect to all costs, and the changes that would help most.
 
 use flowcast_graph::gradient::{EventGradient, Slope};
 use flowcast_network::network::Network;
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{Error, Options};
 
-/// The slope of the predicted time with respect to every rank's computing, every pair's latency and time per byte, the
-/// overheads and the collectives, all from one pass back over the events of a replay; and up to ten changes that would help,
-/// each replayed.
+/// Slopes of the predicted time with respect to every rank's computing, every pair's latency and time per byte, the
+/// overheads and the collectives, all from one backward pass over the events of a replay; and up to ten changes that would
+/// help, each replayed.
 ///
 /// # Errors
-/// As [`predict`](crate::predict()); a schedule.
+/// Errors of [`predict`](crate::predict()); a schedule.
 pub fn gradient(trace: &Trace, network: &Network, options: &Options) -> Result<Document, Error> {
     let (told, gradient) = recorded(trace, network, options, |graph| Ok(graph.gradient()))?;
     let changes = changes_by(trace, network, options, Some(&gradient))?;
@@ -61,17 +61,17 @@ fn first_line(changes: &[Change], makespan: Time) -> String {
     )
 }
 
-/// The slopes of one kind of cost at one place.
+/// Slope of one kind of cost at one place.
 struct CostSlope {
     what: &'static str,
     of: String,
     slope: Slope,
     unit: &'static str,
-    /// What one more unit is in the table, in units of the slope.
+    /// Step of the table, in units of the slope, and its text.
     step: (f64, &'static str),
 }
 
-/// Those that the end depends on, the largest first.
+/// Costs that the end depends on, the largest first.
 fn costs(gradient: &EventGradient) -> Vec<CostSlope> {
     let mut costs = Vec::new();
     let mut add = |what, of: String, slope: Slope, unit, step| {
@@ -141,7 +141,7 @@ fn cost_table(costs: &[CostSlope], makespan: Time) -> Rows<&CostSlope> {
         .column("of", "of", |cost| &cost.of)
         .field("unit", |cost| cost.unit)
         .field("slope", |cost| {
-            // Seconds for a second, for a second per byte, for a factor larger by 1.
+            // Seconds for each second, for each second per byte, or for a factor larger by 1.
             cost.slope.per_unit * if cost.unit == "factor" { 1e-9 } else { 1.0 }
         })
         .column("now_s", "on the critical path", |cost| cost.slope.now)

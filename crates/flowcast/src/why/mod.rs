@@ -1,4 +1,5 @@
-//! Why a prediction is what it is, how much it depends on what, and what would change it; each as a [`Document`].
+//! Explanations of predictions: their causes, their dependence on costs, and changes that would help; each as a
+//! [`Document`].
 
 pub(crate) mod changes;
 mod gradient;
@@ -37,7 +38,7 @@ fn program_of(trace: &Trace) -> Result<Cow<'_, Program>, Error> {
     }
 }
 
-/// The time of a program on a network, and the graph of its events, for `use_graph`.
+/// Returns the time of a program on a network, and the result of `use_graph` for the graph of its events.
 fn with_graph<R>(
     prepared: &PreparedProgram<'_>,
     network: &Network,
@@ -49,7 +50,7 @@ fn with_graph<R>(
     Ok((outcome.makespan(), use_graph(&graph)?))
 }
 
-/// Replays for a graph, and says of which replay.
+/// Replays for a graph. Returns a summary of the replay, and the result of `use_graph`.
 fn recorded<R>(
     trace: &Trace,
     network: &Network,
@@ -74,7 +75,7 @@ fn recorded<R>(
     ))
 }
 
-/// What is said of the replay behind an answer.
+/// Summary of the replay behind an answer.
 struct ReplaySummary {
     makespan: Time,
     model: ModelChoice,
@@ -83,7 +84,7 @@ struct ReplaySummary {
 }
 
 impl ReplaySummary {
-    /// The answer in words, what it rests on, and the fields that all documents have.
+    /// The answer in words, its basis, and the fields that all documents have.
     fn document(&self, kind: &'static str, network: &Network, answer: String) -> Document {
         let order = "events keep the order and the waiting times of this replay (--model independent: exact)";
         let time = Rounded(self.makespan);
@@ -103,8 +104,8 @@ impl ReplaySummary {
     }
 }
 
-/// A part of a whole for people.
-/// A relative change of a time in words, of 1000 % or more as a factor; infinite where no time became some.
+/// A relative change of a time in words. A change of 1000 % or more is written as a factor. `change` is infinite if the time
+/// before was 0 and the time after is not.
 pub fn change_words(change: f64) -> String {
     const FACTOR_FROM: f64 = 10.0;
     match change {
@@ -119,7 +120,7 @@ pub fn change_words(change: f64) -> String {
     }
 }
 
-/// The relative change from one time to another, see [`change_words`].
+/// Relative change from one time to another; see [`change_words`].
 pub fn relative_change(before: Time, after: Time) -> f64 {
     match (before, after) {
         (Time::ZERO, Time::ZERO) => 0.0,

@@ -1,4 +1,4 @@
-//! What random delays of computations do to a prediction.
+//! Effect of random delays of computations on a prediction.
 
 use std::{fmt, ops::Range};
 
@@ -13,37 +13,38 @@ use flowcast_units::{Rounded, Time};
 use super::with_graph;
 use crate::{Error, Interval, Prepared};
 
-/// Which delays, and how often they are drawn.
+/// Distribution of delays, and the number of runs with them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseOptions {
     /// Distribution of a delay.
     pub noise: ComputeNoise,
-    /// Runs with random numbers of their own, at least 1.
+    /// Number of runs, each with its own random numbers; at least 1.
     pub runs: usize,
-    /// Start of the random numbers; equal seeds give equal runs.
+    /// Seed of the random numbers; equal seeds give equal runs.
     pub seed: u64,
-    /// The probability with which the interval holds a run, above 0 and below 1.
+    /// Probability that the interval contains a run, above 0 and below 1.
     pub level: f64,
-    /// Threads; the result does not depend on them.
+    /// Threads; the result does not depend on their number.
     pub threads: usize,
 }
 
-/// The distribution of the predicted time. Shown, it is a sentence.
+/// Distribution of the predicted time. `Display` writes it as a sentence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Noisy {
-    /// The end of each run, shortest first; at least one.
+    /// End of each run, shortest first; at least one.
     pub makespans: Vec<Time>,
-    /// By rank: by how much later it ends on average.
+    /// Average delay of each rank's end, indexed by rank.
     pub later: Vec<Time>,
     /// The predicted time without delays.
     pub quiet: Time,
-    /// The probability of the interval.
+    /// Probability of the interval.
     pub level: f64,
-    /// Whether events may change their order without that being known here.
+    /// `true` if the order of events depends on no cost. Otherwise delays might change the order, which is ignored here.
     pub is_exact: bool,
 }
 
-/// Reads a distribution: as [`ComputeNoise::parse`], or `empirical`, which takes the variation of the computations of `recorded`.
+/// Parses a distribution like [`ComputeNoise::parse`], or `empirical`, which uses the variation of the computations of
+/// `recorded`.
 ///
 /// # Errors
 /// [`Error::Noise`]; a recording without computations.
@@ -65,18 +66,19 @@ pub fn parse_noise(text: &str, recorded: Option<&Program>) -> Result<ComputeNois
 }
 
 impl Prepared<'_> {
-    /// Replays once, and from its events many times with random delays.
+    /// Replays once, and then many times from the events of this replay, with random delays.
     ///
     /// # Errors
-    /// A schedule; no runs, a delay of a rank that there is not; those of the replay.
+    /// A schedule; no runs, a delay of a rank that does not exist; errors of the replay.
     pub fn with_noise(&self, options: &NoiseOptions) -> Result<Noisy, Error> {
         self.on_events(options, |graph| Noisy::from_graph(graph, options))
     }
 
-    /// A part of the runs of [`Prepared::with_noise`], to be computed elsewhere: when each rank ends, by run.
+    /// A part of the runs of [`Prepared::with_noise`], for distributed computation. Returns the ends of all ranks for each
+    /// run.
     ///
     /// # Errors
-    /// Those of [`Prepared::with_noise`].
+    /// Errors of [`Prepared::with_noise`].
     pub fn ends_with_noise(
         &self,
         options: &NoiseOptions,
@@ -93,10 +95,10 @@ impl Prepared<'_> {
         })
     }
 
-    /// [`Prepared::with_noise`] of runs whose ranks end at these times: all parts in the order of the runs.
+    /// Result of [`Prepared::with_noise`] for runs whose ranks end at these times: all parts in the order of the runs.
     ///
     /// # Errors
-    /// Those of [`Prepared::with_noise`]; other numbers of runs or ranks than there are.
+    /// Errors of [`Prepared::with_noise`]; a wrong number of runs or ranks.
     pub fn gathered_noise(
         &self,
         options: &NoiseOptions,
@@ -148,7 +150,7 @@ impl Prepared<'_> {
 }
 
 impl Noisy {
-    /// The noise on the events of a replay.
+    /// Distribution from the events of a replay.
     pub(super) fn from_graph(graph: &EventGraph<'_>, options: &NoiseOptions) -> Noisy {
         let NoiseOptions {
             noise,
@@ -175,13 +177,13 @@ impl Noisy {
         }
     }
 
-    /// The run below which this part of all runs ends, 0 to 1.
+    /// Quantile of the runs' ends. `part` is from 0 to 1.
     pub fn quantile(&self, part: f64) -> Time {
         let last = self.makespans.len() - 1;
         self.makespans[((last as f64 * part).round() as usize).min(last)]
     }
 
-    /// The median with the interval that holds a run.
+    /// The median, with the interval that contains a run.
     pub(super) fn as_interval(&self) -> Interval {
         let [low, high] = self.interval();
         Interval {
@@ -193,12 +195,12 @@ impl Noisy {
         }
     }
 
-    /// The ends of the interval that holds a run with the probability that was asked for.
+    /// Ends of the interval that contains a run with the requested probability.
     pub fn interval(&self) -> [Time; 2] {
         [(1.0 - self.level) / 2.0, f64::midpoint(1.0, self.level)].map(|part| self.quantile(part))
     }
 
-    /// The distribution of the end for programs.
+    /// Distribution of the end, for programs.
     pub fn document(&self) -> Record {
         Record::new()
             .field("runs", self.makespans.len())

@@ -1,4 +1,4 @@
-//! What a predicted time is spent on along the chain of events that ends last.
+//! Causes of a predicted time along the chain of events that ends last.
 
 use flowcast_graph::critical_path::CriticalPath;
 use flowcast_network::network::Network;
@@ -15,11 +15,11 @@ use crate::{
     statements::marked_name,
 };
 
-/// What the predicted time is spent on along the chain of events that ends last, by cause and by rank; and up to ten changes
-/// that would help, each replayed.
+/// Predicted time along the chain of events that ends last, by cause and by rank; and up to ten changes that would help,
+/// each replayed.
 ///
 /// # Errors
-/// As [`predict`](crate::predict()); a schedule whose ranks have several processors.
+/// Errors of [`predict`](crate::predict()); a schedule whose ranks have several processors.
 pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Document, Error> {
     let (model, path, notes) = match trace {
         Trace::Schedule(schedule) => {
@@ -70,7 +70,7 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Docum
         .table("changes", change_table(&changes, makespan)))
 }
 
-/// The answer in words, the model, where the time goes, and what there is on the path.
+/// The answer in words, the model, the use of the time, and the contents of the path.
 fn lines(
     path: &CriticalPath,
     changes: &[Change],

@@ -1,4 +1,4 @@
-//! Two versions of a program: what became slower, by call, region and rank, and whether repetitions make that certain.
+//! Comparison of two versions of a program: slower calls, regions and ranks, and the certainty that repetitions give.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use flowcast_units::{Rounded, Time};
 use super::{change_words, relative_change};
 use crate::Error;
 
-/// What is compared at one place.
+/// Row of the comparison: times of the whole run, or of a call, region or rank.
 struct RunRow {
     what: &'static str,
     of: String,
@@ -29,8 +29,8 @@ impl RunRow {
     }
 }
 
-/// What takes longer in the runs after than in those before, the most first; with several runs times are medians. The second
-/// value is by which fraction the whole takes longer; none if that is not certain by the test.
+/// Differences of the runs after from the runs before, the largest increase first; with several runs, times are medians. The
+/// second value is the relative change of the total time, or `None` if the test does not make it certain.
 ///
 /// # Errors
 /// No runs, or runs of different numbers of ranks.
@@ -81,7 +81,7 @@ pub fn compare_runs(
     Ok((document, whole.is_certain.then_some(change)))
 }
 
-/// The whole first.
+/// Rows of the comparison, with the whole run first.
 fn compared(
     before: &[RunTimes],
     after: &[RunTimes],

@@ -1,4 +1,4 @@
-//! Named what-ifs of one program: other networks, faults, noise, side by side.
+//! Named what-ifs of one program, side by side: other networks, faults, noise.
 
 use std::borrow::Cow;
 
@@ -16,36 +16,36 @@ use crate::{
 };
 use flowcast_replay::outcome::finite_times;
 
-/// A network and what is different on it.
+/// A network and the changes of a what-if.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// What it is called.
+    /// Name of the scenario.
     pub name: String,
     /// The network with the fields that the scenario sets.
     pub network: Network,
     /// Model, mapping, collectives, rendezvous.
     pub options: Options,
-    /// Nodes whose ranks take so many times as long to compute.
+    /// Nodes with slow ranks, each with the factor by which their computations take longer.
     pub slow_nodes: Vec<(Node, f64)>,
-    /// Neighbouring messages to one receiver go together up to this size ([`aggregated`]).
+    /// Size up to which neighbouring messages to one receiver are sent together ([`aggregated`]).
     pub aggregate: Option<Bytes>,
-    /// Costs that are others than the network's.
+    /// Costs that differ from the network's.
     pub costs: Vec<Cost>,
     /// Random delays of computations.
     pub noise: Option<NoiseOptions>,
 }
 
-/// Costs that are others than the network's.
+/// Costs that differ from the network's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Which costs, by node, pair, call, size or kind of link.
+    /// Selected costs, by node, pair, call, size or kind of link.
     pub selector: Selector,
-    /// What they become, as a factor or as a value.
+    /// New costs, as a factor or as a value.
     pub to: To,
 }
 
 impl Cost {
-    /// Messages to or from a node have so many times the rate between nodes.
+    /// Gives messages to or from a node `rate` times the rate between nodes.
     ///
     /// # Errors
     /// A rate of 0 or less.
@@ -65,7 +65,7 @@ impl Cost {
         })
     }
 
-    /// No message takes time on its way: what remains if all of it were hidden behind computations.
+    /// Costs for messages that take no time on their way, as if all of it were hidden behind computations.
     pub fn perfect_overlap() -> [Cost; 2] {
         [TimePart::Latency, TimePart::Bandwidth].map(|quantity| Cost {
             selector: Selector::all(quantity),
@@ -74,26 +74,27 @@ impl Cost {
     }
 }
 
-/// What is predicted for a scenario.
+/// Prediction for a scenario.
 struct ScenarioResult {
     makespan: Time,
-    /// Of the makespan, or of the delays that are drawn; none where costs are changed.
+    /// Interval of the makespan, or of the drawn delays; `None` if it is unknown or was not requested, and for changed costs
+    /// without delays.
     interval: Option<Interval>,
-    /// What the interval covers, or why there is none.
+    /// Sentence on what the interval covers, or on the reason why there is none.
     margin: String,
     notes: Vec<String>,
     communication: f64,
     model: &'static str,
     noisy: Option<Noisy>,
-    /// Whether events keep the order of a replay with other costs, although it depends on them.
+    /// `true` if events keep the order of a replay with other costs, although it depends on them.
     keeps_order: bool,
 }
 
-/// Predicts the program for each of the scenarios, on as many threads as the first one's options allow, with intervals where
-/// they are asked for and known; the ratios are to the first.
+/// Predicts the program for each of the scenarios, on as many threads as the options of the first one allow, with intervals
+/// if they are requested and known. Ratios are relative to the first scenario.
 ///
 /// # Errors
-/// Those of the first scenario that has one; a schedule; no scenario.
+/// Errors of the first scenario that has one; a schedule; no scenario.
 pub fn scenarios(
     trace: &Trace,
     all: &[Scenario],
@@ -214,8 +215,8 @@ impl Scenario {
 }
 
 impl PreparedProgram<'_> {
-    /// The same with neighbouring messages together, once collectives are messages: to carry them out matches all anew, by
-    /// tags that messages which go together do not keep.
+    /// Sends neighbouring messages together, after collectives have become messages. Carrying out collectives matches all
+    /// messages anew, by tags that messages sent together do not keep.
     fn aggregated(self, up_to: Bytes) -> Self {
         PreparedProgram {
             program: Cow::Owned(aggregated(&self.program, up_to)),
@@ -223,7 +224,8 @@ impl PreparedProgram<'_> {
         }
     }
 
-    /// The same where the ranks of a node take so many times as long to compute; none without such ranks or for no factor.
+    /// Returns the program with the ranks of a node `factor` times as slow in computing; `None` if the node has no ranks, or
+    /// if the factor is not finite and above 0.
     fn slowed(&self, node: Node, factor: f64) -> Option<Self> {
         let ranks = Rank::all(self.program().ranks());
         let own: Vec<Rank> = ranks

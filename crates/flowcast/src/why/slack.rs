@@ -1,4 +1,4 @@
-//! How late ranks, messages and computations may be without moving the end.
+//! Slack of ranks, messages and computations: the delay that does not move the end.
 
 use flowcast_graph::{
     selector::MessageRoute,
@@ -12,7 +12,7 @@ use flowcast_units::Time;
 use super::{percent, recorded};
 use crate::{Error, Options};
 
-/// The upper ends of the classes of a histogram, in nanoseconds; the last one has none.
+/// Upper ends of the classes of a histogram, in nanoseconds, with their names; the last class has no end.
 const CLASSES: [(f64, &str); 7] = [
     (1.0, "none"),
     (1e3, "up to 1 us"),
@@ -23,21 +23,21 @@ const CLASSES: [(f64, &str); 7] = [
     (f64::INFINITY, "more than 10 ms"),
 ];
 
-/// How many lie in each class: of messages by total and by free slack, of computations the same.
+/// Number of cases in each class: messages by total and by free slack, then computations by total and by free slack.
 type SlackHistogram = [[u64; CLASSES.len()]; 4];
 
-/// What the graph of events says.
+/// Results from the graph of events.
 struct SlackResult {
     ranks: Vec<RankSlack>,
     links: [LinkSlack; MessageRoute::ALL.len()],
     histogram: SlackHistogram,
 }
 
-/// How much each rank, message and computation may be late without moving the end, and from that which ranks could run
-/// slower and how many messages could go over a slower network.
+/// Delay of each rank, message and computation that does not move the end, and from it the ranks that could run slower and
+/// the number of messages that could go over a slower network.
 ///
 /// # Errors
-/// As [`predict`](crate::predict()); a schedule.
+/// Errors of [`predict`](crate::predict()); a schedule.
 pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Document, Error> {
     let (told, found) = recorded(trace, network, options, |graph| {
         let slacks = graph.slacks();

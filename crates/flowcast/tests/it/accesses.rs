@@ -1,4 +1,4 @@
-//! One-sided communication and files: what each costs, who waits for whom, and that nothing of it is lost on the way.
+//! One-sided communication and files: costs, waiting, and completeness of all accesses.
 
 use crate::{
     random_programs::{check_path, explained, recorded},
@@ -20,7 +20,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// 1 us of latency, a nanosecond a byte; files: 10 us, 2 ns a byte, so many requests at once.
+/// 1 us of latency and 1 ns for each byte; for files 10 us, 2 ns for each byte, and `requests` requests at the same time.
 fn network(rule: MessageRule, requests: u32) -> Network {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.point_to_point.rule = rule;
@@ -39,7 +39,7 @@ fn network(rule: MessageRule, requests: u32) -> Network {
     network
 }
 
-/// A trace of these records by rank, all ranks in communicator 1.
+/// A trace of these records by rank, with all ranks in communicator 1.
 fn text(ranks: &[&str]) -> String {
     dim(&[all(ranks.len())], &begun(ranks))
 }
@@ -56,7 +56,7 @@ fn ends(program: &Program, network: &Network) -> Vec<f64> {
     )
 }
 
-/// Where messages and transfers share the network.
+/// Ends of the ranks if messages and transfers share the network.
 fn ends_sharing(program: &Program, network: &Network, model: Model) -> Vec<f64> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     ends_by(
@@ -65,7 +65,7 @@ fn ends_sharing(program: &Program, network: &Network, model: Model) -> Vec<f64> 
     )
 }
 
-/// With so many links into each node and out of it, and processors.
+/// The network with `links` links into each node and out of it, and `cpus` processors.
 fn limited(mut network: Network, links: u32, cpus: u32) -> Network {
     let links = NodeGroup {
         count: 4,
@@ -131,7 +131,7 @@ fn transfers_follow_each_other_at_the_interface_and_a_flush_waits_for_its_own_ta
         "",
         "",
     ]);
-    // The second starts when the interface has rested: at 100 + 4999, and arrives 300 + 1000 later.
+    // The second starts when the interface is free again: at 100 + 4999. It arrives 300 + 1000 later.
     assert_eq!(
         ends(&program, &network(MessageRule::Loggops, 0)),
         [5099.0 + 1300.0, 0.0, 0.0]
@@ -145,14 +145,14 @@ fn a_fence_waits_for_all_transfers_and_all_ranks() {
         "1:0.000002 30:3:1:-1:0",
     ];
     let found = ends(&program(&records), &network(MessageRule::Hockney, 0));
-    // A barrier by formula: twice a latency and two overheads, for 2 ranks.
+    // A barrier by formula takes two latencies and two overheads, for 2 ranks.
     assert_eq!(found, [6000.0 + 3200.0 + 1000.0, 6000.0 + 3200.0]);
 }
 
 #[test]
 fn an_exclusive_lock_is_had_by_one_after_the_other_in_the_order_of_asking() {
     let hold = "30:5:1:0:0 1:0.000010 30:6:1:0:0";
-    // Ranks 1, 2 and 3 ask at 0, 2 and 1 us; request and answer take 1 us each.
+    // Ranks 1, 2 and 3 send requests at 0, 2 and 1 us; request and answer take 1 us each.
     let records = [
         "",
         hold,
@@ -223,7 +223,7 @@ fn requests_to_files_take_turns_where_only_some_fit() {
         ends(&program(&records), &network(MessageRule::Hockney, 1)),
         [60_000.0, 20_000.0, 40_000.0]
     );
-    // Opening and closing takes the latency; together, all wait for the last first.
+    // Opening and closing take the latency. In a collective call, all ranks first wait for the last.
     let open = [
         "31:0:0:0:0 31:1:0:0:0",
         "1:0.000005 31:2:0:1:5000",
@@ -270,16 +270,16 @@ fn transfers_take_turns_on_the_links_that_their_data_cross() {
     let (to_0, to_1) = (format!("{} {flush}", put(0)), format!("{} {flush}", put(1)));
     let gets = format!("30:1:1:1:5000 30:1:1:2:5000 {flush}");
     for (records, expected) in [
-        // Two into one: the second finds the link taken for 5 us.
+        // Two transfers into one node: the link is occupied for 5 us when the second requests it.
         (vec!["", &to_0, &to_0], vec![0.0, 6000.0, 11_000.0]),
-        // Each way has its link, and the target computes meanwhile.
+        // Each direction has its link, and the target computes at the same time.
         (
             vec![&to_1, &to_0, "1:0.000001"],
             vec![6000.0, 6000.0, 1000.0],
         ),
-        // The data of a get come in.
+        // The data of a get use the link into the node.
         (vec![&gets, "", ""], vec![11_000.0, 0.0, 0.0]),
-        // A message takes its turn with them: it is sent first, and received at 6 us.
+        // A message waits for its turn among them: it is sent first, and received at 6 us.
         (
             vec![
                 "3:2:-1:5000:0:1:0",
@@ -330,7 +330,7 @@ fn locks_and_files_under_limits_wait_as_without() {
 #[test]
 fn an_unlock_waits_for_the_transfers_that_the_links_hold_up() {
     let put = "30:5:1:0:0 30:0:1:0:5000 30:6:1:0:0";
-    // The lock from 0 to 2 us; the link is taken from 1.5 to 6.5 us by a transfer of rank 2.
+    // The lock is held from 0 to 2 us. A transfer of rank 2 occupies the link from 1.5 to 6.5 us.
     let program = program(&[
         "",
         put,
@@ -354,7 +354,7 @@ fn transfers_share_bandwidth_where_messages_do() {
                 .all(|(one, other)| (one - other).abs() < 11.0),
             "{found:?}"
         );
-        // Half of it beside a message from another rank into the same node.
+        // A transfer and a message from another rank into the same node get half of the rate each.
         let both = program(&["3:2:-1:5000:0:1:0", put, "2:0:-1:5000:0:1:0"]);
         let found = ends_sharing(&both, &network, model);
         let expected = [11_000.0, 11_000.0, 0.0];
@@ -419,7 +419,7 @@ fn a_wrong_record_is_named() {
     }
 }
 
-/// What a rank may do, with computations of odd lengths in between; locks are given back.
+/// Possible records of a rank, with computations of odd lengths in between; locks are released.
 fn any_rank(ranks: u32) -> impl Strategy<Value = Vec<String>> {
     let record =
         (0u32..6, 0..ranks, 0u64..20_000, 1u32..40_000).prop_map(|(kind, target, size, odd)| {
@@ -454,13 +454,13 @@ proptest! {
             prop_assert!((one.end.as_nanos() - other.end.as_nanos()).abs() < 1e-3, "{by_events:?} {walked:?}");
             prop_assert!((one.blocked.as_nanos() - other.blocked.as_nanos()).abs() < 1e-3);
         }
-        // No message meets another: the models of sharing leave each what it has alone.
+        // Messages do not meet, so sharing models give each message its rate alone.
         let model = Model::Independent;
         let shared = ReplayEngine::sharing(&program, &network, placement(), Rendezvous::AsRecorded, model).unwrap().run().unwrap();
         for (one, other) in shared.ranks.iter().zip(&walked.ranks) {
             prop_assert!((one.end.as_nanos() - other.end.as_nanos()).abs() < 1e-3, "{shared:?} {walked:?}");
         }
-        // Links that nobody waits for change nothing where transfers do share.
+        // Links for which no message waits change nothing, although transfers share the network.
         let mut with_empty_site = network.clone();
         with_empty_site.machine.further_sites.push(Site::default());
         for (by_events, model) in [(limited(network.clone(), 1000, 1), Model::Fair), (with_empty_site, Model::Packet)] {

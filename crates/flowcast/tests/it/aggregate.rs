@@ -1,4 +1,5 @@
-//! Messages sent together: programs stay programs, bytes stay, and what goes together costs what one message costs.
+//! Messages that are sent together: programs stay valid, bytes stay the same, and combined messages cost as much as one
+//! message.
 
 use crate::{
     random_programs::any_records,
@@ -67,7 +68,7 @@ fn three_messages_cost_what_one_of_their_bytes_costs() {
         makespan(&two_ranks(&one, &receive(&[600])))
     );
     assert_eq!(aggregated(&apart, Bytes(599)).messages(), 2);
-    // Posted before: the first that is waited for waits.
+    // With receives posted before, the first one that is waited for waits.
     let posted =
         "3:0:-1:100:7:1:1 3:0:-1:200:7:1:1 3:0:-1:300:7:1:0 3:0:-1:100:7:1:2 3:0:-1:200:7:1:2";
     let posted = aggregated(&two_ranks(&three, posted), Bytes(600));
@@ -97,12 +98,12 @@ proptest! {
         let together = aggregated(&program, Bytes(up_to));
         prop_assert!(together.messages() <= program.messages());
         prop_assert_eq!(sent_bytes(&together), sent_bytes(&program));
-        // What is compiled is checked when it is read.
+        // The reader checks the compiled program.
         let mut file = Vec::new();
         compiled::write(&Trace::Program(together.clone()), &mut file).unwrap();
         let read = program_of(file);
         prop_assert_eq!(makespan(&read), makespan(&together));
-        // Only empty messages go together in none.
+        // Only empty messages cannot be combined.
         if program.classes().iter().all(|class| class.size > Bytes(0)) {
             prop_assert_eq!(makespan(&aggregated(&program, Bytes(0))), makespan(&program));
         }

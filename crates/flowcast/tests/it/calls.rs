@@ -26,7 +26,7 @@ fn measured(cluster: &str) -> CallTimes {
     CallTimes::from_csv(MEASURED).unwrap().of_cluster(cluster)
 }
 
-/// Those at the places for which `is_kept`, and the others.
+/// The entries at indices for which `is_kept` is `true`, and the other entries.
 fn split(times: &Sizes, is_kept: impl Fn(usize) -> bool) -> [Sizes; 2] {
     let (kept, others): (Vec<_>, Vec<_>) =
         times.iter().enumerate().partition(|(at, _)| is_kept(*at));
@@ -61,8 +61,8 @@ fn interpolated(kept: &Sizes, size: Bytes) -> Time {
     *below.1 * (1.0 - share) + *above.1 * share
 }
 
-/// Of all calls of a cluster: the errors on sizes that were not fitted, beside what interpolation misses them by, and which
-/// share of them lies in its interval.
+/// For all calls of a cluster: errors on sizes that were not fitted, compared with the errors of interpolation, and the
+/// share of them that the interval contains.
 fn judge(cluster: &str, is_kept: impl Fn(usize) -> bool) {
     let (mut inside, mut all) = (0, 0);
     for (name, times) in measured(cluster).calls {
@@ -128,11 +128,11 @@ fn network_of(times: &CallTimes, known: Option<&Network>) -> Result<Network, Cal
     to_network(&fit_calls(times, PIECES).unwrap(), &options)
 }
 
-/// What a network says of the experiments that calls were measured in.
+/// Replayed times of the experiments in which calls were measured.
 struct ReplayedCalls {
     round_trip: Time,
     isend: Time,
-    /// Of a message that has arrived.
+    /// Time of a receive of a message that has arrived.
     receive: Time,
 }
 
@@ -174,8 +174,8 @@ fn round_trips(times: &CallTimes, cluster: &str) -> Sizes {
     both.collect()
 }
 
-/// Median errors of round trips, `MPI_Isend` alone and `MPI_Recv` of messages that have arrived, and where the network's
-/// messages begin to wait.
+/// Median errors of round trips, of `MPI_Isend` alone and of `MPI_Recv` of messages that have arrived, and the size from
+/// which messages of the network wait.
 struct HeldOutCalls {
     rendezvous_from: Option<Bytes>,
     round_trip: f64,
@@ -183,7 +183,8 @@ struct HeldOutCalls {
     receive: f64,
 }
 
-/// The network of every second size, and its replays of the others; round trips are met as well as by interpolation.
+/// Network from every second size, and its replays of the other sizes. Errors of round trips are as small as those of
+/// interpolation.
 fn held_out(times: &CallTimes, cluster: &str) -> HeldOutCalls {
     let [kept, others] = every_second(times);
     let network = network_of(&kept, None).unwrap();
@@ -215,13 +216,13 @@ fn held_out(times: &CallTimes, cluster: &str) -> HeldOutCalls {
     }
 }
 
-/// Samples of Dahu's `MPI_Isend` alone differ by a factor of two and more, so that no function of the size comes nearer.
+/// Samples of Dahu's `MPI_Isend` alone differ by a factor of two and more, so no function of the size has a smaller error.
 #[test]
 fn replays_of_dahu_take_what_other_sizes_took() {
     let times = CallTimes::from_csv(DAHU).unwrap();
     let found = held_out(&times, "dahu");
     assert!(found.round_trip < 0.05 && found.isend < 0.45 && found.receive < 0.05);
-    // MPI_Send takes 1.3 us of 8093 bytes, 6.5 us of 12,610.
+    // MPI_Send takes 1.3 us for 8093 bytes and 6.5 us for 12,610.
     let Bytes(from) = network_of(&times, None)
         .unwrap()
         .point_to_point
@@ -278,7 +279,7 @@ fn a_network_of_calls_is_read_back_and_keeps_what_is_known_besides() {
     assert!(tells_of_nodes(&alone) && !tells_of_nodes(&besides));
 }
 
-/// What a made-up network takes, in nanoseconds; the first size that waits is `limit`.
+/// Times of a made-up network, in nanoseconds. `limit` is the first size that waits.
 #[derive(Debug, Clone, Copy)]
 struct MadeUpCalls {
     latency: f64,
@@ -302,7 +303,7 @@ impl MadeUpCalls {
         self.send + self.receive + 2.0 * copied + waited + self.latency + size * self.per_byte
     }
 
-    /// The four calls with errors of up to one part in a hundred.
+    /// Times of the four calls, with errors of up to one part in a hundred.
     fn times(&self, resampler: &mut Resampler) -> CallTimes {
         let mut calls: BTreeMap<CallName, Sizes> = BTreeMap::new();
         for step in 0..90 {

@@ -1,4 +1,4 @@
-//! The closed loop's solutions against the conditions that define them, and its special cases by hand.
+//! Solutions of the closed loop, compared with the conditions that define them, and special cases by hand.
 
 use flowcast::{
     flows::fluid::{self, Demand},
@@ -96,7 +96,7 @@ fn acknowledgements_make_two_in_and_one_out_equal() {
     );
 }
 
-/// Twelve nodes in two racks, up to so many flows.
+/// Pairs of twelve nodes in two racks, for at most `most` flows.
 fn pairs(most: usize) -> impl Strategy<Value = Vec<(u32, u32)>> {
     let pair = (0u32..12, 0u32..11)
         .prop_map(|(src, other)| (src, if other >= src { other + 1 } else { other }));
@@ -110,7 +110,7 @@ fn racks() -> Racks {
     racks
 }
 
-/// Load of each link, and what the rates must be for these delays.
+/// Checks the load of each link, and the rates that these delays require.
 fn check_conditions(
     fabric: &Fabric,
     active: &[usize],
@@ -142,7 +142,7 @@ fn check_conditions(
         let path = &fabric.paths[*flow];
         let sum = |links: &[LinkId]| links.iter().map(|link| delays[link.index()]).sum::<f64>();
         let delay = sum(path.data()) + feedback.kappa * sum(path.acknowledgements());
-        // A flow that meets nobody has no delay to find: any that gives its lone rate will do.
+        // The delay of a flow without contention is arbitrary: any delay that gives the rate of a flow alone is valid.
         let is_alone = allocation.share == fabric.uncontended_share(path);
         let rate = delay.powf(-1.0 / feedback.alpha);
         assert!(
@@ -164,7 +164,7 @@ proptest! {
         let mut model = ClosedLoop::new(feedback);
         let all: Vec<usize> = (0..pairs.len()).collect();
         check_conditions(&fabric, &all, feedback, &mut model, 1e-8);
-        // From the solution with all flows to the one with fewer.
+        // Starts from the solution with all flows and finds the one with fewer flows.
         let some: Vec<usize> = all.into_iter().filter(|flow| half || flow % 3 > 0).collect();
         check_conditions(&fabric, &some, feedback, &mut model, 1e-8);
     }
@@ -183,7 +183,7 @@ proptest! {
         let all: Vec<usize> = (0..pairs.len()).collect();
         let fair = Fair::default().shares(&fabric, &all).unwrap();
         let near = ClosedLoop::new(Feedback { alpha: 30.0, kappa: 0.0 }).shares(&fabric, &all);
-        // How often it may fail to settle is bounded below.
+        // Another test limits the number of failures to settle.
         prop_assume!(!matches!(near, Err(SharingError::Unsettled { .. })));
         let near = near.unwrap();
         for (one, other) in fair.iter().zip(&near) {
@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// Rates as they were told last, by flow, and whether they and the delays kept meet the conditions up to a tolerance.
+/// Checks that the last reported rates of the flows and the stored delays meet the conditions, up to a tolerance.
 fn check_kept(
     fabric: &Fabric,
     rates: &[Option<f64>],
@@ -258,7 +258,7 @@ proptest! {
 
 #[test]
 fn a_torus_of_neighbours_that_all_send_at_once_settles() {
-    // Six by six nodes, each with its four neighbours; some do not send, so that nothing is symmetric.
+    // Six by six nodes, each with its four neighbours. Some do not send, so that nothing is symmetric.
     let at = |row: u32, column: u32| row % 6 * 6 + column % 6;
     let neighbours = |node: u32| {
         let (row, column) = (node / 6, node % 6);
@@ -316,7 +316,7 @@ fn at_a_large_alpha_nearly_all_patterns_settle() {
 
 #[test]
 fn streams_of_flows_whose_rings_of_links_swing_come_to_rest() {
-    // Two of these did not, with the steps that suit most.
+    // Two of these did not settle with the step sizes that suit most cases.
     for seed in [1, 2] {
         let stream = Stream {
             nodes: 32,

@@ -1,7 +1,7 @@
-//! Each algorithm delivers the data that its operation promises, in as many messages and bytes as the textbook says.
+//! Each algorithm delivers the data that its operation promises, with the number of messages and bytes of the textbook.
 //!
-//! The data are followed as sets: a block knows whose contributions it holds. Combining contributions that a block
-//! already has would count them twice, and fails.
+//! The data are represented by sets: a block contains the ranks whose contributions it holds. Combining contributions that a
+//! block already has would count them twice, and fails.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ struct World {
     task: ExpansionTask,
     layout: BlockLayout,
     ranks: Vec<Party>,
-    /// Under way, by sender and receiver.
+    /// Messages in flight, by sender and receiver.
     wires: BTreeMap<(u32, u32), VecDeque<Letter>>,
     messages: u64,
     bytes: u64,
@@ -37,9 +37,9 @@ struct Party {
     at: usize,
     posted: Vec<(u32, MessagePart)>,
     blocks: BTreeMap<Key, Holdings>,
-    /// What a scan has from lower ranks.
+    /// Contributions from lower ranks, for a scan.
     result: Holdings,
-    /// From whom a word has come, directly or not.
+    /// Ranks from which information has arrived, directly or indirectly.
     heard: Holdings,
 }
 
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Runs all ranks to their end.
+    /// Runs all ranks until they end.
     fn run(mut self) -> World {
         loop {
             let moved = (0..self.task.ranks)
@@ -100,7 +100,7 @@ impl World {
         self
     }
 
-    /// Whether the rank could do anything.
+    /// `true` if the rank could make progress.
     fn advance(&mut self, rank: u32) -> bool {
         let mut moved = false;
         while let Some(step) = self.ranks[rank as usize]
@@ -121,7 +121,7 @@ impl World {
                     let posted = &mut self.ranks[rank as usize].posted;
                     let at = posted.len() - 1 - ago as usize;
                     let (from, part) = posted[at];
-                    // What stands in front of it from the same rank would get its message.
+                    // An earlier entry from the same rank would get its message.
                     assert!(posted[..at].iter().all(|(other, _)| *other != from));
                     let taken = self.take(rank, from, part);
                     if taken {
@@ -129,7 +129,7 @@ impl World {
                     }
                     taken
                 }
-                // Sends leave at once here.
+                // Sends leave immediately here.
                 ExpandedMove::WaitSend { .. } | ExpandedMove::WaitSends => true,
                 ExpandedMove::WaitAll => {
                     while let Some((from, part)) = self.ranks[rank as usize].posted.first().copied()
@@ -210,7 +210,7 @@ impl World {
         true
     }
 
-    /// Whether all ranks have what the operation promises.
+    /// Checks that all ranks have the data that the operation promises.
     fn check(&self) {
         use CollectiveOp::*;
         let ExpansionTask {
@@ -253,7 +253,7 @@ impl World {
     }
 }
 
-/// What a rank begins with.
+/// Initial data of a rank.
 fn start(task: &ExpansionTask, layout: &BlockLayout, rank: u32) -> BTreeMap<Key, Holdings> {
     use CollectiveOp::*;
     let parts = layout.parts();
@@ -295,7 +295,7 @@ fn keys(blocks: MovedBlocks, sender: u32, layout: &BlockLayout) -> Vec<Key> {
     }
 }
 
-/// The layout that a program's expansion would give.
+/// The layout that the expansion of a program would use.
 fn layout(task: &ExpansionTask, bytes: u64) -> BlockLayout {
     use CollectiveOp::*;
     let blocks = (0..u64::from(task.ranks)).map(|rank| bytes + rank % 3);
@@ -312,7 +312,7 @@ fn layout(task: &ExpansionTask, bytes: u64) -> BlockLayout {
     }
 }
 
-/// Algorithms of one stage; the others are made of these.
+/// `true` for algorithms that consist of several stages; the others have one stage.
 fn is_made_of_others(op: CollectiveOp, algorithm: Algorithm) -> bool {
     use Algorithm::*;
     matches!(
@@ -370,7 +370,7 @@ proptest! {
     }
 }
 
-/// Messages and bytes of the textbook, for `P` ranks and a vector (or a block of each rank) of `n` bytes.
+/// Messages and bytes according to the textbook, for `P` ranks and a vector (or a block of each rank) of `n` bytes.
 #[test]
 fn messages_and_bytes_are_those_of_the_textbook() {
     use Algorithm::*;
@@ -424,7 +424,7 @@ fn messages_and_bytes_are_those_of_the_textbook() {
     }
 }
 
-/// Another base, distances or pieces: messages and bytes of all ranks.
+/// Messages and bytes of all ranks for another base, other distances or other pieces.
 #[test]
 fn bases_and_pieces_change_the_messages_as_their_papers_say() {
     use Algorithm::*;
@@ -466,7 +466,7 @@ fn bases_and_pieces_change_the_messages_as_their_papers_say() {
     }
 }
 
-/// Open MPI goes round once more for a rest of more than half a piece of each rank.
+/// Open MPI adds a round if the remainder is more than half a piece of each rank.
 #[test]
 fn a_segmented_ring_goes_round_for_each_piece_and_once_more() {
     for (pieces, rounds) in [(1, 1), (3, 3), (7, 7)] {
@@ -484,7 +484,7 @@ fn a_segmented_ring_goes_round_for_each_piece_and_once_more() {
     }
 }
 
-/// With blocks of different sizes, `total` bytes in all.
+/// With blocks of different sizes, `total` bytes in sum.
 #[test]
 fn gathering_and_scattering_move_each_block_as_often_as_the_textbook_says() {
     use Algorithm::*;
@@ -567,7 +567,7 @@ fn gathering_and_scattering_move_each_block_as_often_as_the_textbook_says() {
     }
 }
 
-/// The ranks whose number is another when its bits are read backwards.
+/// Ranks whose number changes when its bits are reversed.
 fn mirrored(ranks: u32) -> Vec<u32> {
     let bits = ranks.ilog2();
     let is_mirrored = |rank: &u32| bits > 0 && rank.reverse_bits() >> (32 - bits) != *rank;

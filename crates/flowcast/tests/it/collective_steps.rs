@@ -1,4 +1,4 @@
-//! The clocks of single collective operations beside the replay of the same operation as a program.
+//! Clocks of single collective operations, compared with the replay of the same operation as a program.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use proptest::prelude::*;
 const OVERHEAD: f64 = 300e-9;
 const LATENCY: f64 = 2e-6;
 
-/// One operation of all ranks, each with blocks, or a vector, of so many bytes.
+/// One operation of all ranks, each with blocks, or a vector, of `block` bytes.
 fn operation(op: CollectiveOp, ranks: u32, block: u64) -> Program {
     use CollectiveOp::*;
     let all = block * u64::from(ranks);
@@ -62,7 +62,7 @@ fn replayed(program: &Program, table: &AlgorithmTable, per_byte: f64) -> f64 {
     replay.run().unwrap().makespan().as_seconds()
 }
 
-/// By costs of messages alone, each of the same latency, and links between groups that carry all of it.
+/// Time from costs of messages only: each message has the same latency, and links between groups have enough capacity.
 fn stepped(op: CollectiveOp, ranks: u32, block: u64, table: &AlgorithmTable, per_byte: f64) -> f64 {
     use CollectiveOp::*;
     let extent = RuleExtent {
@@ -185,7 +185,7 @@ proptest! {
 
     #[test]
     fn bytes_cost_what_they_cost_in_a_replay(doublings in 1u32..5, block in 1u64..2000) {
-        // Other numbers join ranks in pairs, whose messages share a port that the replay does not know.
+        // Other numbers of ranks form pairs whose messages share a port, which the replay does not model.
         let ranks = 1 << doublings;
         for (op, algorithm) in exchanges() {
             let choice = Choice::plain(algorithm);

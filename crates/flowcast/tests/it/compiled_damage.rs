@@ -1,4 +1,4 @@
-//! Compiled traces with a right checksum and wrong content: refused, or a program like any other.
+//! Compiled traces with a valid checksum and invalid content: they are rejected, or read as a valid program.
 
 use std::{path::Path, sync::Arc};
 
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 
 const HEADER: usize = 32;
 
-/// CRC-32 as zip has it, bit by bit.
+/// CRC-32 as in zip files, bit by bit.
 fn checksum(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum: u32, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
@@ -29,14 +29,14 @@ fn checksum(bytes: &[u8]) -> u32 {
     })
 }
 
-/// The file with a checksum that fits.
+/// The file with a valid checksum.
 fn with_checksum(mut file: Vec<u8>) -> Vec<u8> {
     let sum = checksum(&file[HEADER..]);
     file[12..16].copy_from_slice(&sum.to_le_bytes());
     file
 }
 
-/// Everything that is done with programs; errors are results too.
+/// Uses a program in all supported ways; errors are valid results.
 fn use_of(program: &Program) {
     let network = builtin::network("gige-tcp").unwrap();
     for collectives in [
@@ -124,16 +124,16 @@ fn no_flipped_bit_makes_another_trace() {
     }
 }
 
-/// A change that keeps the length; places are fractions.
+/// A change that keeps the length; positions are fractions.
 #[derive(Debug, Clone)]
 enum Change {
-    /// A bit of any byte.
+    /// Changes a bit of any byte.
     Bit(f64, u8),
-    /// A word of the streams by a small number of the same kind of instruction.
+    /// Replaces the number in a word of the streams by a small one; the kind of instruction stays.
     Payload(f64, u8),
-    /// A word of the streams by another one.
+    /// Replaces a word of the streams by another one.
     Copy(f64, f64),
-    /// A digit of the tables.
+    /// Changes a digit of the tables.
     Digit(f64, u8),
 }
 

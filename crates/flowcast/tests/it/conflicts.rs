@@ -1,4 +1,4 @@
-//! Conflicts made by a model with known parameters give these back, and the model is found to be the best.
+//! A fit to conflicts from a model with known parameters finds these parameters, and finds that this model is the best.
 
 use flowcast::{
     calibrate::{
@@ -46,7 +46,7 @@ fn network(sharing: &str) -> Network {
     Network::from_toml(&text, &[]).unwrap()
 }
 
-/// What a network that follows the model would have shown, with a noise of `noise` either way.
+/// Samples of a network that follows the model, with a relative noise of up to `noise`.
 fn made_by(truth: &Network, model: Model, nodes: u32, noise: f64) -> ConflictSamples {
     let mut racks = Racks::default();
     for node in 0..nodes {
@@ -306,7 +306,7 @@ fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
         Model::Packet
     );
 
-    // Losses leave no common window, and without a transport there is nothing to count.
+    // Losses give flows different windows, and without a transport there are no frames to count.
     let cubic = "congestion = \"cubic\"\nqueue = \"100kB\"\n";
     let names: Vec<&str> = with(
         &made_by(&network(""), Model::Fair, 4, 0.0),

@@ -1,4 +1,4 @@
-//! Programs written in the forms of other tools and read again.
+//! Programs that are written in the forms of other tools and read again.
 
 use crate::{
     random_programs::{any_numbers, any_records},
@@ -59,7 +59,7 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
 }
 
-/// One of each record of ours.
+/// One of each record of Flowcast.
 const OWN: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:0.000001000\n31:0:0:0:5:1:0\n30:0:0:0:1:1:800\n30:0:0:3:1:0:0\n\
     30:0:0:5:1:1:0\n30:0:0:6:1:1:0\n31:0:0:3:5:0:4096\n2:0:0:1:-1:80:7:1:3\n1:0:0:0.000005000\n32:0:0:0\n\
     1:1:0:0.000002000\n31:1:0:0:5:1:0\n30:1:0:3:1:0:0\n30:1:0:7:1:-1:0\n1:1:0:0.000100000\n3:1:0:0:-1:80:7:1:0\n";
@@ -181,7 +181,7 @@ fn barriers_that_carry_bytes_are_counted_where_they_are_written_without() {
     );
 }
 
-/// The schedule, as if no line of its text were known.
+/// The schedule with the lines of its text removed.
 fn without_lines(trace: Trace) -> flowcast::trace::schedule::Schedule {
     let Trace::Schedule(mut schedule) = trace else {
         panic!("expected a schedule")
@@ -211,7 +211,7 @@ fn the_binary_goal_of_txt2bin_is_its_text_in_both_directions() {
     );
 }
 
-/// Two ranks that exchange 100,000 bytes by a non-blocking alltoall, each computing for 2 ms meanwhile.
+/// Two ranks that exchange 100,000 bytes by a non-blocking alltoall, and compute for 2 ms at the same time.
 const BESIDE: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n\
     1:0:0:0.000010000\n10:0:0:8:1:0:0:100000:100000:0\n1:0:0:0.002000000\n10:0:0:8:1:0:0:0:0:2\n1:0:0:0.000005000\n\
     1:1:0:0.000010000\n10:1:0:8:1:0:0:100000:100000:0\n1:1:0:0.002000000\n10:1:0:8:1:0:0:0:0:2\n1:1:0:0.000005000\n";
@@ -248,7 +248,7 @@ fn immediate_collectives_are_chains_beside_the_rank_in_goal_and_counted_where_th
             .as_nanos()
             / 1e3
     };
-    // In both o for the send and o for the message; the latency is hidden by the computation, or not.
+    // Both take o for the send and o for the message. The computation hides the latency in one case only.
     assert_eq!(
         (end(&program), end(&blocking)),
         (
@@ -281,7 +281,7 @@ proptest! {
         let asynchronous = program.classes().iter().all(|class| !class.mode.synchronous);
         let again = as_ti(&program);
         prop_assert_eq!((program.messages(), program.bytes()), (again.messages(), again.bytes()));
-        // A wait for a message to oneself may be that of either side.
+        // A wait for a message to the rank itself may belong to either side.
         if asynchronous && !sends_to_itself(&program) {
             let (a, b) = (eager.replay(&program).run().unwrap(), eager.replay(&again).run().unwrap());
             prop_assert!(close(a.makespan().as_nanos(), b.makespan().as_nanos()), "{} {}", a.makespan(), b.makespan());

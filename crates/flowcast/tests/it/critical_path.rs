@@ -1,4 +1,4 @@
-//! The critical path adds up to the makespan, and it is what limits: costs on it cannot grow without the makespan.
+//! The critical path adds up to the makespan, and it limits the program: costs on it cannot grow without the makespan.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use flowcast::{
 };
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 
-/// Latency 20 ns, a tenth of a nanosecond for each byte, overhead 5 ns, gap 7 ns, one rank on a node.
+/// Latency 20 ns, 0.1 ns for each byte, overhead 5 ns, gap 7 ns, one rank on each node.
 const NUMBERS: Numbers = Numbers {
     rule: MessageRule::Hockney,
     latency: 20.0,
@@ -105,7 +105,7 @@ fn a_rendezvous_that_waited_leads_to_its_receiver_from_both_sides() {
     let send = "1:0:0:0.000000100\n2:0:0:1:-1:1000:0:1:1\n1:0:0:0.000000900\n";
     let late = "1:1:0:0.000000500\n3:1:0:0:-1:1000:0:1:0\n";
     let path = path_of(&[send, late], NUMBERS);
-    // Rank 0 goes on when its 1000 bytes have left: 500 + 100.
+    // Rank 0 continues when its 1000 bytes have left: 500 + 100.
     assert_eq!(shares(&path), [("compute", 1400.0), ("bandwidth", 100.0)]);
     let path = path_of(
         &[send.trim_end_matches("1:0:0:0.000000900\n"), late],
@@ -128,7 +128,7 @@ fn an_interface_that_rests_leads_to_the_message_before() {
             ..NUMBERS
         },
     );
-    // Starts 107 ns apart, then o + L + 1000 G + o for the last.
+    // Starts are 107 ns apart; the last message then takes o + L + 1000 G + o.
     assert_eq!(
         shares(&path),
         [
@@ -148,7 +148,7 @@ fn an_interface_that_rests_leads_to_the_message_before() {
 fn a_collective_leads_to_the_rank_that_came_last() {
     let early = "1:0:0:0.000000010\n10:0:0:0:1:1:0:0:0:1\n1:0:0:0.000000005\n";
     let late = "1:1:0:0.000000090\n10:1:0:0:1:0:0:0:0:1\n";
-    // A barrier of two: fan-in and fan-out of one start-up each, L + 2o.
+    // A barrier of two ranks: fan-in and fan-out take one start-up each, L + 2o.
     let path = path_of(&[early, late], NUMBERS);
     assert_eq!(shares(&path), [("compute", 95.0), ("collective", 60.0)]);
     assert_eq!(path.ranks()[0], (Rank(1), Time::from_nanos(90.0)));
@@ -198,7 +198,7 @@ fn the_random_programs_reach_every_limit() {
                 .collect::<Vec<_>>()
         })
         .collect();
-    // Without limited links and processors nothing queues.
+    // Without limited links and processors there are no queues.
     let unreached = [TimePart::Contention, TimePart::Processor, TimePart::Other];
     let expected: BTreeSet<TimePart> = TimePart::LIMITS
         .into_iter()

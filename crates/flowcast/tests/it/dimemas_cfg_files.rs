@@ -1,4 +1,4 @@
-//! Dimemas configurations: the golden files, one file with every record, hand-made mistakes, and anything at all.
+//! Dimemas configurations: the golden files, one file with every record, typical mistakes, and arbitrary bytes.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// What a terminal obeys, or what changes how a text is read.
+/// Characters that control a terminal or change the reading of a text.
 const HIDDEN: [char; 7] = [
     '\u{1b}', '\u{7}', '\r', '\0', '\u{9b}', '\u{202e}', '\u{2066}',
 ];
@@ -46,7 +46,7 @@ fn message(text: &str) -> String {
     read(text).unwrap_err().to_string()
 }
 
-/// `text` with one text replaced, which must be there.
+/// `text` with `old`, which must occur in it, replaced.
 fn with(text: &str, old: &str, new: &str) -> String {
     assert!(text.contains(old), "{old}");
     text.replacen(old, new, 1)
@@ -578,7 +578,8 @@ const SOURCES: [&str; 4] = [
     "every-record.comms",
 ];
 
-/// Reads anything as a `.cfg` and as each of the files that one names; what is read survives its own file.
+/// Reads arbitrary bytes as a `.cfg`, and as each of the files that a `.cfg` names. A configuration that is read can be
+/// written and read back.
 fn read_as_anything(bytes: &[u8]) {
     let naming = with(
         &golden("m_n4.cfg"),

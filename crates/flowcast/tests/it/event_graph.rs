@@ -1,4 +1,4 @@
-//! The events of a replay against replays with other costs: curves of selected costs, slopes, slack, noise.
+//! Events of a replay, compared with replays with other costs: curves of selected costs, slopes, slack, noise.
 
 // Each test crate uses its own part of this module.
 #[allow(dead_code)]
@@ -17,7 +17,7 @@ fn engine<'a>(program: &'a flowcast::trace::Program, numbers: &Numbers) -> Repla
     numbers.replay(program).into()
 }
 
-/// Without collectives by formula, whose costs depend on latencies in ways of their own.
+/// Records without collectives by formula, whose costs depend on latencies in a different way.
 fn messages_only(records: &Records) -> Records {
     let is_message =
         |record: &&Record| !matches!(record, Record::Collective { .. } | Record::WaitCollective);
@@ -36,7 +36,7 @@ fn last(ends: &[f64]) -> f64 {
     ends.iter().copied().fold(0.0, f64::max)
 }
 
-/// The makespan where each rank computes so many times as long.
+/// Makespan if a rank takes `factor` times as long to compute.
 fn slowed(records: &Records, numbers: &Numbers, rank: usize, factor: f64) -> f64 {
     let program = records.program();
     let network = numbers.network(program.ranks());
@@ -78,7 +78,7 @@ proptest! {
         let engine = engine(&program, &numbers);
         let (_, graph) = EventGraph::record(&engine).unwrap();
         let selected = graph.selected(&Selector::parse(&format!("compute[rank={rank}]")).unwrap());
-        // A computation counts as often as it lasts on its node.
+        // A computation counts with its duration on its node.
         let curve = graph.curve(&selected, 0.25..4.0, 1000).unwrap();
         for factor in factors {
             let expected = slowed(&records, &numbers, rank, factor);
@@ -208,7 +208,7 @@ proptest! {
         let slacks = graph.slacks();
         let messages: Vec<_> = slacks.messages().collect();
         prop_assume!(!messages.is_empty());
-        // A message that is the only one of its pair and size can be named to the reference.
+        // The reference can identify a message that is the only one of its pair and size.
         let one = messages[chosen.index(messages.len())];
         let meant = graph.message(one.slot);
         let same = |slot: Slot| {

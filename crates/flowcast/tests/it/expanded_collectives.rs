@@ -1,4 +1,4 @@
-//! Programs whose collectives have become messages: what they cost, and that nothing else has changed.
+//! Programs whose collectives have been expanded to messages: their costs, and the parts that stay the same.
 
 use crate::{
     random_programs::{Mode, Record, any_records},
@@ -177,7 +177,7 @@ fn without_contention_each_algorithm_costs_what_the_textbook_says() {
     }
 }
 
-/// What is combined on the longest way, by Hockney's rule and 1/4 ns/B.
+/// Bytes that are combined on the longest path, by Hockney's rule and 1/4 ns/B.
 #[test]
 fn combining_costs_the_receiver_what_the_network_says() {
     use CollectiveOp::*;
@@ -237,7 +237,7 @@ fn a_prediction_has_the_reduction_of_its_network_under_any_algorithms() {
             .iter()
             .map(|outcome| outcome.makespan().as_nanos())
             .collect();
-        // Rabenseifner's combines a vector less a quarter of it.
+        // Rabenseifner's algorithm combines three quarters of a vector.
         assert_eq!(times[1] - times[0], f64::from(3 << 18));
     }
 }
@@ -254,7 +254,7 @@ fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
         ),
         (64, "chain segment 64KiB")
     );
-    // Without contention all pieces leave at once; a link that takes one message at a time makes it a pipeline.
+    // Without contention all pieces leave at the same time. A link for one message at a time turns them into a pipeline.
     let mut network = hockney();
     network.nic.latency = Time::ZERO;
     network.machine.nodes = vec![flowcast::model::machine::NodeGroup {
@@ -271,9 +271,9 @@ fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
     assert!((engine.run().unwrap().makespan().as_nanos() - (16.0 + 3.0) * piece).abs() < 1.0);
 }
 
-/// The pieces of Open MPI's trees: a rank waits until a piece has left before it takes up the next one. With `k` pieces of `S` bytes
-/// among `P` ranks the first one takes `(P-1) (2o + L + (S-1)G)`, each further one what a rank in the middle needs,
-/// `max(g, 2o) + (S-1)G`.
+/// The pieces of Open MPI's trees: a rank starts the next piece after the previous one has left. With `k` pieces of `S`
+/// bytes among `P` ranks, the first piece takes `(P-1) (2o + L + (S-1)G)`. Each further piece takes the time that a rank in
+/// the middle needs, `max(g, 2o) + (S-1)G`.
 #[test]
 fn a_pipeline_follows_the_loggops_formula() {
     let (latency, overhead, piece, pieces) = (3000.0, 400.0, 1000.0, 20u32);
@@ -301,7 +301,7 @@ fn a_pipeline_follows_the_loggops_formula() {
     }
 }
 
-/// Receivers have posted the next piece while they send this one on, so that its sender need not wait.
+/// Receivers post the next piece while they forward the current one, so that its sender need not wait.
 #[test]
 fn pieces_flow_while_others_are_sent_on_although_senders_wait_for_receivers() {
     use CollectiveOp::*;
@@ -370,7 +370,7 @@ fn blocks_of_different_sizes_travel_as_they_are() {
         });
         sizes.collect::<Vec<_>>()
     };
-    // Rank 0 is second in the communicator 2, 0, 1; rank 1 is the root. Shares of an alltoallv: 100, 300, 200 of 600.
+    // Rank 0 is second in the communicator 2, 0, 1; rank 1 is the root. The shares of an alltoallv are 100, 300, 200 of 600.
     assert_eq!(
         (sizes(0), sizes(1), sizes(2)),
         (vec![10, 5, 10], vec![9, 7, 30, 10], vec![6, 30, 45])
@@ -413,7 +413,7 @@ fn immediate_collectives_keep_their_formula_where_they_are_to_and_root_synchrono
     assert_eq!((program.messages(), kept, non_blocking), (3, 0, vec![1, 0]));
 }
 
-/// All that is not a collective, and not a message of one.
+/// All records except collectives and their messages.
 fn others(program: &Program, rank: Rank) -> Vec<String> {
     let shown = |(record, op): (u32, Op)| match op {
         Op::Send { class, .. } => {

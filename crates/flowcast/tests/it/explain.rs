@@ -1,4 +1,4 @@
-//! What communication is said to have cost is what it cost, under every engine.
+//! The explained costs of communication equal its actual costs, under every engine.
 
 use crate::{
     random_programs::{Numbers, any_numbers, any_records, recorded},
@@ -49,7 +49,7 @@ fn is_equal(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= 1e-6 + 1e-9 * expected
 }
 
-/// Causes add up to blocked time and overhead, and places to ranks.
+/// Checks that causes add up to blocked time and overhead, and places to ranks.
 fn check_sums((outcome, explanation): &(Outcome, Explanation)) -> Result<(), TestCaseError> {
     for (rank, (sums, times)) in explanation.ranks.iter().zip(&outcome.ranks).enumerate() {
         let (total, expected) = (
@@ -149,7 +149,7 @@ fn each_cause_is_told_from_the_others() {
     assert_eq!(names, ["MPI_Wait", "MPI_Recv"]);
 }
 
-/// A wait for two messages is one call wherever calls are named.
+/// A wait for two messages is one call in all outputs that name calls.
 #[test]
 fn calls_that_events_name_have_these_names_everywhere() {
     let [waitall, startall] =

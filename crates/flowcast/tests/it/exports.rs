@@ -1,4 +1,4 @@
-//! What a replay writes for other programs follows their formats and says what the replay said.
+//! Files of a replay for other programs follow their formats and agree with the replay.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +35,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// All that is written of one replay.
+/// All files of one replay.
 #[derive(PartialEq)]
 struct Written {
     outcome: Outcome,
@@ -99,7 +99,7 @@ const SLICES: Keeps = Keeps {
     ..TABLES
 };
 
-/// A journal that keeps less says the same where it says something.
+/// A journal that keeps less data gives the same results where it has data.
 fn compare_lean(written: &Written, lean: Replayed<'_>, keeps: Keeps) {
     let text = |fill: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
         let mut bytes = Vec::new();
@@ -216,7 +216,7 @@ fn check(written: &Written) -> Contents {
     contents
 }
 
-/// Compute time of all ranks in nanoseconds.
+/// Compute time of all ranks, in nanoseconds.
 fn computed(outcome: &Outcome) -> f64 {
     outcome
         .ranks
@@ -382,7 +382,7 @@ fn a_sample_of_extrae_holds_what_its_translation_for_dimemas_holds() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let times = [&prv, &dim].map(|program| {
         let written = write(program, &network, Rendezvous::from_network(&network, None));
-        // The events are those of the trace.
+        // The events equal those of the trace.
         assert!(check(&written).event_types.contains(&50_000_003));
         written.outcome.makespan().as_seconds()
     });
@@ -409,11 +409,12 @@ fn collectives_come_back_from_what_was_written() {
     check(&second);
     let times = [&first, &second].map(|written| written.outcome.makespan().as_nanos());
     assert!((times[0] - times[1]).abs() < 10.0, "{times:?}");
-    // What is written of what was read keeps the details too.
+    // A trace that is read and written again keeps the details.
     assert_eq!(program_of(&*second.prv).instances().len(), 3);
 }
 
-/// Begins and ends alternate on each track, tracks are described before use, each flow begins and ends once.
+/// Checks that starts and ends alternate on each track, that tracks are described before use, and that each flow starts and
+/// ends once.
 fn check_perfetto(written: &Written) {
     let (mut tracks, mut open) = (BTreeSet::new(), BTreeMap::new());
     let (mut flows, mut ended) = (BTreeSet::new(), BTreeSet::new());

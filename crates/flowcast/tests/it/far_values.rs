@@ -1,5 +1,5 @@
-//! What is generated, converted and exported can be read back, however far its times, sizes and rates are from usual ones; what
-//! cannot is refused before anything is written.
+//! Generated, converted and exported traces can be read back, even with extreme times, sizes and rates. Values that cannot
+//! be written are rejected before anything is written.
 
 use std::{collections::BTreeMap, io};
 
@@ -33,7 +33,7 @@ use proptest::{prelude::*, sample::select};
 
 type Written<E> = Result<Vec<u8>, E>;
 
-/// What is written, or nothing at all.
+/// The written bytes, or nothing at all.
 fn written<E: std::fmt::Debug>(fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Written<E> {
     let mut bytes = Vec::new();
     match fill(&mut bytes) {
@@ -45,7 +45,7 @@ fn written<E: std::fmt::Debug>(fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>)
     }
 }
 
-/// Ranks and messages of what was written, if it was.
+/// Ranks and messages of the written trace, if there is one.
 fn read_back<E: std::fmt::Debug>(form: &str, written: Written<E>) -> Option<(usize, u64)> {
     let bytes = written.ok()?;
     let trace = read_text(form, bytes);
@@ -69,7 +69,7 @@ fn read_actions(
     Some((trace.ranks(), trace.messages()))
 }
 
-/// All forms of a trace that are written can be read, with its ranks and messages.
+/// Checks that all written forms of a trace can be read, with the same ranks and messages.
 fn check_forms(trace: &Trace) {
     let expected = Some((trace.ranks(), trace.messages()));
     let fct = read_back("fct", written(|out| compiled::write(trace, out)));
@@ -176,7 +176,7 @@ proptest! {
             read_back("goal", written(|out| write::goal(shape, out))),
             read_actions(ranks, |rank, out| write::simgrid_rank(shape, rank, out)),
         ];
-        // A layer's backward pass takes twice its forward pass.
+        // The backward pass of a layer takes twice as long as its forward pass.
         let passes = if workload == Workload::Training { 2.0 } else { 1.0 };
         let most = compute.as_seconds() * passes * (1.0 + jitter);
         match shape.trace() {

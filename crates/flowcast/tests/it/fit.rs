@@ -1,4 +1,4 @@
-//! Fitting against round trips whose parameters are known.
+//! Fits to round trips with known parameters.
 
 use flowcast::{
     fit::{
@@ -30,7 +30,7 @@ fn sizes() -> impl Iterator<Item = Bytes> {
     (0..32).map(|step| Bytes(1 + 2048 * step))
 }
 
-/// The round trips of the thesis' procedure, and the delay it chooses.
+/// Round trips of the thesis' procedure, and the delay that it chooses.
 fn exact_round_trips(network: &LogGp) -> (PrttSamples, Time) {
     let mut samples = PrttSamples::default();
     for size in sizes() {
@@ -117,7 +117,7 @@ fn every_size_gives_the_biased_gap_of_the_thesis() {
     assert!((delay.as_micros() / 270.561_915_967_407_23 - 1.0).abs() < 1e-9);
 }
 
-/// Each point many times, delayed at random as messages are: mostly little, now and then a lot.
+/// Each point many times, with random delays as in real messages: mostly small, sometimes large.
 fn noisy(network: &LogGp, seed: u64) -> PrttSamples {
     let (exact, _) = exact_round_trips(network);
     let delays: Vec<f64> = (0..200)
@@ -233,7 +233,7 @@ fn a_negative_gap_is_held_at_zero_and_said() {
 
 #[test]
 fn an_overhead_beyond_the_way_of_a_message_is_lowered_and_said() {
-    // A message's way is 5 us, and sending alone keeps the processor for 4 us: 2o + L = 5 us leaves L = -3 us.
+    // A message takes 5 us, and sending alone occupies the processor for 4 us: 2o + L = 5 us gives L = -3 us.
     let mut samples = PrttSamples::default();
     for size in [1u64, 1001, 2001] {
         let transfer = 0.001 * (size - 1) as f64;
@@ -377,7 +377,7 @@ proptest! {
     fn any_network_comes_back_from_its_exact_round_trips(
         gap in 0.1..20.0f64, per_byte in 1e-4..0.02f64, share in 0.0..0.8f64, latency in 0.5..100.0f64,
     ) {
-        // The overhead may hide the gap up to four fifths of the sizes measured.
+        // The overhead may hide the gap for up to four fifths of the measured sizes.
         let overhead = share * (gap + per_byte * 63_488.0);
         let truth = network(gap, per_byte, overhead, latency);
         let mut samples = exact_round_trips(&truth).0;

@@ -1,4 +1,4 @@
-//! A program with loops and the same program unrolled are replayed to the same times.
+//! A program with loops and the same program without loops have the same times in a replay.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// Loops over programs: pieces are taken modulo what there is.
+/// Loops over programs; indices are taken modulo the number of programs.
 fn any_parts(depth: u32) -> BoxedStrategy<Vec<FoldedPart<usize>>> {
     let piece = any::<usize>().prop_map(FoldedPart::Once);
     if depth == 0 {
@@ -44,14 +44,15 @@ fn folded(parts: Vec<FoldedPart<usize>>, pieces: &[Program]) -> Folded {
     Folded::new(map_all(parts, piece).unwrap()).unwrap()
 }
 
-/// By the folded walk; `None` where it is not exact.
+/// Outcome of the folded walk; `None` if it is not exact.
 fn walked(folded: &Folded, numbers: &Numbers) -> Option<FoldedOutcome> {
     let parts = folded.parts().iter().map(FoldedPart::as_ref).collect();
     let replays = map_all(parts, &mut |piece| Ok::<_, ()>(numbers.replay(piece))).unwrap();
     FoldedReplay::new(replays)?.run().unwrap()
 }
 
-/// To half a nanosecond, since a replay that adds up doubles loses digits, and to what rounding may come to.
+/// Checks equality to half a nanosecond, since sums of floating-point numbers lose digits in a replay, plus the possible
+/// rounding.
 fn assert_same(folded: &Outcome, flat: &Outcome, rounding: Time) {
     assert_eq!(
         (folded.messages, folded.bytes, folded.ranks.len()),
@@ -86,7 +87,7 @@ proptest! {
         prop_assume!(folded.unfolded_bytes() < 1 << 20);
         let flat = folded.unfold().unwrap();
         if let Some(walked) = walked(&folded, &numbers) {
-            // A call has two costs, each of them rounded by at most half a tick, and the same one in each iteration alike.
+            // A call has two costs. Each is rounded by at most half a tick, by the same amount in each iteration.
             let calls: usize = (0..flat.ranks() as u32).map(|rank| flat.ops(Rank(rank)).count()).sum();
             let rounding = walked.tick * calls as f64;
             assert_same(&walked.outcome, &numbers.replay(&flat).run().unwrap(), rounding);
@@ -104,7 +105,7 @@ proptest! {
         prop_assert_eq!((again.messages(), again.collectives()), (messages, collectives));
         prop_assert_eq!(&compiled::parts(&Trace::Folded(again.clone())).concat(), &file);
         let [flat, again] = [flat, again.unfold().unwrap()].map(|program| compiled::parts(&Trace::Program(program)));
-        // What is unrolled is a program like any other.
+        // The program without loops is a valid program.
         prop_assert!(compiled::read("t", Arc::new(flat.concat())).is_ok());
         prop_assert!(flat == again);
     }
@@ -127,7 +128,7 @@ proptest! {
     }
 }
 
-/// Rank 1 begins a millisecond late and takes 100 ns in each iteration; rank 0, which it hears of, takes 101 ns.
+/// Rank 1 starts a millisecond late and takes 100 ns in each iteration. Rank 0, from which it receives, takes 101 ns.
 fn late_overtaking(iterations: u64) -> Folded {
     let begin = "#DIMEMAS:\"late\":0:2(1,1),1\nd:1:1:2:0:1\n1:1:0:0.001\n";
     let body = "#DIMEMAS:\"late\":0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:0.000000101\n2:0:0:1:-1:8:7:1:0\n\
@@ -160,7 +161,7 @@ fn a_rank_that_overtakes_after_a_million_iterations_is_not_jumped_over() {
         let ends = [0, 1].map(|rank| prediction.outcome.ranks[rank].end.as_nanos());
         (ends, prediction)
     };
-    // Once rank 1 waits it follows rank 0 by the same time for ever.
+    // As soon as rank 1 waits, it follows rank 0 at a constant distance.
     let ([from, to], _) = predicted(1 << 30);
     let behind = to - from;
     assert!(behind > 100.0 && behind < 1000.0, "{behind} ns behind");

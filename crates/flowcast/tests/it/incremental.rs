@@ -1,4 +1,4 @@
-//! What is kept up while flows come and go, against what is solved anew for all flows at each event.
+//! State that is updated while flows start and end, compared with a new solution for all flows at each event.
 
 use flowcast::{
     flows::{
@@ -16,7 +16,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// Of a flow, before neighbours are joined.
+/// Limit for a flow, before neighbours are joined.
 const MOST_INTERVALS: usize = 128;
 
 const EXACT: [Model; 6] = [
@@ -39,7 +39,8 @@ fn network(overrides: &[(&str, &str)]) -> Network {
         .unwrap()
 }
 
-/// Two racks, with half-duplex ports, and with buses; one bus for all; a fat tree; a tree of three levels whose cables are slower than the interfaces and more than one upward.
+/// Two racks, with half-duplex ports, and with buses; one bus for all; a fat tree; a tree of three levels whose cables are
+/// slower than the interfaces, with more than one cable upward.
 fn networks() -> Vec<(Network, Racks)> {
     let mut racks = Racks::default();
     racks.place(Node(0), Node(7), "A").unwrap();
@@ -144,8 +145,8 @@ proptest! {
     }
 }
 
-/// Many flows of few paths at a time, with ties: flows of one path end by one clock, and those that a link holds back by the
-/// link's; with somebody who looks at rates each has its own.
+/// Many flows on few paths at the same time, with ties. Flows of one path end by one clock, and flows that a link limits by
+/// the link's clock. With an observer of rates, each flow has its own clock.
 #[test]
 fn many_flows_of_few_paths_end_as_each_by_itself_would() {
     let flows: Vec<Flow> = (0..600u32)
@@ -192,7 +193,7 @@ fn many_flows_of_few_paths_end_as_each_by_itself_would() {
     }
 }
 
-/// Packets of one flow meet nothing, however large the network is that the others are on.
+/// Packets of a single flow meet no others, even if the network of the other flows is large.
 #[test]
 fn a_flow_alone_takes_as_long_as_in_a_pattern_of_its_own() {
     let flows: Vec<Flow> = [(0, 9), (1, 2), (3, 15), (14, 4), (9, 0)]
@@ -230,7 +231,7 @@ fn the_closed_loop_kept_up_is_near_the_one_solved_anew() {
         differences.push(difference(&flows, &network, &racks, Model::ClosedLoop));
     }
     differences.sort_by(f64::total_cmp);
-    // The solver for all flows at once leans on a first link wider by 1e-3 to find the one that holds the queue.
+    // The solver for all flows widens the first link by 1e-3 to find the link that holds the queue.
     assert!(
         differences[20] < 1e-9 && differences[99] < 1e-2,
         "{differences:?}"

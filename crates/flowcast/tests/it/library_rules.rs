@@ -1,4 +1,4 @@
-//! Files for MPI libraries say what was chosen, read as the libraries read them.
+//! Files for MPI libraries contain the chosen algorithms, if they are read as the libraries read them.
 
 use flowcast::{
     model::algorithm::{Algorithm, AlgorithmTable, Base, Choice, RuleExtent},
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::mpich_selection::{MpichCall, Ordered};
 
-/// What Open MPI would use: algorithm, fan-out, segment, requests.
+/// The choice that Open MPI would make: algorithm, fan-out, segment, requests.
 fn open_mpi_uses(file: &str, op: u64, ranks: u64, bytes: u64) -> [u64; 4] {
     let body = file.strip_prefix("rule-file-version-2\n");
     let has_limits = body.is_some();
@@ -145,7 +145,7 @@ fn what_a_library_cannot_be_told_is_refused() {
     }
 }
 
-/// As MPICH's, in small: the keys stand in an order that sorting would change.
+/// A small version of MPICH's file. Sorting would change the order of its keys.
 const GENERIC: &str = r#"{
     "collective=bcast": {
         "comm_type=intra": {
@@ -183,7 +183,7 @@ fn mpich_reads_the_rules_before_its_own_selection() {
         ("bcast", 7, 900, "short"),
         ("bcast", 8, 0, doubling),
         ("bcast", 9, 901, "middle"),
-        // What goes to one rank: 8001 bytes for 8 are at least 1001 for one.
+        // Bytes to one rank: 8001 bytes for 8 ranks are at least 1001 for one.
         ("alltoall", 8, 1000, "own"),
         ("alltoall", 8, 1001, "MPIR_Alltoall_intra_scattered"),
         ("gather", 4, 5, "MPIR_Gather_intra_binomial"),
@@ -204,7 +204,7 @@ proptest! {
         rows in proptest::collection::btree_map((2u32..9, 0u64..50), 0usize..3, 1..12), ranks in 1u64..11, bytes in 0u64..60,
     ) {
         let algorithms = [Algorithm::Binomial, Algorithm::ScatterRecursiveDoubling, Algorithm::ScatterRing];
-        // The library of each has another binomial tree.
+        // Each library has another binomial tree.
         let rules = |binomial| -> Vec<LibraryRule> {
             let choices = rows.iter().map(|((ranks, from), which)| {
                 let algorithm = if *which == 0 { binomial } else { algorithms[*which] };
@@ -224,7 +224,7 @@ proptest! {
     }
 }
 
-/// How MPICH's functions end that do what an algorithm of its table says.
+/// Endings of the names of MPICH's functions that implement an algorithm of its table.
 const ENDINGS: [(&str, Algorithm); 14] = [
     ("dissemination", Algorithm::Dissemination),
     ("binomial", Algorithm::Binomial),

@@ -1,5 +1,5 @@
-//! Schedulers, sites, threads, several programs at once and random perturbation: against Dimemas' own times, and
-//! against what must hold whatever the times are.
+//! Schedulers, sites, threads, several programs at the same time and random perturbation: compared with Dimemas' own times,
+//! and with properties that hold for any times.
 
 use std::{fs, path::PathBuf, sync::Arc};
 
@@ -68,7 +68,7 @@ fn schedulers_sites_and_threads_take_as_long_as_in_dimemas() {
     assert_eq!(table.lines().count(), 41);
 }
 
-/// Two tasks of one burst each.
+/// Two tasks with one burst each.
 const TWO_BURSTS: &str = "#DIMEMAS:\"two\":0:2(1,1),0\n1:0:0:0.000010000\n1:1:0:0.000010000\n";
 
 fn ends(outcome: &Outcome) -> Vec<f64> {
@@ -111,7 +111,7 @@ fn two_bursts_on_one_processor_end_as_the_policy_says() {
 
 #[test]
 fn an_urgent_rank_takes_the_processor_only_where_priorities_preempt() {
-    // Rank 1 waits for a message of rank 2, which comes while rank 0 computes.
+    // Rank 1 waits for a message of rank 2, which arrives while rank 0 computes.
     let program = program_of(
         "#DIMEMAS:\"p\":0:3(1,1,1),0\n1:0:0:0.000100000\n1:1:0:0.000000000\n3:1:0:2:-1:0:0:1:0\n1:1:0:0.000010000\n\
          1:2:0:0.000020000\n2:2:0:1:-1:0:0:1:0\n",
@@ -219,7 +219,7 @@ fn equal_seeds_give_equal_results_and_other_seeds_others() {
     };
     assert_eq!(of("1", "uniform 0ns 500ns"), of("1", "uniform 0ns 500ns"));
     assert_ne!(of("1", "uniform 0ns 500ns"), of("2", "uniform 0ns 500ns"));
-    // What is always the same is a longer latency.
+    // A perturbation that is always the same equals a longer latency.
     let longer = network("")
         .with_overrides(&[("nic.latency".to_owned(), "2.5us".to_owned())])
         .unwrap();
@@ -237,7 +237,7 @@ fn accelerators_compute_beside_the_processors_at_their_own_speed() {
     let mut network = one_processor(Policy::Fifo);
     network.machine.nodes[0].accelerator_speed = 2.0;
     assert_eq!(ends(&replay(&program, &network)), [6_000.0, 6_000.0]);
-    // The replay without events agrees.
+    // The replay without events gives the same times.
     network.machine.nodes[0].cpus = 2;
     assert_eq!(ends(&replay(&program, &network)), [6_000.0, 5_000.0]);
 }
@@ -272,7 +272,7 @@ fn parameters_that_nothing_used_are_named_and_others_are_not() {
         "machine.nodes.intra_latency",
     ];
     assert_eq!(names(&[]), found);
-    // What the user asked for is named even if it has its default value.
+    // A parameter that the user set is named even if it has its default value.
     assert!(names(&["machine.nodes.0.in_links"]).contains(&"machine.nodes.in_links".to_owned()));
 }
 

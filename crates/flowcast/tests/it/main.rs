@@ -1,4 +1,5 @@
-//! Tests of the library through its front door, in one program. Those that count what an allocator gives have programs of their own.
+//! Tests of the library through its public interface, in one program. Tests that count allocations are programs of their
+//! own.
 
 mod accesses;
 mod aggregate;

@@ -1,7 +1,7 @@
-//! Intervals of predictions: what they are made of, and whether they hold what was measured as often as they say.
+//! Intervals of predictions: their parts, and a check that they contain the measured times as often as they promise.
 //!
-//! The measured patterns and runs are those of `tests/data/validation`. The tables of [validation](../../../docs/reference/validate.md)
-//! are printed by `cargo xtask test margins`.
+//! The measured patterns and runs are those of `tests/data/validation`. `cargo xtask test margins` prints the tables of
+//! [validation](../../../docs/reference/validate.md).
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ fn validated(network: &mut Network, model: &str, kind: CaseKind, errors: &[(&str
         .push(Accuracy::of_errors(model, kind, "what was run", errors).unwrap());
 }
 
-/// The model was always right.
+/// Adds an accuracy record without errors for the model.
 fn exact(network: &mut Network, model: &str) {
     let names: Vec<String> = (0..999).map(|at| format!("p{at}")).collect();
     let errors: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 0.0)).collect();
@@ -111,7 +111,7 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
         found.covers,
         "parameters (64 draws) and the model's error on 999 programs"
     );
-    // Two messages one after the other, 10 ms each at 100 MB/s: the ends are those of the bandwidth.
+    // Two messages one after the other, 10 ms each at 100 MB/s: the ends follow from those of the bandwidth.
     let at = |rate: &str| {
         let other = network
             .with_overrides(&[("nic.bandwidth".to_owned(), rate.to_owned())])
@@ -134,7 +134,7 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
         Some(found.clone()),
         interval_of(&network, &independent, &asked)
     );
-    // One by one it is the same.
+    // Replays of the networks one by one give the same interval.
     let shared = Options {
         contention: Contention::Shared(Model::Fair),
         ..Options::default()
@@ -209,7 +209,7 @@ fn the_models_errors_widen_the_interval_and_those_of_the_held_out_program_are_le
         "{alone}"
     );
     assert!(both.low < alone.low && alone.high < both.high);
-    // Eighteen errors give ends to both sides of what is predicted.
+    // Eighteen errors give ends on both sides of the prediction.
     let without = interval_of(
         &network,
         &fair,
@@ -277,7 +277,7 @@ fn without_intervals_and_ledger_there_is_no_margin() {
         &[("cg.S.4", -0.2), ("is.S.4", 0.1)],
     );
     let found = interval_of(&few, &limits, &IntervalOptions::default()).unwrap();
-    // Two errors can promise no more than two times out of three.
+    // Two errors can promise at most two out of three.
     assert!(
         (found.level - 2.0 / 3.0).abs() < 1e-12 && found.to_string().ends_with("66.7 %)"),
         "{found}"
@@ -346,7 +346,7 @@ fn an_interval_is_a_sentence() {
     assert_eq!(of(0.0, 0.0, 0.0, 0.9), "0 ns (0 to 0, 90 %)");
 }
 
-/// A pattern that was carried, with the medians of its durations and of the time until its last flow ended.
+/// A measured pattern, with the medians of its durations and of the time until its last flow ended.
 struct Carried {
     name: String,
     pattern: Pattern,
@@ -397,7 +397,7 @@ fn carried(journal: &str, racks: u32) -> Vec<Carried> {
     journal.lines().skip(1).map(one).collect()
 }
 
-/// Ten nodes, half of them in each rack; or all in one.
+/// Ten nodes, half of them in each rack, or all in one rack.
 fn racks_of(count: u32) -> Racks {
     let mut racks = Racks::default();
     if count == 2 {
@@ -410,7 +410,7 @@ fn racks_of(count: u32) -> Racks {
     racks
 }
 
-/// What an interval of 90 % did.
+/// Results of 90 % intervals.
 #[derive(Default)]
 struct Tally {
     inside: usize,
@@ -429,7 +429,7 @@ impl Tally {
     }
 }
 
-/// The row of a table: which part of what was measured its intervals hold.
+/// Row of a table: the share of the measurements that the intervals contain.
 fn row(what: &str, model: &str, accuracy_record: &str, (kind, tally): (&str, &Tally)) -> String {
     let (low, high) = share_interval(tally.inside, tally.widths.len(), 0.95).unwrap();
     let [share, low, high, width] =
@@ -476,7 +476,7 @@ fn with_ledger(carried: &[Carried], network: &Network, model: Model) -> Network 
     }
 }
 
-/// Holds every pattern against its intervals, each from the accuracy record without the pattern itself.
+/// Compares every pattern with its intervals, each from the accuracy record without the pattern itself.
 fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> (Tally, Tally) {
     let options = Options {
         contention: Contention::Shared(model),
@@ -564,7 +564,7 @@ fn the_table_of_coverage_of_all_models() {
                     "{}",
                     row(what, model.name(), accuracy_record, ("patterns", &patterns))
                 );
-                // Other patterns are like the one that is predicted; conflicts are not, and promise nothing.
+                // Other patterns resemble the predicted one. Conflicts do not, and promise nothing.
                 let is_like = accuracy_record == "other patterns";
                 assert!(
                     !is_like || (0.85..=0.95).contains(&flows.share()),

@@ -1,4 +1,4 @@
-//! Which model predicts a trace when none is asked for, and that a contention-free walk gives its result where no messages
+//! Choice of the model that predicts a trace if none is requested, and the use of a contention-free walk if no messages
 //! meet.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use proptest::prelude::*;
 const PAIR: &str =
     "num_ranks 2\nrank 0 {\nl1: send 100b to 1 tag 0\n}\nrank 1 {\nl1: recv 100b from 0 tag 0\n}\n";
 
-/// Ranks 1 to `senders` send `bytes` to rank 0, which receives in turn.
+/// Ranks 1 to `senders` send `bytes` to rank 0, which receives in this order.
 fn incast(senders: u32, bytes: u64) -> Trace {
     let ranks = senders + 1;
     let mut text = dim_head(ranks as usize, &[all(ranks as usize)]);
@@ -134,7 +134,7 @@ fn the_network_decides_by_what_it_says() {
     assert_eq!(chosen("gige-tcp", &[("sharing.window", "44KB")]), "packet");
     assert_eq!(chosen("gige-lam", &[]), "flow-cuts");
     assert_eq!(chosen("gige-lam", &[("sharing.model", "limits")]), "limits");
-    // Too much to follow packet by packet.
+    // Too many packets to follow.
     let long = incast(3, 1 << 40);
     let choice = by_default(&long, &network("gige-tcp", &[("sharing.window", "44KB")])).model;
     assert_eq!(choice.name(), "fair");
@@ -209,7 +209,7 @@ fn patterns_of_long_messages_do_not_decide_for_a_program() {
             .contains("half of the bytes are in messages up to 20 kB"),
         "{by_packets}"
     );
-    // Without what packets need, what is known of messages of this size decides, or nothing.
+    // Without the parameters of packets, the accuracy for messages of this size decides, if it is known.
     assert_eq!(chosen(&[], 20_000).name(), "fair");
     assert_eq!(chosen(&[], 3_000_000).name(), "closed-loop");
 }
@@ -395,7 +395,7 @@ proptest! {
     }
 }
 
-/// All senders of an incast on the receiver's node.
+/// Prediction with all senders of an incast on the receiver's node.
 fn on_one_node(network: &Network) -> Prediction {
     let options = Options {
         mapping: Some(Mapping::PerNode(4)),

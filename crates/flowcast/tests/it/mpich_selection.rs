@@ -1,18 +1,18 @@
-//! MPICH's selection read as the library reads it: the first key that holds, all the way down.
+//! MPICH's selection, read as the library reads it: the first key that applies, on every level.
 
-/// A call of an operation, as far as a selection asks.
+/// A call of an operation, with the properties that a selection tests.
 #[derive(Debug, Clone)]
 pub(crate) struct MpichCall {
     pub(crate) op: String,
     pub(crate) ranks: u64,
-    /// What goes to one rank, or the vector; of elements with 8 bytes.
+    /// Bytes to one rank, or the bytes of the vector, with elements of 8 bytes.
     pub(crate) bytes: u64,
     pub(crate) is_inter: bool,
     pub(crate) is_in_place: bool,
     pub(crate) is_commutative: bool,
     pub(crate) is_built_in: bool,
     pub(crate) is_block_regular: bool,
-    /// Several nodes with several ranks each, one after the other.
+    /// `true` for several nodes with several consecutive ranks each.
     pub(crate) has_nodes: bool,
 }
 
@@ -69,7 +69,7 @@ impl Ordered {
         whole
     }
 
-    /// The function for a call; none where no key holds, for which MPICH stops.
+    /// Function for a call; `None` if no key applies, in which case MPICH stops.
     pub(crate) fn uses(&self, call: &MpichCall) -> Option<&str> {
         let mut at = self;
         loop {
@@ -82,7 +82,7 @@ impl Ordered {
     }
 }
 
-/// Reads one object and gives what stands behind it.
+/// Reads one object and returns it with the text behind it.
 fn read(text: &str) -> (Ordered, &str) {
     let mut entries = Vec::new();
     let mut rest = text.trim_start().strip_prefix('{').unwrap().trim_start();

@@ -1,4 +1,4 @@
-//! Network files that nobody would write: whatever the text, the answer is a network or an error, never a panic.
+//! Unusual network files: for any text, the result is a network or an error, never a panic.
 
 use flowcast::{
     model::{
@@ -11,7 +11,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// What a careless or hostile hand could put where a value belongs.
+/// Values that a careless or hostile author could write.
 const VALUES: [&str; 22] = [
     "\"\"",
     "\"5\"",
@@ -58,7 +58,7 @@ const KEYS: [&str; 18] = [
     "..",
 ];
 
-/// One change to a text, its place given as a share of the length.
+/// One change to a text, with its position as a fraction of the length.
 #[derive(Debug, Clone)]
 enum Change {
     Cut(f64, f64),
@@ -135,7 +135,7 @@ fn start() -> impl Strategy<Value = String> {
         if is_old { in_schema_1(name) } else { None }.unwrap_or_else(|| text.to_owned())
     });
     let with_topology = prop::sample::select(topologies).prop_map(|section| {
-        // Short, so that changes meet the topology.
+        // Short, so that changes affect the topology.
         format!(
             "schema = \"flowcast/network/2\"\nname = \"x\"\npoint_to_point.rule = \"hockney\"\n[nic]\nlatency = \"1us\"\n\
              bandwidth = \"1GB/s\"\ncount = 2\n{section}"
@@ -150,7 +150,7 @@ fn value() -> impl Strategy<Value = String> {
     prop_oneof![known, ".{0,8}"]
 }
 
-/// A network that was accepted can be written and read back; one that held NaN would differ from itself.
+/// Checks that an accepted network can be written and read back. A network with NaN would differ from itself.
 fn assert_sound(network: &Network) {
     let text = network.to_toml();
     assert_eq!(&Network::from_toml(&text, &[]).unwrap(), network, "{text}");
@@ -203,7 +203,7 @@ fn impossible_numbers_are_refused_by_field_wherever_they_stand() {
 
 const PAGE: &str = include_str!("../../../../docs/reference/network-file.md");
 
-/// The blocks of the page that explains the network file; the first is a whole file, the others are sections.
+/// Code blocks of the page that explains the network file; the first is a whole file, the others are sections.
 fn examples() -> Vec<&'static str> {
     PAGE.split("```toml\n")
         .skip(1)
@@ -236,7 +236,7 @@ fn each_field_of_the_built_in_networks_is_documented() {
             .filter_map(|line| line.split_once(" = "))
             .map(|(field, _)| field)
         {
-            // Below `[origins]` a name in quotes is that of a field.
+            // Below `[origins]`, a quoted name is the name of a field.
             let field = field
                 .trim_matches('"')
                 .rsplit('.')
@@ -247,7 +247,7 @@ fn each_field_of_the_built_in_networks_is_documented() {
     }
 }
 
-/// The built-in networks that there were in schema 1, as they were.
+/// Text of a built-in network in schema 1.
 fn in_schema_1(name: &str) -> Option<String> {
     let file = format!(
         "{}/../../tests/data/networks-1/{name}.toml",
@@ -269,7 +269,7 @@ fn a_file_of_schema_1_is_the_network_that_it_was_and_is_upgraded_to_the_built_in
             ..builtin::network(name).unwrap()
         };
         assert_eq!(Network::from_toml(&old, &[]).unwrap(), now);
-        // Since then each value got its origin, at the end of the file.
+        // Since then, each value has an origin, at the end of the file.
         assert_eq!(
             upgraded(&old).unwrap().as_deref(),
             text.split("\n[origins]").next()
@@ -315,7 +315,7 @@ fn each_model_sees_the_rates_of_its_own_kind() {
     };
     assert_eq!(seen(&[], Model::Fair), ([94.0, 188.0], 9.0));
     assert_eq!(seen(&[], Model::Packet), ([100.0, 200.0], 7.0));
-    // A rate that is set is that of whichever model is asked.
+    // A rate that is set applies to the requested model.
     let set = [
         ("nic.bandwidth", "50MB/s"),
         ("backbone.bandwidth", "70MB/s"),

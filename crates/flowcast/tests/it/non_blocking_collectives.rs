@@ -1,5 +1,5 @@
-//! Non-blocking collectives that have become messages: they move beside their rank, and are waited for where the program
-//! says.
+//! Non-blocking collectives that have been expanded to messages: they progress beside their rank, and the rank waits for
+//! them where the program does.
 
 use crate::{
     random_programs::{any_records, explained, recorded},
@@ -66,7 +66,7 @@ fn by(op: CollectiveOp, algorithm: &str) -> AlgorithmTable {
         .with_base()
 }
 
-/// 10 us and 1 byte a nanosecond.
+/// 10 us, and 1 byte per nanosecond.
 fn network(rule: MessageRule) -> Network {
     let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
     network.point_to_point.rule = rule;
@@ -120,7 +120,7 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-6 * a.abs().max(b.abs()).max(1.0)
 }
 
-/// Ranks that come one after the other, call, perhaps compute, and wait.
+/// Ranks that arrive one after the other, call, compute in some cases, and wait.
 fn staggered(op: CollectiveOp, ranks: u32, mode: u8, between: u32) -> Program {
     let members: Vec<u32> = (0..ranks).rev().collect();
     let one = |rank: u32| {
@@ -129,7 +129,7 @@ fn staggered(op: CollectiveOp, ranks: u32, mode: u8, between: u32) -> Program {
         } else {
             String::new()
         };
-        // Odd times, so that no two messages ask for a link at once: who then gets it is told by the order of events.
+        // Odd times, so that no two messages request a link at the same time. The order of events would decide such a tie.
         let late = format!("1:0.{:09}\n", 1000 + rank * 3137 + rank * rank * 61);
         late + &call(op, 1, 6000, (rank == 1, mode)) + &compute(between) + &waits + &compute(5)
     };
@@ -188,9 +188,9 @@ fn computation_hides_what_moves_meanwhile() {
             "{} {alone}",
             time(BLOCKING, meanwhile)
         );
-        // The last to come is rank 3, after 10.96 us; it computes for 400 us more, by when all is there.
+        // The last rank to arrive is rank 3, after 10.96 us. It computes for 400 us more, and all data have arrived by then.
         assert!(close(time(IMMEDIATE, meanwhile), 10.96 + 400.0 + 5.0));
-        // Of a short computation only what it takes is saved.
+        // A short computation saves only its own duration.
         assert!(
             close(time(IMMEDIATE, 7), alone),
             "{} {alone}",
@@ -211,7 +211,7 @@ fn messages_of_several_operations_under_way_compete_for_links() {
     let [one, three] =
         [1, 3].map(|times| messages_of(&program_of(dim(&[all(2)], &ranks(times))), &table));
     assert_eq!((one.streams(), three.streams()), (4, 8));
-    // 100 us of bytes each, 10 us of latency in front of all.
+    // 100 us of bytes each, after 10 us of latency for all.
     let free = network(MessageRule::Hockney);
     assert!(
         close(micros(&engine(&one, &free)), 110.0) && close(micros(&engine(&three, &free)), 110.0)
@@ -245,7 +245,7 @@ fn operations_on_two_communicators_may_be_called_in_any_order() {
         + &call(a, 1, 0, (false, IMMEDIATE))
         + &wait(b, 2)
         + &wait(a, 1);
-    // Ranks 0 and 2 are on both, rank 1 on the first and rank 3 on the second only.
+    // Ranks 0 and 2 are in both communicators, rank 1 only in the first and rank 3 only in the second.
     let (only_a, only_b) = (
         call(a, 1, 0, (false, IMMEDIATE)) + &wait(a, 1),
         call(b, 2, 800, (false, IMMEDIATE)) + &wait(b, 2),

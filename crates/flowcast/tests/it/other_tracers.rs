@@ -1,4 +1,4 @@
-//! Traces of tools that write a file for each rank, as those tools wrote them.
+//! Traces of tools that write a file for each rank, in the form in which these tools wrote them.
 
 use std::{
     path::{Path, PathBuf},
@@ -64,7 +64,8 @@ fn told(program: &Program) -> Vec<String> {
         .collect()
 }
 
-/// By hand from the program's source: each of 4 ranks sends 3 x 8000 and 20 and 4 and 2 x 12 bytes, ranks 1 to 3 send 80.
+/// Counted by hand in the program's source: each of 4 ranks sends 3 x 8000 and 20 and 4 and 2 x 12 bytes, ranks 1 to 3 send
+/// 80.
 #[test]
 fn a_liballprof_trace_has_all_messages_of_its_program() {
     let program = read(liballprof()).unwrap();
@@ -142,7 +143,7 @@ fn a_chakra_trace_has_its_collective() {
     replay(&program);
 }
 
-/// A DUMPI trace by hand: for each rank calls as `(name, arguments)`, an instant apart.
+/// A DUMPI trace made by hand: the calls of each rank as `(name, arguments)`, an instant apart.
 fn dumpi_of(ranks: &[Vec<(&str, String)>]) -> Vec<(String, Vec<u8>)> {
     let file = |(rank, calls): (usize, &Vec<(&str, String)>)| {
         let mut text = String::new();
@@ -164,7 +165,7 @@ fn dumpi_of(ranks: &[Vec<(&str, String)>]) -> Vec<(String, Vec<u8>)> {
     ranks.iter().enumerate().map(file).collect()
 }
 
-/// Two groups of two: the second rank of one sends to the first rank of the other, then all sum.
+/// Two groups of two ranks: the second rank of one sends to the first rank of the other, then all compute a sum.
 #[test]
 fn messages_between_two_groups_of_a_dumpi_trace_reach_the_other_group() {
     let of = |rank: i32| {
@@ -289,7 +290,7 @@ fn messages_of_dumpi_to_nobody_are_left_out_and_counts_below_0_refused() {
     );
 }
 
-/// Each can be replayed to its end.
+/// Checks that the program can be replayed to its end.
 fn replay(program: &Program) {
     use flowcast::{
         model::builtin,

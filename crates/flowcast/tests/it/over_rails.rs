@@ -1,4 +1,4 @@
-//! Programs over several networks at once: as one network where there is one, by hand, and beside a reference scheduler.
+//! Programs over several networks: compared with one network, with calculations by hand, and with a reference scheduler.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// A network of so many nanoseconds for each byte, without overheads.
+/// A network that takes `per_byte` nanoseconds for each byte, without overheads.
 fn network(name: &str, latency: f64, per_byte: f64) -> Network {
     let mut network = builtin::network("gige-tcp").unwrap();
     network.name = name.to_owned();
@@ -37,7 +37,7 @@ fn network(name: &str, latency: f64, per_byte: f64) -> Network {
     network
 }
 
-/// Each rank of the first half computes and sends, over and over, to its partner in the other half: nanoseconds and bytes.
+/// Each rank of the first half repeatedly computes and sends to its partner in the other half: nanoseconds and bytes.
 fn sends(streams: &[Vec<(u64, u64)>]) -> Program {
     let pairs = streams.len();
     let mut text = dim_head(2 * pairs, &[]);
@@ -92,7 +92,7 @@ proptest! {
     fn one_rail_is_the_network_itself(
         records in any_records(), numbers in any_numbers(), in_calls in any::<bool>(),
     ) {
-        // Without overheads that make interfaces rest, for which senders wait where there is one network.
+        // Without overheads after which interfaces pause. With one network, senders wait for these pauses.
         let numbers = Numbers { rule: MessageRule::Hockney, per_byte: numbers.per_byte.max(0.01), ..numbers };
         let (program, mut network) = (records.program(), numbers.network(records.ranks.len()));
         if in_calls {
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// The data of a rendezvous message are written by its sender once it has the CTS, with an envelope here, as eager ones are.
+/// The sender of a rendezvous message writes the data after it has the CTS, here with an envelope, as for eager messages.
 #[test]
 fn one_rail_by_packets_is_nearly_the_network_itself() {
     let network = builtin::network("gige-lam").unwrap();
@@ -195,7 +195,8 @@ fn open_mpi_sends_all_eager_messages_over_the_slower_rail() {
     assert_eq!(traffic(&prediction), [(0, 0), (12, 360_000)]);
 }
 
-/// Ranks of one node share the account of that node: the second message sees what the first has left to send.
+/// Ranks of one node share the account of that node: the second message accounts for the bytes that the first still has to
+/// send.
 #[test]
 fn ranks_of_a_node_share_an_account() {
     let rails = ["a", "b"].map(|name| network(name, 0.0, 100.0));
@@ -211,7 +212,7 @@ fn ranks_of_a_node_share_an_account() {
     assert_eq!(on_nodes(vec![0, 1, 2, 3]), [(2, 10_000), (0, 0)]);
 }
 
-/// What each rail takes of messages in the order of time, by one account for each sender: the reference.
+/// Messages and bytes of each rail, for messages in the order of time and one account for each sender: the reference.
 fn reference(streams: &[Vec<(u64, u64)>], rails: &[Network]) -> Vec<(u64, u64)> {
     let mut taken = vec![(0, 0); rails.len()];
     for stream in streams {
@@ -236,7 +237,7 @@ fn reference(streams: &[Vec<(u64, u64)>], rails: &[Network]) -> Vec<(u64, u64)> 
             let earliest = all()
                 .min_by(|one, other| delivered(*one).total_cmp(&delivered(*other)))
                 .unwrap();
-            // It is left for ten microseconds.
+            // The fastest rail is given up if this saves more than ten microseconds.
             let leaves = delivered(earliest) + 10_000.0 < delivered(fastest);
             let best = if leaves { earliest } else { fastest };
             let nic = &rails[best].nic;
@@ -279,7 +280,7 @@ proptest! {
         let best = rails.iter().map(|rail| makespan(&program, std::slice::from_ref(rail), "earliest-delivery"));
         let best = best.fold(f64::INFINITY, f64::min);
         let together = makespan(&program, &rails, "earliest-delivery");
-        // A message that is placed before the next one is seen may block it: up to 1.4 times on bursts, less here.
+        // A message that is placed before the next one is known may block it: up to 1.4 times on bursts, less here.
         prop_assert!(together <= best * 1.10, "{together} {best}");
     }
 
@@ -369,7 +370,7 @@ fn what_several_rails_cannot_carry_is_refused() {
     assert!(refused(&program, &rails, &over("stock", &many)).contains("expected 1 to 16"));
 }
 
-/// Where ranks take turns on processors, messages cost what they cost where they do not.
+/// If ranks take turns on processors, messages have the same costs as without limits.
 #[test]
 fn processors_that_are_limited_change_nothing_for_ranks_that_have_one() {
     let rails = [network("a", 3000.0, 200.0), network("b", 9000.0, 800.0)];

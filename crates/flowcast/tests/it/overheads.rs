@@ -12,7 +12,8 @@ use flowcast::{
 const TWO_MESSAGES: &str = "#DIMEMAS:\"two\":1,0:2(1,1),1\nd:1:1:2:0:1\n2:0:0:1:-1:100:7:1:0\n2:0:0:1:-1:1000:7:1:0\n\
                             1:1:0:0.001\n3:1:0:0:-1:100:7:1:0\n3:1:0:0:-1:1000:7:1:0\n";
 
-/// 1 us below 500 bytes, 2 us and 1 ns for each byte from there on; the receiver's 4 us, and 5 us and 2 ns for each byte.
+/// Sender: 1 us below 500 bytes, from there on 2 us and 1 ns for each byte. Receiver: 4 us, from there on 5 us and 2 ns for
+/// each byte.
 const OVERHEADS: &str = "[overheads]\nsend = [{ from = \"0B\", fixed = \"1us\", per_byte = \"0ns/B\" }, \
                          { from = \"500B\", fixed = \"2us\", per_byte = \"1ns/B\" }]\n\
                          receive = [{ from = \"0B\", fixed = \"4us\", per_byte = \"0ns/B\" }, \
@@ -63,8 +64,8 @@ fn a_side_without_overheads_by_size_keeps_that_of_the_rule() {
     assert_eq!(found, [4.0, 1018.0].map(Time::from_micros));
 }
 
-/// A message of 1000 bytes alone, whose receiver waits for it: it comes 7 us later than at the latency and bandwidth alone, while no
-/// processor and no link is busy.
+/// A single message of 1000 bytes whose receiver waits for it. It arrives 7 us later than with latency and bandwidth only,
+/// without occupying a processor or link in that time.
 #[test]
 fn latency_by_size_is_added_under_every_rule_and_engine() {
     let trace = "#DIMEMAS:\"one\":1,0:2(1,1),1\nd:1:1:2:0:1\n2:0:0:1:-1:1000:7:1:0\n3:1:0:0:-1:1000:7:1:0\n";

@@ -1,4 +1,4 @@
-//! What ranks do while their messages move, by hand: under every rule, by every model.
+//! Activities of ranks while their messages move, calculated by hand: under every rule and every model.
 
 use crate::testing::{all, dim, program_of};
 use flowcast::{
@@ -21,7 +21,7 @@ const MODELS: [Contention; 6] = [
 ];
 
 /// Records of two ranks, in nanoseconds and bytes: `c10` computes, `i5` and `s5` send to the other rank without and with
-/// waiting, `r` receives, `p` posts a receive, `w` waits for that, `l0` waits for the last send, `l1` for the one before.
+/// waiting, `r` receives, `p` posts a receive, `w` waits for it, `l0` waits for the last send, `l1` for the one before.
 fn program(ranks: [&str; 2]) -> Program {
     let records = [0, 1].map(|rank: usize| {
         let other = 1 - rank;
@@ -57,7 +57,7 @@ fn network(rule: MessageRule) -> Network {
     network
 }
 
-/// When both ranks end, in microseconds; limits are buses enough for all messages.
+/// Ends of both ranks, in microseconds; the limits are enough buses for all messages.
 fn ends(program: &Program, network: &Network, contention: Contention) -> [f64; 2] {
     let mut network = network.clone();
     network.machine.buses = if contention == Contention::Limits {
@@ -100,7 +100,7 @@ fn computation_hides_two_messages_under_every_rule_and_model() {
 
 #[test]
 fn a_wait_ends_when_the_message_has_left_the_interface() {
-    // The second message starts a gap and 8 ms behind the first, and leaves 8 ms after its overhead.
+    // The second message starts a gap and 8 ms after the first, and leaves 8 ms after its overhead.
     let first = 10.0 + 8000.0;
     let second = 10.0 + 8020.0 + 8000.0;
     for model in MODELS {
@@ -154,7 +154,7 @@ fn messages_that_are_queued_arrive_as_those_of_a_sender_that_waits() {
     }
 }
 
-/// A network whose messages wait for their receiver from 64 KiB on.
+/// A network whose messages of 64 KiB and more wait for their receiver.
 fn rendezvous(rule: MessageRule, progress: Progress) -> Network {
     let mut network = network(rule);
     network.point_to_point.rendezvous_from = Some(Bytes(65_536));
@@ -173,19 +173,19 @@ fn a_rendezvous_moves_while_ranks_compute_or_when_they_wait() {
     // One million bytes take 8 ms, and 100 us more to arrive.
     for model in BY_RATES {
         for (records, asynchronous, in_calls) in [
-            // Both compute: the data move from when the sender waits.
+            // Both compute: the data move from the time at which the sender waits.
             (
                 ["i1000000 c10000000 l0", "p c10000000 w"],
                 [10_000.0, 10_000.0],
                 [18_000.0, 18_100.0],
             ),
-            // The receiver waits and answers at once, the sender computes.
+            // The receiver waits and answers at once; the sender computes.
             (
                 ["i1000000 c10000000 l0", "r"],
                 [10_000.0, 8_100.0],
                 [18_000.0, 18_100.0],
             ),
-            // The sender waits, the receiver computes and answers when it does no more.
+            // The sender waits; the receiver computes, and answers when it has finished.
             (
                 ["i1000000 l0", "p c10000000 w"],
                 [8_000.0, 10_000.0],
@@ -196,7 +196,7 @@ fn a_rendezvous_moves_while_ranks_compute_or_when_they_wait() {
                 [8_000.0, 10_000.0],
                 [18_000.0, 18_100.0],
             ),
-            // Nobody computes, or one is inside MPI when the other comes.
+            // No rank computes, or one is inside MPI when the other arrives.
             (["s1000000", "r"], [8_000.0, 8_100.0], [8_000.0, 8_100.0]),
             (
                 ["c5000000 s1000000", "r"],
@@ -208,13 +208,13 @@ fn a_rendezvous_moves_while_ranks_compute_or_when_they_wait() {
                 [13_000.0, 13_100.0],
                 [13_000.0, 13_100.0],
             ),
-            // The receiver polls while it waits for another message, and so has the RTS when it posts the receive.
+            // The receiver polls while it waits for another message, so it has the RTS when it posts the receive.
             (
                 ["s1000 i1000000 l0", "r c5000000 p c10000000 w"],
                 [13_108.0, 15_108.0],
                 [13_108.0, 15_108.0],
             ),
-            // Small messages go at once.
+            // Small messages are sent at once.
             (
                 ["i1000 c10000000 l0", "p c10000000 w"],
                 [10_000.0, 10_000.0],

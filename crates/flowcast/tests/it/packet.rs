@@ -1,4 +1,4 @@
-//! The packet level by hand, and as the twin of the closed loop.
+//! The packet level, calculated by hand, and as the twin of the closed loop.
 
 use flowcast::{
     Contention, Options,
@@ -21,9 +21,9 @@ use flowcast::{
     units::{Bytes, Node, Time},
 };
 
-/// Bytes per second of the wire.
+/// Bytes per second on the wire.
 const WIRE: f64 = 2.5e6;
-/// What is left for payload.
+/// Bytes of payload per second.
 const GOODPUT: f64 = WIRE * SEGMENT as f64 / (SEGMENT + FRAME_OVERHEAD) as f64;
 
 fn network(rate: f64, overrides: &[(&str, &str)]) -> Network {
@@ -250,7 +250,7 @@ fn seeds_give_the_same_interval_each_time() {
     );
 }
 
-/// 1 Gbit/s and 10 ms there and back: a window of n packets takes one round trip while it is short of 1.2 MB.
+/// 1 Gbit/s and 10 ms for a round trip: a window of n packets takes one round trip while it is below 1.2 MB.
 #[test]
 fn slow_start_doubles_the_window_in_each_round_trip() {
     let packets = |count: u64| Flow {
@@ -370,7 +370,8 @@ fn a_connection_that_was_warmed_up_begins_at_the_window_it_has_reached() {
             .duration
             .as_seconds()
     };
-    // From ten packets on it takes 10, 20, 40, 80, 160 and 90 of them, and each but the last a round trip of 10 ms.
+    // From ten packets on, it sends 10, 20, 40, 80, 160 and 90 of them. Each window but the last takes a round trip of 10
+    // ms.
     assert!(
         (duration("0", "14480B") - 0.056).abs() < 0.001,
         "{}",
@@ -383,7 +384,7 @@ fn a_connection_that_was_warmed_up_begins_at_the_window_it_has_reached() {
 
 #[test]
 fn hosts_widen_intervals_by_their_noise_and_leave_medians_where_they_are() {
-    // Flows that do not meet differ by nothing else.
+    // For flows that do not meet, nothing else differs.
     let short = |flow: Flow| Flow {
         size: Bytes(100_000),
         ..flow

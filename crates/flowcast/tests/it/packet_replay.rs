@@ -1,4 +1,4 @@
-//! Programs packet by packet, by hand and beside patterns of the same messages.
+//! Programs packet by packet, calculated by hand and compared with patterns of the same messages.
 
 use crate::{
     random_programs::{Record, Records, any_records, explained, recorded},
@@ -20,13 +20,13 @@ use flowcast::{
 use proptest::prelude::*;
 
 const WIRE: f64 = 1e6;
-/// A full packet.
+/// Time of a full packet.
 const FRAME: f64 = 1538.0 / WIRE;
-/// An offer or its answer.
+/// Time of an offer or its answer.
 const CONTROL: f64 = 154.0 / WIRE;
-/// What the library puts before a message that it sends at once.
+/// Bytes that the library puts before an eager message.
 const ENVELOPE: u32 = 22;
-/// The transport's acknowledgement, which goes before what is written on arrival.
+/// Time of the transport's acknowledgement, which precedes data that are written on arrival.
 const ACKNOWLEDGEMENT: f64 = 90.0 / WIRE;
 
 fn network() -> Network {
@@ -51,7 +51,7 @@ fn network_with(more: &[(&str, &str)]) -> Network {
         .unwrap()
 }
 
-/// One task for each stream of records, each on a node of its own.
+/// One task for each stream of records, each on its own node.
 fn program(streams: &[&str]) -> Program {
     program_of(dim(&[], &begun(streams)))
 }
@@ -84,7 +84,7 @@ fn ends_over(network: &Network, streams: &[&str], rendezvous: Rendezvous) -> Vec
             .map(|rank| rank.end.as_seconds())
             .collect::<Vec<_>>()
     };
-    // A second site without nodes has the events replayed in their order, as limits of the machine do.
+    // With a second site without nodes, events are replayed in their order, as with limits of the machine.
     let mut limited = network.clone();
     limited.machine.further_sites.push(Site::default());
     let placement = Placement::new(&limited.machine, None, program.ranks()).unwrap();
@@ -108,13 +108,13 @@ fn a_message_of_one_packet_crosses_two_links_and_has_an_envelope() {
     };
     assert!((last(1448 - ENVELOPE) - 2.0 * FRAME).abs() < 1e-9);
     assert!((last(0) - 2.0 * f64::from(90 + ENVELOPE) / WIRE).abs() < 1e-9);
-    // A byte more makes a second frame, of 91 bytes, which the other link takes while it comes.
+    // One more byte makes a second frame, of 91 bytes. The other link carries it while the first frame arrives.
     assert!((last(1449 - ENVELOPE) - (2.0 * FRAME + 91.0 / WIRE)).abs() < 1e-9);
 }
 
 #[test]
 fn a_sender_that_waits_for_its_receiver_is_told_by_a_frame() {
-    // The receiver comes later than the offer: it answers when it comes.
+    // The receiver arrives later than the offer, and answers when it arrives.
     let late = ends(
         &["2:1:1448:0:0:0", "1:0.5 3:0:1448:0:0:0"],
         Rendezvous::From(Bytes(1)),
@@ -123,7 +123,7 @@ fn a_sender_that_waits_for_its_receiver_is_told_by_a_frame() {
         (late[1] - (0.5 + 2.0 * CONTROL + ACKNOWLEDGEMENT + 2.0 * FRAME)).abs() < 1e-9,
         "{late:?}"
     );
-    // It waits: the offer comes first.
+    // The receiver waits: the offer arrives first.
     let early = ends(
         &["1:0.5 2:1:1448:0:0:0", "3:0:1448:0:0:0"],
         Rendezvous::From(Bytes(1)),
@@ -149,11 +149,11 @@ fn a_sender_goes_on_when_its_system_holds_the_rest() {
             ends_over(&network, &streams, rendezvous),
         )
     };
-    // All at once: it goes on when the answer comes.
+    // All packets are written at once: the sender continues when the answer arrives.
     let (without, with) = both(10 * 1448);
     assert!((with[0] - (0.5 + 2.0 * CONTROL)).abs() < 1e-9, "{with:?}");
     assert_eq!((without[0], without[1]), (with[1], with[1]));
-    // 45 packets fit, and the program is woken when 15 of them are free: four times, until 60 of 100 have come.
+    // 45 packets fit. The program is woken when 15 of them are free: four times, until 60 of 100 have arrived.
     let (without, with) = both(100 * 1448);
     let sooner = (with[1] - with[0]) / FRAME;
     assert!((39.0..=41.0).contains(&sooner), "{sooner}");
@@ -162,7 +162,7 @@ fn a_sender_goes_on_when_its_system_holds_the_rest() {
 
 #[test]
 fn a_rank_says_what_it_has_to_say_before_it_answers() {
-    // Each waits in its own send when the other's offer is looked at: both answer before data stand in their way.
+    // Each rank waits in its own send when the other's offer is examined: both answer before data block their way.
     let exchange = |other: u32| {
         format!("3:{other}:144800:0:0:1 2:{other}:144800:0:0:0 3:{other}:144800:0:0:2")
     };
@@ -177,7 +177,7 @@ fn a_rank_says_what_it_has_to_say_before_it_answers() {
 
 #[test]
 fn a_cts_that_is_known_when_its_receive_is_posted_goes_before_the_messages_that_follow() {
-    // Ranks 0 and 1 exchange 100 packets; rank 1 begins later, after it has waited for rank 2 or computed.
+    // Ranks 0 and 1 exchange 100 packets. Rank 1 starts later, after it has waited for rank 2 or computed.
     let exchange = |other: u32| {
         format!("3:{other}:144800:0:0:1 2:{other}:144800:0:0:0 3:{other}:144800:0:0:2")
     };
@@ -189,7 +189,8 @@ fn a_cts_that_is_known_when_its_receive_is_posted_goes_before_the_messages_that_
         );
         (found[0].max(found[1]) - 0.01) / FRAME
     };
-    // It saw the RTS while it waited: its CTS goes first, and the data of rank 0 before the CTS that rank 1 waits for.
+    // It saw the RTS while it waited: its CTS leaves first, and the data of rank 0 leave before the CTS that rank 1 waits
+    // for.
     let one_after_the_other = last("3:2:8:7:0:0", "");
     assert!(
         (200.0..230.0).contains(&one_after_the_other),
@@ -243,7 +244,8 @@ fn a_closed_loop_of_known_windows_follows_short_messages_as_packets_do() {
             .collect::<Vec<_>>()
     };
     let (packets, closed_loop) = (ends(Model::Packet), ends(Model::ClosedLoop));
-    // The first has arrived when the second is on its way: rates shared from begin to end would let both arrive last.
+    // The first message has arrived before the second is in flight. Rates shared from start to end would make both arrive
+    // last.
     assert!(closed_loop[1] < 0.75 * closed_loop[2], "{closed_loop:?}");
     for (found, expected) in closed_loop[1..].iter().zip(&packets[1..]) {
         // Goodput has no headers.
@@ -263,7 +265,7 @@ fn a_rank_that_computes_answers_when_it_waits() {
             Rendezvous::From(Bytes(1000)),
         )[1]
     };
-    // It saw the offer while it waited for another message: the answer goes with the receive, the data meanwhile.
+    // It saw the offer while it waited for another message: the answer leaves with the receive, and the data move meanwhile.
     let seen = end("3:2:8:7:0:0", "");
     assert!((1.1..1.101).contains(&seen), "{seen}");
     let unseen = end("1:0.1", "3:2:8:7:0:0") - 1.1;
@@ -380,7 +382,7 @@ fn ranks_of_one_node_need_no_packets() {
     assert_eq!(by(Model::Packet), by(Model::Fair));
 }
 
-/// Few lengths of computations and of messages, so that much happens at the same instant.
+/// Few different lengths of computations and messages, so that many events happen at the same time.
 fn with_ties(mut records: Records) -> Records {
     for record in records.ranks.iter_mut().flatten() {
         match record {

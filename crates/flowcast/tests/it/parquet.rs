@@ -1,4 +1,4 @@
-//! The table of messages as Parquet, read back by a reader that shares nothing with the writer.
+//! The table of messages as Parquet, read back by a reader that shares no code with the writer.
 
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ impl Reader<'_> {
     }
 }
 
-/// Column names and the rows as text, as in CSV, and the facts beside them.
+/// Column names, the rows as text as in CSV, and the facts beside them.
 struct Table {
     names: Vec<String>,
     rows: Vec<String>,

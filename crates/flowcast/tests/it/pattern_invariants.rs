@@ -1,4 +1,4 @@
-//! What must hold for any pattern, whatever the numbers.
+//! Invariants of all patterns, for any numbers.
 
 use flowcast::{
     flows::concurrent::{FlowsPrediction, Method, predict_flows},
@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn no_link_carries_more_than_its_capacity(flows in flows(12)) {
         for model in WITHIN_CAPACITY {
-            // Flow cuts know no racks.
+            // Flow cuts do not support racks.
             let racks = if model == Model::FlowCuts { Racks::default() } else { racks() };
             let prediction = predict_in(&flows, &racks, model, "0us");
             let mut moments: Vec<Time> = prediction.intervals.of_flow.iter().flatten().map(|step| step.from).collect();
@@ -158,7 +158,7 @@ proptest! {
 
     #[test]
     fn the_names_of_nodes_do_not_matter(flows in flows(10), shift in 1u32..4) {
-        // Within the racks, so that the same flows cross the backbone.
+        // Nodes change within their racks, so that the same flows cross the backbone.
         let name = |node: Node| Node(node.0 / 4 * 4 + (node.0 + shift) % 4);
         let renamed: Vec<Flow> =
             flows.iter().map(|flow| Flow { src: name(flow.src), dst: name(flow.dst), ..*flow }).collect();
@@ -170,7 +170,7 @@ proptest! {
     #[test]
     fn the_order_of_flows_does_not_matter(flows in flows(10)) {
         let reversed: Vec<Flow> = flows.iter().rev().copied().collect();
-        // Directed rings pair up from the flow listed first.
+        // Directed rings form pairs from the flow listed first.
         for model in FLUID.into_iter().filter(|model| *model != Model::FlowCuts) {
             let mut found = ends(&predict(&reversed, model));
             found.reverse();

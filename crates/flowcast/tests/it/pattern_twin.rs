@@ -1,5 +1,5 @@
-//! A reference implementation with exact fractions for the models whose shares are fractions, written from the papers' rules and
-//! sharing no code with the library: every flow is compared with every other, at every event.
+//! A reference implementation with exact fractions, for the models whose shares are fractions. It follows the papers' rules
+//! and shares no code with the library: every flow is compared with every other, at every event.
 
 use flowcast::{
     flows::concurrent::{Method, predict_flows},
@@ -12,7 +12,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// `numerator / denominator`, reduced, the denominator positive; none when it no longer fits.
+/// `numerator / denominator`, reduced, with a positive denominator; `None` if it does not fit any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fraction(i128, i128);
 
@@ -66,7 +66,7 @@ struct Wish {
     start: u32,
 }
 
-/// Ends of all flows, stepping from event to event.
+/// Ends of all flows, from event to event.
 fn ends(wishes: &[Wish], shares: &dyn Fn(&[Wish]) -> Vec<Fraction>) -> Option<Vec<Fraction>> {
     let mut ends = vec![ZERO; wishes.len()];
     let mut left: Vec<Fraction> = wishes
@@ -148,7 +148,7 @@ fn cut(flows: &[Wish], flow: usize, [odd_end, odd_inner, io_out, include]: Profi
     let has_dst = |one: usize| all().any(|other| same_dst(one, other));
     let dominant = |one: usize| has_src(one) || has_dst(one);
     if dominant(flow) {
-        // Distances from an end tell the place; a component without an end is closed.
+        // Distances from an end determine the place; a component without an end is closed.
         let mut component = vec![flow];
         while let Some(more) = all().find(|other| {
             !component.contains(other)
@@ -209,7 +209,7 @@ fn cut(flows: &[Wish], flow: usize, [odd_end, odd_inner, io_out, include]: Profi
     }
 }
 
-/// Nodes below `RACK` stand in the first rack.
+/// Nodes below `RACK` are in the first rack.
 const RACK: u32 = 4;
 
 #[derive(Clone, Copy)]
@@ -304,7 +304,7 @@ fn wishes(nodes: u32, most: usize) -> impl Strategy<Value = Vec<Wish>> {
     proptest::collection::vec(wish, 1..most)
 }
 
-/// At most two flows in each direction of a node, whenever they start: what the paper defines.
+/// At most two flows in each direction of a node, regardless of their starts: the cases that the paper defines.
 fn dual(wishes: Vec<Wish>) -> Vec<Wish> {
     let mut kept: Vec<Wish> = Vec::new();
     for wish in wishes {
@@ -326,7 +326,7 @@ proptest! {
     fn flow_cuts_agree_with_the_twin(wishes in wishes(7, 11)) {
         let wishes = dual(wishes);
         for (network, profile) in [("gige-lam", LAM), ("gige-mpich", MPICH), ("myrinet-mx", MYRINET)] {
-            // Fractions that outgrow 127 bits are skipped; that is rare.
+            // Fractions that exceed 127 bits are skipped, which is rare.
             if let Some(expected) = ends(&wishes, &|flows| cut_shares(flows, profile)) {
                 check(&wishes, network, &[UNIT, NO_LATENCY], Model::FlowCuts, &expected);
             }

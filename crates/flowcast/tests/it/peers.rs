@@ -1,5 +1,5 @@
-//! Ends that SimGrid and ns-3 gave for the same networks and messages. `benches/simgrid_zones.py` and `benches/ns3_fabrics.py`
-//! compare many more, where these programs are installed, and wrote the files with `--keep`.
+//! Ends that SimGrid and ns-3 gave for the same networks and messages. `benches/simgrid_zones.py` and
+//! `benches/ns3_fabrics.py` compare many more cases if these programs are installed. They wrote the files with `--keep`.
 
 use flowcast::{
     flows::concurrent::{Method, predict_ends},
@@ -31,7 +31,7 @@ fn flows(case: &Value) -> Vec<Flow> {
     flows
 }
 
-/// The end of each message differs by at most 1e-9 of it.
+/// Checks that the end of each message differs by a fraction of at most 1e-9.
 fn check(text: &str) {
     let kept: Value = serde_json::from_str(text).unwrap();
     let method = Method {

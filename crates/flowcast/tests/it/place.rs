@@ -1,4 +1,4 @@
-//! Placement: what a search finds beside what trying all mappings finds, on any number of threads, within the slots there are.
+//! Placement: results of a search compared with all mappings, for any number of threads, and within the available slots.
 
 use flowcast::{
     Options,
@@ -15,7 +15,7 @@ use flowcast_place::{
 };
 use proptest::prelude::*;
 
-/// Messages that share interfaces of 100 MB/s, and what further sections say.
+/// A network whose messages share interfaces of 100 MB/s, with further sections.
 fn network(more: &str) -> Network {
     let text = format!(
         "schema = \"flowcast/network/2\"\nname = \"test\"\npoint_to_point = {{ rule = \"hockney\" }}\n[nic]\nlatency = \"1us\"\nbandwidth = \"100MB/s\"\n\
@@ -64,7 +64,7 @@ fn placed(
     question.found(&search).unwrap()
 }
 
-/// Rows of a matrix among so many ranks, of which the highest has one.
+/// Rows of a matrix of `ranks` ranks; the highest rank has a row.
 fn matrix(ranks: u32) -> impl Strategy<Value = String> {
     let row = (0..ranks, 0..ranks, 1u64..1000);
     prop::collection::vec(row, 1..30).prop_map(move |rows| {
@@ -94,7 +94,7 @@ proptest! {
         let slots = [2, 2, 2];
         let all = placed(&matrix, &network, &slots, PlacementObjective::Time, options(seed, 1000, 2));
         prop_assert!(all.ranking.is_some());
-        // One slot more on one node, which no mapping needs, and nodes are no longer alike.
+        // One more slot on one node, which no mapping needs, makes the nodes different.
         let search = placed(&matrix, &network, &[2, 2, 3], PlacementObjective::Time, options(seed, 1500, 2));
         prop_assert!(search.ranking.is_none());
         prop_assert!(search.best.value <= all.best.value * (1.0 + 1e-12), "{} {}", search.best.value, all.best.value);
@@ -119,7 +119,7 @@ proptest! {
 
     #[test]
     fn trying_all_finds_the_least_hops_too(matrix in matrix(6), seed in 0u64..100) {
-        // On one switch bytes times links are twice the bytes between nodes.
+        // On one switch, hop-bytes are twice the bytes between nodes.
         let found = placed(&matrix, &network(""), &[2, 2, 2], PlacementObjective::Hops, options(seed, 50_000, 2));
         prop_assert_eq!(found.best.value, 2.0 * found.best.traffic.between.0 as f64);
         let mut least = f64::INFINITY;

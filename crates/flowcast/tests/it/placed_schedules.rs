@@ -1,4 +1,4 @@
-//! Schedules whose ranks have places, and whose messages share the network by a model: cases worked out by hand.
+//! Schedules whose ranks are placed and whose messages share the network by a model: cases calculated by hand.
 
 use flowcast::{
     graph::ScheduleRecorder,
@@ -34,7 +34,7 @@ fn schedule(text: &str) -> Schedule {
     schedule
 }
 
-/// 10 us of latency, 2 us of overhead, no gap, 1 ns a byte.
+/// 10 us of latency, 2 us of overhead, no gap, 1 ns for each byte.
 fn parameters() -> Loggops {
     Loggops {
         latency: Time::from_micros(10.0),
@@ -102,32 +102,32 @@ fn messages_between_nodes_share_the_network_and_those_inside_do_not_take_it() {
         )
     };
     let apart = nodes(&[0, 1, 2]);
-    // LogGOPSim: the second message waits for the receiver's interface and processor, which the first one takes.
+    // LogGOPSim: the second message waits for the receiver's interface and processor, which the first one occupies.
     assert!(
         near(&of(&apart, None), &[2.0, 2.0, 12.0 + 102.0 + 102.0]),
         "{:?}",
         of(&apart, None)
     );
-    // Alone both are there after 2 + 10 + 100; the receiver then spends o on each.
+    // Alone, both arrive after 2 + 10 + 100. The receiver then spends o on each.
     assert!(
         near(&of(&apart, Some("independent")), &[2.0, 2.0, 112.0 + 4.0]),
         "{:?}",
         of(&apart, Some("independent"))
     );
-    // They share the receiver's interface: 200 us of bytes.
+    // They share the receiver's interface: 200 us for the bytes.
     assert!(
         near(&of(&apart, Some("fair")), &[2.0, 2.0, 212.0 + 4.0]),
         "{:?}",
         of(&apart, Some("fair"))
     );
-    // Rank 1 beside rank 2: its message takes 2 + 1 + 10 there, and o; the other has the network for itself.
+    // Rank 1 is on the node of rank 2: its message takes 2 + 1 + 10 there, and o. The other has the network to itself.
     let together = nodes(&[0, 2, 2]);
     assert!(
         near(&of(&together, Some("fair")), &[2.0, 2.0, 112.0 + 2.0]),
         "{:?}",
         of(&together, Some("fair"))
     );
-    // Without a model the first byte of the other comes first, and its bytes take the receiver's processor.
+    // Without a model, the first byte of the other message arrives first, and its bytes occupy the receiver's processor.
     assert!(
         near(&of(&together, None), &[2.0, 2.0, 12.0 + 102.0 + 2.0]),
         "{:?}",
@@ -159,13 +159,14 @@ fn the_critical_path_leads_through_the_receiver_that_two_messages_want() {
         ]
         .map(share)
     };
-    // The second message is taken when the processor has moved the bytes of the first, at 114 us: o, L, o, 100 us, o, 100 us.
+    // The second message is received when the processor has moved the bytes of the first, at 114 us: o, L, o, 100 us, o, 100
+    // us.
     assert!(
         near(&shares(0.0), &[6.0, 0.0, 10.0, 200.0]),
         "{:?}",
         shares(0.0)
     );
-    // With a gap the receiving interface is free later than that, at 116 us.
+    // With a gap, the receiving interface is free later, at 116 us.
     assert!(
         near(&shares(4.0), &[4.0, 4.0, 10.0, 200.0]),
         "{:?}",
@@ -188,7 +189,7 @@ fn a_message_above_the_limit_moves_at_once_and_holds_its_sender_until_it_has_met
     };
     assert!(near(&micros(&schedule, costs), &[2.0 + 7.0, 502.0]));
     costs.parameters.eager_up_to = Some(Bytes(1000));
-    // The receiver's processor is free at 500; the message that has waited since 112 is taken then.
+    // The receiver's processor is free at 500. The message that has waited since 112 is received then.
     assert!(
         near(&micros(&schedule, costs), &[500.0 + 7.0, 502.0]),
         "{:?}",
@@ -213,7 +214,7 @@ fn packet_by_packet_a_message_is_frames_with_the_latency_behind_them() {
             },
         )
     };
-    // With what the library puts before it, 1538 bytes out of one node and into the other.
+    // With the bytes that the library puts before it, 1538 bytes out of one node and into the other.
     assert!(
         near(
             &of(&[0, 1], "packet"),
@@ -315,7 +316,7 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
     assert_eq!(sends.cpus(), 2);
     let mut journal = ReplayJournal::of_schedule(&sends, Keeps::TIMELINE);
     let outcome = loggops::placed(&schedule, costs, &mut journal).unwrap();
-    // By rank: end, computation, overhead, blocked; what its processors do at once counts once.
+    // By rank: end, computation, overhead, blocked. Concurrent work of its processors counts once.
     let times = |rank: &RankOutcome| {
         [rank.end, rank.compute, rank.overhead, rank.blocked].map(Time::as_micros)
     };
@@ -334,9 +335,9 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
         };
         timeline.ranks[rank].iter().map(segment).collect::<Vec<_>>()
     };
-    // The send's overhead, from 5 to 7, is hidden by the other processor's computation up to 8.
+    // The computation of the other processor, up to 8, hides the overhead of the send, from 5 to 7.
     assert_eq!(drawn(0), [(0.0, 8.0, Activity::Compute)]);
-    // Sent at 5, ready at 7, there at 17; before, the processor waits, which shows once the other one has computed.
+    // Sent at 5, ready at 7, arrived at 17. Before, the processor waits, which is visible after the other one has computed.
     let rest = [
         (4.0, 7.0, Activity::LateSender),
         (7.0, 17.0, Activity::Transfer),
@@ -378,7 +379,8 @@ fn a_compiled_schedule_is_read_piece_by_piece_or_at_once_and_a_damaged_one_not_a
 
 #[test]
 fn messages_of_one_tag_that_share_the_network_do_not_overtake_each_other() {
-    // The large one arrives at 114 us, the small one long before; what computes behind the receive of the large one waits for it.
+    // The large message arrives at 114 us, the small one long before. A computation after the receive of the large one waits
+    // for it.
     let (network, apart) = (network(), nodes(&[0, 1]));
     for tag in [0, 1] {
         let text = format!(
@@ -407,7 +409,7 @@ fn a_receive_smaller_than_its_message_is_refused_whichever_comes_first() {
             (10, 10, false),
             (200_000, 100, true),
         ] {
-            // A receive of any tag is carried out by the other engine.
+            // The other engine carries out a receive of any tag.
             for tag in [3, -1] {
                 let text = format!(
                     "num_ranks 2\nrank 0 {{\nl1: calc {before_send}\nl2: send {sent}b to 1 tag 3\nl2 requires l1\n}}\n\

@@ -1,5 +1,5 @@
-//! Replay with limited links, buses and processors: against Dimemas' own times, against the walk without events where
-//! nothing is limited, and what no limit may ever be exceeded by.
+//! Replay with limited links, buses and processors: compared with Dimemas' own times and, without limits, with the walk
+//! without events; and limits that must never be exceeded.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ use proptest::prelude::*;
 
 const DATA: &str = "tests/data";
 
-/// The predicted time as Dimemas prints it: seconds with nine decimals, half nanoseconds rounded up.
+/// Predicted time as Dimemas prints it: seconds with nine decimals, half nanoseconds rounded up.
 fn printed(program: &Program, network: &Network, rendezvous: Rendezvous) -> String {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let outcome = ReplayEngine::new(program, network, placement, rendezvous)
@@ -66,7 +66,7 @@ fn each_rule_and_random_programs_take_as_long_as_in_dimemas() {
     assert_eq!(table.lines().count(), 99);
 }
 
-/// Limits of every kind; 0 is none.
+/// Limits of every kind; 0 is no limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     links: (u32, u32),
@@ -123,7 +123,7 @@ fn contention<'a>(program: &'a Program, network: &Network, numbers: &Numbers) ->
     )
 }
 
-/// How many of these intervals there are at once at most; what ends at a time makes room for what begins then.
+/// Largest number of concurrent intervals. An interval that ends at a time makes room for one that starts then.
 fn overlap(intervals: &[(f64, f64)]) -> u32 {
     let mut edges: Vec<(f64, i32)> = intervals
         .iter()
@@ -137,7 +137,7 @@ fn overlap(intervals: &[(f64, f64)]) -> u32 {
     counts.max().unwrap_or(0) as u32
 }
 
-/// The intervals in which messages of a kind are on links or buses.
+/// Intervals in which messages of a kind are on links or buses.
 fn moving(
     program: &Program,
     journal: &ReplayJournal<'_>,
@@ -180,7 +180,7 @@ proptest! {
         let (outcome, journal) = recorded(&program, |journal| contention(&program, &network, &numbers).observed(journal));
         let node = |rank: Rank| placement.node(rank);
         let size = |flight: &Flight| program.classes()[flight.class as usize].size.0;
-        // LogGOPS counts a byte less.
+        // LogGOPS counts one byte less.
         let counted = |flight: &Flight| match numbers.rule {
             MessageRule::Loggops => size(flight).saturating_sub(1) as f64,
             _ => size(flight) as f64,

@@ -1,5 +1,5 @@
-//! The data-flow replay against an event-driven simulation of the same random programs, and what must not change a
-//! result: the form of the trace, the names of the ranks, the unit of time.
+//! The data-flow replay compared with an event-driven simulation of the same random programs, and changes that must not
+//! affect a result: the form of the trace, the names of the ranks, the unit of time.
 
 use std::io::Write as _;
 
@@ -41,7 +41,7 @@ fn compiled_form(program: Program) -> Vec<u8> {
     compiled::parts(&Trace::Program(program)).concat()
 }
 
-/// The messages alone, none of which holds its sender.
+/// Only the messages, none of which makes its sender wait.
 fn eager_messages(mut records: Records) -> Records {
     for rank in &mut records.ranks {
         rank.retain(|record| !matches!(record, Record::Collective { .. } | Record::WaitCollective));
@@ -157,7 +157,7 @@ proptest! {
         let rule = if numbers.rule == MessageRule::Loggops { MessageRule::Hockney } else { numbers.rule };
         let free = Numbers { rule, latency: 0.0, inside_latency: 0.0, overhead: 0.0, gap: 0.0, ..numbers };
         let free = Numbers { rendezvous_from: free.rendezvous_from.map(|_| 0), ..free };
-        // Even sizes, because collectives halve some of them in whole bytes.
+        // Even sizes, because collectives halve some of them to whole bytes.
         let once = outcome(&free, &records.scaled(2).program()).makespan().as_nanos();
         let more = outcome(&free, &records.scaled(2 << by).program()).makespan().as_nanos();
         prop_assert!((more - once * f64::from(1 << by)).abs() <= 1e-9 * more, "{more} {once}");

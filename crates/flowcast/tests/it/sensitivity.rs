@@ -1,4 +1,4 @@
-//! The curve of the makespan over a field against predictions at single values of it.
+//! The curve of the makespan over a field, compared with predictions at single values of it.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn independent() -> Options {
     }
 }
 
-/// By how many nanoseconds the curve is off a prediction at this part of its range.
+/// Difference between the curve and a prediction at this fraction of its range, in nanoseconds.
 fn off(trace: &Trace, network: &Network, curve: &Sensitivity, part: f64, options: &Options) -> f64 {
     let (from, to) = curve.parameter.range();
     let at = from + part * (to - from);

@@ -1,5 +1,5 @@
-//! Links, buses and processors of a machine together with a sharing model: where nothing is short the ranks run as without
-//! limits, and where something is short somebody waits for it.
+//! Links, buses and processors of a machine together with a sharing model. With enough of them, the ranks run as without
+//! limits; otherwise ranks or messages wait for them.
 
 use crate::{
     random_programs::{Numbers, Record, Records, any_numbers, any_records, explained},
@@ -41,7 +41,7 @@ fn engine<'a>(
     ReplayEngine::sharing(program, network, placement, rendezvous, model).unwrap()
 }
 
-/// The same network with so many links that no message ever waits for one.
+/// The network with enough links that no message ever waits for one.
 fn with_many_links(mut network: Network) -> Network {
     network
         .machine
@@ -51,7 +51,7 @@ fn with_many_links(mut network: Network) -> Network {
     network
 }
 
-/// The same network with a second site, where there is no node.
+/// The network with a second site that has no node.
 fn with_empty_site(mut network: Network) -> Network {
     network.machine.further_sites.push(Site::default());
     network
@@ -90,7 +90,7 @@ fn check_causes(engine: &ReplayEngine<'_>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The same program with sends that never wait for their receivers.
+/// The program with sends that never wait for their receivers.
 fn without_rendezvous(records: &Records) -> Records {
     let eager = |record: &Record| match *record {
         Record::Send {
@@ -175,7 +175,7 @@ proptest! {
     }
 }
 
-/// One byte takes a nanosecond; processors and links as `machine` says.
+/// A network with 1 ns for each byte, and with processors and links from `machine`.
 fn network(machine: &str) -> Network {
     let text = format!(
         "schema = \"flowcast/network/2\"\nname = \"test\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\nlatency = \
@@ -191,7 +191,7 @@ fn two_pairs() -> Program {
     program_of(text)
 }
 
-/// When ranks 2 and 3 end, in microseconds, if ranks 0 and 1 share node 0, and 2 and 3 node 1.
+/// Ends of ranks 2 and 3 in microseconds, if ranks 0 and 1 share node 0, and ranks 2 and 3 node 1.
 fn ends(machine: &str, model: Model) -> [f64; 2] {
     let (program, mut network) = (two_pairs(), network(machine));
     network.machine.mapping = Some(Mapping::List(vec![0, 0, 1, 1]));
@@ -211,7 +211,7 @@ fn assert_close(found: [f64; 2], expected: [f64; 2]) {
 
 #[test]
 fn ranks_on_one_processor_take_turns_before_their_messages_share() {
-    // Both bytes together through one interface: 2 ms.
+    // The bytes of both through one interface: 2 ms.
     assert_close(ends("cpus = 2", Model::Fair), [3002.0, 3002.0]);
     // The second computes while the first sends alone.
     assert_close(ends("cpus = 1", Model::Fair), [2002.0, 3002.0]);

@@ -1,4 +1,4 @@
-//! Half-duplex ports and media that a group of nodes shares: cases computed by hand, for each model.
+//! Half-duplex ports, and media that a group of nodes shares: cases calculated by hand for each model.
 
 use flowcast::{
     flows::concurrent::{Method, predict},
@@ -10,7 +10,7 @@ use flowcast::{
     },
 };
 
-/// 100 MB/s without latency, the cuts of LAM.
+/// 100 MB/s without latency, with the cuts of LAM.
 fn network(overrides: &[(&str, &str)]) -> Network {
     let all = [("nic.bandwidth", "100MB/s"), ("nic.latency", "0us")];
     let all: Vec<_> = all
@@ -28,7 +28,7 @@ fn half_duplex() -> Network {
     network(&[("nic.duplex", "half")])
 }
 
-/// Durations in units of what a flow of 100 MB takes alone.
+/// Durations in units of the time of a single flow of 100 MB.
 fn times(pattern: &str, network: &Network, model: Model) -> Vec<f64> {
     let pattern = Pattern::read("case", pattern.as_bytes()).unwrap();
     let method = Method {
@@ -71,7 +71,7 @@ fn what_enters_and_what_leaves_a_half_duplex_port_share_it() {
             1e-6,
             model.name(),
         );
-        // Two of three at node 1 and two at node 0: the ring of three fills every port.
+        // Two of the three at node 1, and two at node 0: the ring of three fills every port.
         close(
             &of("0 -> 1 100MB\n1 -> 2 100MB\n2 -> 0 100MB"),
             &[2.0; 3],
@@ -95,7 +95,7 @@ fn what_enters_and_what_leaves_a_half_duplex_port_share_it() {
 
 #[test]
 fn a_chain_through_half_duplex_ports_is_a_zig_zag() {
-    // Ends 2/3 and middle 1/3 until the ends are through at 1.5; half of the middle flow is left and is then alone.
+    // The ends get 2/3 and the middle 1/3 until the ends finish at 1.5. Half of the middle flow remains and is then alone.
     let chain = "0 -> 1 100MB\n1 -> 2 100MB\n2 -> 3 100MB";
     for model in [Model::FlowCuts, Model::ClosedLoop, Model::AlphaFair] {
         close(
@@ -111,7 +111,7 @@ fn a_chain_through_half_duplex_ports_is_a_zig_zag() {
         1e-6,
         "fair",
     );
-    // With full duplex they do not meet under max-min.
+    // With full duplex, they do not meet under max-min fairness.
     close(
         &times(chain, &network(&[]), Model::Fair),
         &[1.0; 3],
@@ -147,7 +147,7 @@ fn all_nodes_of_a_group_share_their_medium() {
             1e-6,
             model.name(),
         );
-        // Two groups do not disturb each other, and a message between them crosses both media.
+        // Two groups do not disturb each other. A message between them crosses both media.
         close(
             &of("0 -> 1 100MB\n4 -> 5 100MB"),
             &[1.0, 1.0],
@@ -163,7 +163,7 @@ fn all_nodes_of_a_group_share_their_medium() {
     }
     let faster = network(&[("bus.bandwidth", "150MB/s"), ("bus.nodes", "1")]);
     for model in [Model::Fair, Model::ClosedLoop, Model::AlphaFair] {
-        // A bus in each node of one and a half times its interface, as in the lab `bus`.
+        // A bus in each node with 1.5 times the rate of its interface, as in the lab `bus`.
         let ring = times("0 -> 1 100MB\n1 -> 2 100MB\n2 -> 0 100MB", &faster, model);
         close(&ring, &[4.0 / 3.0; 3], 1e-6, model.name());
     }
@@ -195,7 +195,7 @@ fn packets_take_turns_at_a_half_duplex_port_and_on_a_bus() {
         let each = times(pattern, &half, Model::Packet);
         close(&each, &vec![2.0 * alone; each.len()], 0.05, pattern);
     }
-    // Acknowledgements take their part of the port.
+    // Acknowledgements take a part of the port's rate.
     let full = times(
         "0 -> 1 10MB",
         &packets(("nic.duplex", "full")),

@@ -1,4 +1,5 @@
-//! Parts of a network that threads solve side by side: the same bits as on one thread, seen in the same order.
+//! Parts of a network that threads solve concurrently: the results are the same as on one thread, bit by bit and in the same
+//! order.
 
 use std::fmt::Write as _;
 
@@ -18,7 +19,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// All that an observer is notified of, in order.
+/// All notifications of an observer, in order.
 #[derive(Default)]
 struct Log(String);
 
@@ -70,7 +71,7 @@ proptest! {
     }
 }
 
-/// Each rank sends to all others of its group, so many times.
+/// Each rank sends to all others of its group, `times` times.
 fn all_to_all(groups: usize, size: usize, times: usize) -> Records {
     let mut ranks = vec![Vec::new(); groups * size];
     for (rank, records) in ranks.iter_mut().enumerate() {
@@ -80,7 +81,7 @@ fn all_to_all(groups: usize, size: usize, times: usize) -> Records {
             .collect();
         let (tag, comm) = (0, 0);
         for time in 0..times {
-            // Few different times, so that many messages end together.
+            // Few different times, so that many messages end at the same time.
             let compute = 10_000 + 977 * ((rank * 31 + time * 17) % 3) as u64;
             records.push(Record::Compute(compute));
             records.extend(others.iter().map(|from| Record::Irecv {

@@ -1,4 +1,4 @@
-//! A sweep against one replay for each network: equal to the bit, whatever the program and the networks.
+//! A sweep compared with one replay for each network: equal to the bit, for any program and networks.
 
 use crate::{
     random_programs::{Numbers, any_numbers, any_records},
@@ -15,7 +15,7 @@ fn what_if(numbers: &Numbers, program: &Program) -> WhatIf {
     WhatIf::new(program, numbers.network(program.ranks()), None, from).unwrap()
 }
 
-/// Networks that share a walk, mostly: one rule, one placement, one rendezvous threshold, other numbers.
+/// Networks that usually share a walk: one rule, one placement, one rendezvous threshold, other numbers.
 fn any_sets() -> impl Strategy<Value = Vec<Numbers>> {
     let sets = prop_oneof![4 => 2usize..9, 1 => 9usize..40];
     (any_numbers(), sets, any::<bool>()).prop_flat_map(|(first, sets, alike)| {

@@ -1,4 +1,4 @@
-//! Programs made by hand, in one place: from a text, from the records of each rank, from a file, or of one collective operation.
+//! Programs made by hand: from a text, from the records of each rank, from a file, or from one collective operation.
 
 use std::{
     fmt::Write as _,
@@ -13,7 +13,7 @@ use flowcast::{
     units::CollectiveOp,
 };
 
-/// A file of this repository.
+/// Path of a file in this repository.
 pub(crate) fn file(path: impl AsRef<Path>) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -25,7 +25,7 @@ pub(crate) fn read_text(text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
     flowcast::read_text("trace", text)
 }
 
-/// The program of a trace that is one.
+/// The program in a trace that is a program.
 pub(crate) fn as_program(trace: Trace) -> Program {
     match trace {
         Trace::Program(program) => program,
@@ -33,7 +33,7 @@ pub(crate) fn as_program(trace: Trace) -> Program {
     }
 }
 
-/// The program of a text or of bytes that are a trace.
+/// The program of a trace given as text or bytes.
 pub(crate) fn program_of(text: impl Into<Vec<u8>>) -> Program {
     as_program(read_text(text).unwrap())
 }
@@ -48,14 +48,14 @@ pub(crate) fn program_at(path: impl AsRef<Path>) -> Program {
     as_program(bundled(path))
 }
 
-/// The network of a configuration of Dimemas in a folder of this repository, with the files beside it that it names.
+/// The network of a Dimemas configuration in a folder of this repository, with the files beside it that it names.
 pub(crate) fn network_at(folder: &str, name: &str) -> Network {
     let mut open = |name: &str| fs::read(file(folder).join(name));
     let bytes = open(name).unwrap();
     DimemasConfig::read(&bytes, &mut open).unwrap().network
 }
 
-/// A replay on a network that messages share, with its own placement, on so many threads.
+/// A replay on a shared network, with the network's own placement, on `threads` threads.
 pub(crate) fn shared_engine<'a>(
     program: &'a Program,
     network: &Network,
@@ -74,8 +74,8 @@ pub(crate) fn all(ranks: usize) -> Vec<u32> {
     (0..ranks as u32).collect()
 }
 
-/// A trace of Dimemas. Communicators are counted from 1. Each rank has a node of its own and its records, parted by space,
-/// without the rank: `3:1:-1:80:7:1:0` is the record `3:RANK:0:1:-1:80:7:1:0`.
+/// A Dimemas trace. Communicators are counted from 1. Each rank has its own node. Its records are separated by spaces and
+/// omit the rank: `3:1:-1:80:7:1:0` is the record `3:RANK:0:1:-1:80:7:1:0`.
 pub(crate) fn dim(communicators: &[Vec<u32>], ranks: &[impl AsRef<str>]) -> String {
     let mut text = dim_head(ranks.len(), communicators);
     for (rank, records) in ranks.iter().enumerate() {
@@ -87,7 +87,7 @@ pub(crate) fn dim(communicators: &[Vec<u32>], ranks: &[impl AsRef<str>]) -> Stri
     text
 }
 
-/// Records of ranks that begin with a computation of no time.
+/// Records of ranks that begin with a computation of zero duration.
 pub(crate) fn begun(ranks: &[impl AsRef<str>]) -> Vec<String> {
     let ranks = ranks.iter();
     ranks
@@ -95,7 +95,7 @@ pub(crate) fn begun(ranks: &[impl AsRef<str>]) -> Vec<String> {
         .collect()
 }
 
-/// The first lines of a trace of Dimemas: of so many ranks, each on a node of its own, and of communicators, counted from 1.
+/// First lines of a Dimemas trace, with `ranks` ranks, each on its own node, and with communicators, counted from 1.
 pub(crate) fn dim_head(ranks: usize, communicators: &[Vec<u32>]) -> String {
     let nodes = vec!["1"; ranks].join(",");
     let count = communicators.len();
@@ -110,7 +110,7 @@ pub(crate) fn dim_head(ranks: usize, communicators: &[Vec<u32>]) -> String {
     text
 }
 
-/// One collective operation of all ranks, whose root is rank 0, with the bytes that each sends and receives.
+/// One collective operation of all ranks with root 0, and the bytes that each rank sends and receives.
 pub(crate) fn collective(op: CollectiveOp, ranks: u32, (sent, received): (u64, u64)) -> Program {
     let records = |rank| {
         let root = u32::from(rank == 0);

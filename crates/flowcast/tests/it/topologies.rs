@@ -1,4 +1,4 @@
-//! Shapes of switches and cables under the models: what is computed by hand, and what holds for all of them.
+//! Shapes of switches and cables under the models: cases calculated by hand, and invariants of all shapes.
 
 use crate::{
     random_programs::{any_groups, explained, recorded},
@@ -25,7 +25,7 @@ use flowcast::{
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sections of shapes with 32 nodes at least.
+/// Sections of shapes with at least 32 nodes.
 const SHAPES: [&str; 10] = [
     "fat_tree = 8\noversubscription = 2\nbandwidth = \"80MB/s\"",
     "routing = \"s-mod-k\"\nk_ary_n_tree = { arity = 2, levels = 5 }",
@@ -80,7 +80,7 @@ fn makespan(network: &Network, ends: &[(u32, u32)], model: Model) -> Time {
     predicted(network, &flows(ends), model).makespan()
 }
 
-/// How many flows cross each link of a class, by its name.
+/// Number of flows that cross each link of a class, by its name.
 fn crossings(fabric: &Fabric, class: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for link in fabric.paths.iter().flat_map(FlowPath::data) {
@@ -111,7 +111,7 @@ fn cables_of_a_class_carry_as_much_of_an_exchange_among_all() {
     assert!(between_groups.values().all(|count| *count == 8 * 8));
     let torus = fabric(&network("torus = [5, 5]"), &all_pairs(25));
     for class in ["x", "y"] {
-        // Of the steps 1, 2, -1 and -2 three cross a given cable in one direction, from and to five rows.
+        // Of the steps 1, 2, -1 and -2, three cross a given cable in one direction, from and to five rows.
         let counts = crossings(&torus, class);
         assert_eq!(counts.len(), 2 * 25);
         assert!(counts.values().all(|count| *count == 3 * 5), "{counts:?}");
@@ -197,7 +197,7 @@ fn one_flow_takes_as_long_by_packets_as_alone() {
             makespan(&network, &[(0, far)], Model::Fair),
             makespan(&network, &[(0, far)], Model::Packet),
         );
-        // Frames are 90 bytes longer than their payload of 1448; each switch holds a frame until it is there.
+        // Frames are 90 bytes longer than their payload of 1448. Each switch holds a frame until it has arrived completely.
         let headers = 1538.0 / 1448.0;
         let ratio = packets.as_seconds() / fluid.as_seconds();
         assert!((ratio / headers - 1.0).abs() < 0.03, "{shape}: {ratio}");
@@ -215,7 +215,7 @@ fn latencies_add_up_over_the_classes_of_cables() {
         predicted(&network, &flow, Model::Fair).makespan()
     };
     let nanos = [(0, 1), (0, 2), (0, 4), (2, 7)].map(|(src, dst)| empty(src, dst).as_nanos());
-    // Switch 0 of each group leads to the first of the two others, switch 1 to the second.
+    // Switch 0 of each group connects to the first of the two other groups, switch 1 to the second.
     let expected = [1000.0, 1100.0, 3000.0, 3200.0];
     for (found, expected) in nanos.iter().zip(expected) {
         assert!((found - expected).abs() < 1e-6, "{nanos:?}");
@@ -235,7 +235,7 @@ fn ugal_goes_round_what_is_loaded() {
         // All eight flows from one group to another share one cable, or few of them do.
         assert!(minimal > 7.9 * 0.01, "{model:?} {minimal}");
         assert!(ugal < 0.6 * minimal, "{model:?} {ugal} {minimal}");
-        // One flow by itself takes the shortest way.
+        // A single flow takes the shortest path.
         let text = format!("routing = \"ugal\"\n{shape}");
         let one = predicted(&network(&text), &flows(&ends[..1]), model);
         assert!(one.fabric.paths[0].data().len() <= 5);
@@ -255,7 +255,7 @@ fn interfaces_of_a_node_carry_flows_side_by_side() {
     let two = "count = 2\nchoice = \"round-robin\"";
     assert!((seconds(two, shape) - 0.010001).abs() < 1e-9);
     assert!((seconds(two, &format!("planes = 2\n{shape}")) - 0.010001).abs() < 1e-9);
-    // A pair keeps its interface.
+    // A pair always uses the same interface.
     assert!((seconds("count = 2", shape) - one).abs() < 1e-9);
     let network = with_nic(two, &format!("planes = 2\n{shape}"));
     let names: Vec<String> = fabric(&network, &ends)
@@ -367,7 +367,7 @@ fn messages_that_share_a_global_cable_lose_their_time_there() {
     let program = program_of(text);
     let network = network("dragonfly = { groups = 2, switches = 1, nodes = 2, global = 1 }");
     let outcome = engine(&program, &network, Model::Fair, 1).run().unwrap();
-    // Both have half of the cable for 20 ms, until the shorter one ends; alone they take 10 and 20 ms.
+    // Both have half of the cable for 20 ms, until the shorter one ends. Alone they take 10 and 20 ms.
     let [global] = &outcome.delays[..] else {
         panic!("{:?}", outcome.delays);
     };
@@ -386,7 +386,7 @@ fn messages_that_share_a_global_cable_lose_their_time_there() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Where no cable is slower than an interface.
+    /// For networks without a cable that is slower than an interface.
     #[test]
     fn what_messages_lose_at_links_is_what_they_take_longer_than_alone(
         records in any_groups(32),
@@ -419,7 +419,7 @@ proptest! {
     }
 }
 
-/// What the files of machines say is what the networks have.
+/// The networks agree with the numbers in the files of machines.
 #[test]
 fn machines_have_the_nodes_and_links_that_their_sources_say() {
     let machine = |name| flowcast::model::builtin::network(name).unwrap();
@@ -433,7 +433,7 @@ fn machines_have_the_nodes_and_links_that_their_sources_say() {
     let leonardo = machine("leonardo");
     let topology = leonardo.topology.as_ref().unwrap();
     assert_eq!(topology.nodes().unwrap(), Some(23 * 180));
-    // One connection of each of 18 spines to each of 22 other cells.
+    // One connection from each of 18 spines to each of 22 other cells.
     let interface = leonardo.nic.rate();
     let links = |topology: &Topology, interface: Rate, level| {
         let leaving = topology.leaving(level, interface).unwrap().unwrap();
@@ -476,7 +476,7 @@ fn programs_run_on_the_machines_under_all_models() {
             let outcome = engine(&program, &network, model, 1).run().unwrap();
             let alone = network.nic.latency + network.nic.time_for(Bytes(100_000));
             let makespan = outcome.makespan();
-            // Packets go at the rate of the wire, which is higher.
+            // Packets have the rate of the wire, which is higher.
             assert!(
                 makespan >= alone * 0.9 && makespan <= alone * 1.5,
                 "{name} {model:?}: {makespan}"
@@ -498,7 +498,7 @@ fn what_cables_add_to_a_latency_is_latency_and_no_conflict() {
             let engine = engine(&program, &network, model, 1);
             let (outcome, explanation) = explained(&engine);
             let of = |part| explanation.ranks[1].time(part).as_micros().round();
-            // 1 us of the interface, 1000 us of the cable, 10 us of the bytes.
+            // 1 us for the interface, 1000 us for the cable, 10 us for the bytes.
             assert_eq!(outcome.makespan().as_micros().round(), 1011.0);
             assert_eq!(of(TimePart::Contention), 0.0, "{model:?} {sync}");
             assert_eq!(of(TimePart::Latency), 1001.0, "{model:?} {sync}");

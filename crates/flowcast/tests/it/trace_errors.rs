@@ -1,4 +1,4 @@
-//! Traces that are wrong: each fault is told with its place, what was found and what was expected; nothing panics.
+//! Invalid traces: each fault is reported with its place, the text found and the text expected; nothing panics.
 
 use crate::{
     mutations::{any_mutations, mutate},
@@ -29,7 +29,7 @@ const NUMBERS: Numbers = Numbers {
     rendezvous_from: None,
 };
 
-/// What `flowcast predict` does, without the printing.
+/// Predicts like `flowcast predict`, without printing.
 fn predict(text: impl AsRef<[u8]>) -> Result<Outcome, String> {
     match flowcast::read_text("t", text.as_ref().to_vec()).map_err(|error| error.to_string())? {
         Trace::Program(program) => NUMBERS
@@ -45,7 +45,7 @@ fn predict(text: impl AsRef<[u8]>) -> Result<Outcome, String> {
     }
 }
 
-/// The header and the communicator of all ranks take lines 1 and 2.
+/// The header and the communicator of all ranks occupy lines 1 and 2.
 fn dim(ranks: usize, records: &str) -> String {
     dim_head(ranks, &[all(ranks)]) + records
 }
@@ -384,7 +384,7 @@ fn a_header_with_or_without_offsets_is_read() {
         &plain.replacen("(1,1)", "(1,0)", 1),
         &["t:1: found 0 threads in task 1"],
     );
-    // Empty threads would cost time and memory that no file of this size can be worth.
+    // Empty threads would take more time and memory than a file of this size can justify.
     assert_told(
         &plain.replacen("(1,1)", "(1,65536)", 1),
         &["t:1: found 65536 threads in task 1", "of this size"],
@@ -520,7 +520,7 @@ fn compiled_form(text: &str) -> Vec<u8> {
     compiled::parts(&flowcast::read_text("t", text.as_bytes().to_vec()).unwrap()).concat()
 }
 
-/// A compiled trace with the checksum that its content wants.
+/// A compiled trace with the checksum of its content.
 fn sealed(mut file: Vec<u8>) -> Vec<u8> {
     let checksum = crc32fast::hash(&file[32..]);
     file[12..16].copy_from_slice(&checksum.to_le_bytes());
@@ -579,7 +579,8 @@ fn a_damaged_binary_goal_schedule_is_refused_in_one_line() {
         file[at] = byte;
         file
     };
-    // Behind the magic number 4 + 1 + 1 bytes and 16 for each of three ranks; then 4 + 4 for rank 0 and 4 for each root.
+    // The magic number is followed by 4 + 1 + 1 bytes and 16 for each of three ranks, then 4 + 4 for rank 0 and 4 for each
+    // root.
     let operation = 8 + 6 + 3 * 16 + 8 + 2 * 4;
     refused(&changed(0, 0x26)[..], "expected a Dimemas trace");
     refused(
@@ -661,7 +662,7 @@ fn sends_beyond_their_receives_and_ranks_that_differ_about_the_root_are_told() {
         |send: u32, receive: u32| format!("2:0:0:1:-1:{send}:0:1:0\n3:1:0:0:-1:{receive}:0:1:0\n");
     assert!(told(&message(100, 50)).starts_with("1 sends that are larger than any receive"));
     assert_eq!(told(&message(50, 100)) + &told(&message(100, 100)), "");
-    // A broadcast whose ranks both call themselves the root, then one with one root.
+    // A broadcast in which both ranks claim to be the root, then one with one root.
     let broadcast = |first: u8, second: u8| {
         format!("10:0:0:1:1:{first}:0:8:8:1\n10:1:0:1:1:{second}:0:8:8:1\n")
     };
@@ -679,7 +680,7 @@ fn no_line_is_dropped_in_silence() {
         for end in ["\r\n", "\r"] {
             assert!(predict(text.replace('\n', end)).is_ok(), "{text}");
         }
-        // Two lines that are one, and a word too many, at each place.
+        // Two lines joined to one, and an extra word, at each place.
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         for at in 0..lines.len() {
             let has_no_effect = ["init", "waitall", "finalize"]

@@ -15,10 +15,11 @@ use proptest::prelude::*;
 /// Goodput of 50 Mbit/s on the wire, in MB/s.
 const GOODPUT: f64 = 6.25 * 1448.0 / 1538.0;
 
-/// A window in which single packets go, and one in which trains do.
+/// A window that sends single packets, and one that sends trains of packets.
 const WINDOWS: [&str; 2] = ["44kB", "256kB"];
 
-/// With rates that are so many times the goodput, and nodes 0 to 2 in one rack and 3 to 5 in another where the shape has racks.
+/// A network with rates of `times` times the goodput. Nodes 0 to 2 are in one rack and 3 to 5 in another if the shape has
+/// racks.
 fn network(window: &str, shape: Shape, times: f64, more: &[(&str, &str)]) -> (Network, Racks) {
     let rate = |goodput: f64| format!("{}MB/s", goodput * times);
     let mut all = vec![
@@ -69,7 +70,7 @@ fn predict(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> Fl
     .unwrap()
 }
 
-/// Source, destination, bytes, start in milliseconds.
+/// Flows by source, destination, bytes, and start in milliseconds.
 fn flows(wishes: &[(u32, u32, u64, u32)]) -> Vec<Flow> {
     let flow = |(id, (src, dst, size, start)): (u32, &(u32, u32, u64, u32))| Flow {
         id,
@@ -236,7 +237,7 @@ proptest! {
     }
 }
 
-/// What joins the nodes, and which of their flows go where.
+/// Connection of the nodes, and pattern of their flows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Shape {
     Random,

@@ -1,4 +1,4 @@
-//! Scenarios, noise, slopes and changes of bundled traces against predictions.
+//! Scenarios, noise, slopes and changes of bundled traces, compared with predictions.
 
 use crate::testing::bundled;
 use flowcast::{
@@ -57,7 +57,7 @@ fn scenarios_are_what_is_predicted_of_them_on_any_number_of_threads() {
         selector: Selector::parse("latency[link=between]").unwrap(),
         to: To::Factor(0.5),
     };
-    // Collectives by formula have latencies of their own: a program of messages alone.
+    // Collectives by formula have their own latencies, so the program has messages only.
     let messages = bundled("tests/golden/replay/halo_16_5_8192.dim");
     let all = |options: &Options| {
         vec![
@@ -175,7 +175,7 @@ fn noise_is_the_same_for_a_seed_and_another_for_another() {
 
 #[test]
 fn an_idle_wave_reaches_neighbours_and_leaves_far_ranks_alone() {
-    // Each rank waits for its neighbour in each of four steps: the wave comes to one more rank in each.
+    // Each rank waits for its neighbour in each of four steps: the wave reaches one more rank in each step.
     let trace = bundled("tests/golden/replay/shift_8_4_8192.dim");
     let (network, options) = (network(), independent(1));
     let prepared = Prepared::new(&trace, Some(&network), &options).unwrap();
@@ -185,7 +185,7 @@ fn an_idle_wave_reaches_neighbours_and_leaves_far_ranks_alone() {
     };
     let late = prepared.with_noise(&once).unwrap().later;
     let reached = late.iter().filter(|late| late.as_nanos() > 1e6).count();
-    // Four steps reach at most four neighbours to each side that a rank receives from.
+    // In four steps, the wave reaches at most four neighbours on each side from which a rank receives.
     assert!(
         late[0].as_nanos() > 9e6 && (2..8).contains(&reached),
         "{late:?}"
@@ -199,7 +199,7 @@ fn the_ten_changes_are_replayed_and_name_algorithms_where_messages_carry_collect
         collectives: Collectives::OpenMpi,
         ..independent(1)
     };
-    // The program computes so much that on processors as they are its messages hardly count.
+    // The program computes so much that on unchanged processors its messages hardly matter.
     let network = || {
         network()
             .with_overrides(&[("machine.nodes.*.speed".into(), "1000".into())])

@@ -1,4 +1,4 @@
-//! Generated workloads take as long as is known of them.
+//! Generated workloads take the times that are known for them.
 
 use flowcast::{
     Contention, Options,
@@ -8,8 +8,8 @@ use flowcast::{
     units::{Bytes, Time},
 };
 
-/// The bubble of a pipeline: `m` microbatches through `s` stages take `m + s - 1` times forward and backward (Narayanan et al.,
-/// SOSP 2019).
+/// The bubble of a pipeline: `m` microbatches through `s` stages take `m + s - 1` times forward and backward (Narayanan et
+/// al., SOSP 2019).
 #[test]
 fn a_pipeline_waits_for_as_many_microbatches_as_stages_follow() {
     let free = [
@@ -29,7 +29,7 @@ fn a_pipeline_waits_for_as_many_microbatches_as_stages_follow() {
         contention: Contention::Shared(Model::Independent),
         ..Options::default()
     };
-    // The stages of a grid of all ranks, as many as replicas or fewer.
+    // The stages of a grid of all ranks; their number is at most the number of replicas.
     for (ranks, stages) in [(1, 1), (5, 1), (16, 4), (20, 4), (35, 5)] {
         let (compute, size) = (Time::from_micros(10.0), Bytes(8));
         let workload = Workload::Training;

@@ -1,4 +1,4 @@
-//! Intervals by fitting again to repetitions that are drawn again.
+//! Bootstrap intervals, from fits to repetitions that are drawn again.
 
 use super::{
     ConflictFitError, ConflictFitOptions,
@@ -17,19 +17,19 @@ use flowcast_units::{Rate, Time};
 /// A fit to repetitions that were drawn again.
 pub(super) struct Replicate {
     pub links: PrivateAndSharedLinks,
-    /// Where the search of each candidate ended, by candidate.
+    /// Result of the search for each candidate, indexed by candidate.
     pub found: Vec<Lowest>,
-    /// By conflict, then by flow.
+    /// Medians by conflict, then by flow.
     pub medians: Vec<Vec<Time>>,
 }
 
-/// All of them.
+/// All replicates.
 pub(super) struct Replicates {
     pub all: Vec<Replicate>,
     pub level: f64,
 }
 
-/// Draws repetitions again and fits everything again.
+/// Draws repetitions again, and repeats all fits.
 pub(super) fn bootstrap(
     assumption: &Assumption<'_>,
     conflicts: &[&MeasuredConflict],
@@ -56,7 +56,7 @@ pub(super) fn bootstrap(
     })
 }
 
-/// Whole repetitions, because the flows of one belong together.
+/// Draws whole repetitions, because the flows of a repetition belong together.
 fn redraw(measured: &MeasuredConflict, resampler: &mut Resampler) -> MeasuredConflict {
     let places = resampler.draw_places(measured.repetitions());
     MeasuredConflict {
@@ -70,7 +70,7 @@ fn redraw(measured: &MeasuredConflict, resampler: &mut Resampler) -> MeasuredCon
 }
 
 impl Replicates {
-    /// Of what a replicate has as a number.
+    /// Estimate with the interval of a number that each replicate has.
     pub(super) fn estimate<T>(
         &self,
         value: T,
@@ -86,7 +86,7 @@ impl Replicates {
         })
     }
 
-    /// Of a rate.
+    /// Estimate with the interval of a rate.
     pub(super) fn rate(
         &self,
         value: Rate,
@@ -99,7 +99,7 @@ impl Replicates {
         )
     }
 
-    /// Of a backbone's limit.
+    /// Estimate with the intervals of a backbone's limit.
     pub(super) fn backbone(&self, limit: BackboneLimit) -> Result<BackboneFit, ConflictFitError> {
         let from =
             |one: &Replicate| f64::from(one.links.backbone.map_or(limit.from, |limit| limit.from));
@@ -110,7 +110,7 @@ impl Replicates {
     }
 }
 
-/// The interval that the drawn values make.
+/// Estimate with the interval of the drawn values.
 pub(super) fn estimate(
     value: f64,
     drawn: &[f64],

@@ -1,4 +1,5 @@
-//! What the two directions of a port share: all models under each assumption, and which explains more.
+//! Sharing between the two directions of a port: fits of all models under each assumption, and the choice of the assumption
+//! that explains more.
 
 use super::{
     ConflictFitError, Observed, OtherDuplex, PrivateAndSharedLinks, outcome::name_of,
@@ -7,7 +8,8 @@ use super::{
 use flowcast_network::cluster::flow::PatternFlow;
 use flowcast_statistics::{descent::Lowest, observation::Observations};
 
-/// Half duplex, or a bus, is taken where the best model's error on the conflicts is below this part of that without.
+/// Half duplex, or a bus, is chosen if the best model's error on the conflicts is below this fraction of the error without
+/// it.
 const CLEARLY: f64 = 0.9;
 
 /// All models under one assumption about the ports.
@@ -15,9 +17,9 @@ pub(super) struct Assumption<'a> {
     pub fitter: Fitter<'a>,
     pub observed: &'a [Observed<'a>],
     pub links: PrivateAndSharedLinks,
-    /// Where each candidate explains the conflicts best.
+    /// Best parameters of each candidate for the conflicts.
     pub found: Vec<Lowest>,
-    /// By candidate, the conflicts that it was fitted to.
+    /// Predictions of the conflicts that each candidate was fitted to, indexed by candidate.
     pub fitted: Vec<Observations<PatternFlow>>,
 }
 
@@ -45,8 +47,8 @@ impl<'a> Assumption<'a> {
         Ok(assumption)
     }
 
-    /// The smallest error of a model, of those that have nothing to fit or of all, on the flows of each conflict together: who of
-    /// them goes first on a bus is not modelled.
+    /// Smallest error of a model on the flows of each conflict together, of all models if `of_all` is `true`, otherwise of
+    /// those without parameters to fit. Flows are taken together because their order on a bus is not modelled.
     fn least_by_conflict(&self, of_all: bool) -> f64 {
         let mut least = f64::INFINITY;
         for (candidate, fitted) in self.fitter.candidates.iter().zip(&self.fitted) {
@@ -76,8 +78,8 @@ impl<'a> Assumption<'a> {
     }
 }
 
-/// The better of full and half duplex, and the best model of the other; a bus where models that have nothing to fit explain more
-/// by it, and those that have explain no less.
+/// Returns the better of full and half duplex, and the best model of the other. Returns a bus instead if models without
+/// parameters to fit explain more with it, and models with parameters do not explain less.
 pub(super) fn better<'a>(
     full: Assumption<'a>,
     half: Assumption<'a>,

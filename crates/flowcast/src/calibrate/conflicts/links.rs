@@ -1,64 +1,64 @@
-//! What all models share: latency and rate of a flow alone, and the backbone.
+//! Parameters that all models share: latency and rate of a flow alone, and the backbone.
 //!
-//! The rate is the slope of the line through the times of long single flows over their sizes. The latency is what the smallest
-//! flow takes beside that, or the intercept of the line where all flows are long. The backbone is saturated from the
-//! number of flows on that take longer than alone; its rate is what they carry together.
+//! The rate is the slope of the line through the times of long single flows over their sizes. The latency is the remaining
+//! time of the smallest flow, or the intercept of the line if all flows are long. The backbone is saturated from the number
+//! of flows that take longer than alone. Its rate is their total rate.
 
 use super::{ConflictFitError, Observed};
 use flowcast_network::{cluster::conflicts::ConflictKind, network::Duplex};
 use flowcast_statistics::regression::least_squares_at_least_zero;
 use flowcast_units::{Bytes, Rate, Time};
 
-/// Flows between racks that take longer than alone by more than this share saturate the backbone. Acknowledgements and
-/// noise stay below.
+/// Flows between racks that take longer than alone by more than this fraction saturate the backbone. Acknowledgements and
+/// noise stay below it.
 pub const SATURATED: f64 = 0.03;
 
-/// Flows of at least this part of the largest size are long.
+/// Flows of at least the largest size divided by this number are long.
 const LONG: u64 = 4;
 
-/// What flows of both directions take by a medium that they share, in times of one alone: less is acknowledgements, more half
-/// duplex.
+/// Slowdown of flows in both directions that cross a shared medium: smallest and largest. Less is due to acknowledgements,
+/// more to half duplex.
 const CROSSING: (f64, f64) = (1.08, 1.9);
 
-/// What the two directions of a port share, as it is assumed.
+/// Assumed sharing between the two directions of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ports {
-    /// Nothing.
+    /// They share nothing.
     Full,
-    /// Their rate.
+    /// They share the rate of the port.
     Half,
-    /// A medium whose rate is above that of the port.
+    /// They share a medium whose rate is above that of the port.
     Bus,
 }
 
-/// What flows have to themselves, and what those between racks share.
+/// Parameters of a flow alone, and of the links that flows between racks share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PrivateAndSharedLinks {
     /// Start-up of a message.
     pub latency: Time,
-    /// Of a flow alone.
+    /// Rate of a flow alone.
     pub rate: Rate,
-    /// The size of the smallest flow that was alone, and its time.
+    /// Size and time of the smallest flow that was alone.
     pub smallest: (Bytes, Time),
-    /// Where it was saturated.
+    /// Limit of the backbone, if it was saturated.
     pub backbone: Option<BackboneLimit>,
-    /// What the two directions of a port share, as far as it is assumed.
+    /// Assumed sharing between the two directions of a port.
     pub duplex: Duplex,
-    /// Goodput of a medium that both directions of a port cross, if there is assumed to be one.
+    /// Goodput of a medium that both directions of a port cross, if one is assumed.
     pub bus: Option<Rate>,
 }
 
-/// A backbone that was saturated.
+/// Limit of a saturated backbone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BackboneLimit {
-    /// What all flows over it get together.
+    /// Total rate of all flows over it.
     pub rate: Rate,
-    /// The number of flows from which it is the limit.
+    /// Number of flows from which it is the limit.
     pub from: u32,
 }
 
 impl PrivateAndSharedLinks {
-    /// From the medians of all conflicts.
+    /// Determines the parameters from the medians of all conflicts.
     ///
     /// # Errors
     /// No flow was measured alone.
@@ -104,8 +104,8 @@ impl PrivateAndSharedLinks {
         })
     }
 
-    /// What one flow into a node and one out of it carry together, where they slow each other down and yet are faster than one
-    /// after the other.
+    /// Total rate of one flow into a node and one out of it, if they slow each other down but are faster than one after the
+    /// other.
     fn bus(&self, observed: &[Observed<'_>]) -> Option<Rate> {
         let crossing = observed.iter().find(|one| {
             one.conflict.kind == ConflictKind::InOut && one.conflict.flows.len() == 2
@@ -116,7 +116,7 @@ impl PrivateAndSharedLinks {
             .then(|| Rate::from_bytes_per_second(self.together(crossing)))
     }
 
-    /// What a flow alone takes.
+    /// Time of a flow alone.
     pub fn alone(&self, size: Bytes) -> Time {
         self.latency + self.rate.time_for(size)
     }
@@ -152,7 +152,7 @@ impl PrivateAndSharedLinks {
         observed.medians.iter().copied().sum::<Time>().as_seconds() / alone.as_seconds()
     }
 
-    /// Bytes per second of all flows, as if they had ended at their mean time.
+    /// Total rate of all flows in bytes per second, as if they had ended at their mean time.
     fn together(&self, observed: &Observed<'_>) -> f64 {
         let bytes: f64 = observed
             .conflict
@@ -166,7 +166,7 @@ impl PrivateAndSharedLinks {
     }
 }
 
-/// `flows` are sizes and times, `smallest` one of them.
+/// Latency and rate from sizes and times. `smallest` is one of `flows`.
 fn latency_and_rate(flows: &[(Bytes, Time)], smallest: (Bytes, Time)) -> (Time, Rate) {
     let largest = flows
         .iter()
@@ -178,7 +178,7 @@ fn latency_and_rate(flows: &[(Bytes, Time)], smallest: (Bytes, Time)) -> (Time, 
     let (sizes, times): (Vec<f64>, Vec<f64>) = long
         .map(|(size, time)| (size.0 as f64, time.as_seconds()))
         .unzip();
-    // One size gives a rate and no latency.
+    // A single size gives a rate, but no latency.
     let (latency, rate) = match least_squares_at_least_zero(&sizes, &times) {
         Ok(line) if line.slope > 0.0 => (
             Time::from_seconds(line.intercept),

@@ -1,22 +1,23 @@
-//! From measured conflicts to the parameters of the sharing models, and which model explains the network best.
+//! Fits of the sharing models to measured conflicts, and the model that explains the network best.
 //!
-//! The median of a flow's repetitions stands for it. Flows alone give latency and rate, those between racks the backbone
-//! (`links`). Of each model that has parameters the search takes those with the smallest sum of squared
-//! `ln(predicted/measured)` over the flows of all conflicts. Intervals are bootstrap percentiles: repetitions are drawn
-//! again with replacement within each conflict and everything is fitted again.
+//! The median of its repetitions represents a flow. Flows alone give latency and rate, flows between racks the backbone
+//! (`links`). For each model with parameters, the search minimises the sum of squared `ln(predicted/measured)` over the
+//! flows of all conflicts. Intervals are bootstrap percentiles: repetitions are drawn again with replacement within each
+//! conflict, and everything is fitted again.
 //!
-//! Models are compared on what they were not fitted to: on random patterns, which take part in no fit, on messages that are
-//! short against a window, and on each conflict after a fit to all others. What is found on long messages says little about
-//! short ones, which pass queues one behind the other, so both stand in the network file by the sizes of their messages.
+//! Models are compared on data that they were not fitted to: on random patterns, which take part in no fit, on messages that
+//! are short compared with a window, and on each conflict after a fit to all others. Results on long messages say little
+//! about short ones, which pass queues one behind the other. The network file therefore has both, by the sizes of their
+//! messages.
 //!
-//! Whether the two directions of a port share it, or cross a bus that is faster than the port, is not known beforehand, and the
-//! file says it once for all models. So all models are fitted each way, and those of the assumption whose best model is the best
-//! are taken (`duplex`).
+//! It is unknown beforehand if the two directions of a port share it, or cross a bus that is faster than the port. The file
+//! states one answer for all models. All models are therefore fitted under each assumption, and the assumption with the best
+//! model wins (`duplex`).
 //!
-//! What carried the messages decides which models can be compared: with the window known also the closed loop while its
-//! queues fill, and the packet level, neither of which has anything to fit.
+//! The transport of the messages decides which models can be compared. If it is known, these include the packet level and,
+//! with a known window, the closed loop while its queues fill. Neither has anything to fit.
 //!
-//! Stepping flows through their events is a later stage of this library, so the caller brings it as a [`Predictor`].
+//! Stepping flows through their events is a later stage of this library, so the caller passes it as a [`Predictor`].
 
 mod bootstrap;
 mod duplex;
@@ -54,28 +55,28 @@ use parameters::Needs;
 use search::Fitter;
 pub use warnings::Warning;
 
-/// In the provenance of samples: the processors of the one machine that all nodes are parts of.
+/// Key in the provenance of samples: processors of the single machine that contains all nodes.
 pub const PROCESSORS: &str = "shared_processors";
 
 /// Durations of flows under a model.
 pub type Predictor<'a> =
     dyn Fn(&[Flow], &Racks, &Network, Model) -> Result<Vec<Time>, SharingError> + 'a;
 
-/// Why conflicts give no parameters.
+/// Reason why conflicts give no parameters.
 #[derive(Debug, Error)]
 pub enum ConflictFitError {
-    /// Nothing says what a flow takes alone.
+    /// No flow was measured alone.
     #[error("found no conflict of kind `alone`, expected one: all others are held against it")]
     NotAlone,
     /// There are only flows alone, which share nothing.
     #[error("found only flows alone, expected conflicts: more than two nodes are needed")]
     NoConflict,
-    /// Numbers that cannot be summed up.
+    /// Numbers that cannot be summarised.
     #[error(transparent)]
     Stats(#[from] StatsError),
 }
 
-/// How intervals are drawn, and what is known of the transport.
+/// Options of the bootstrap, and the known transport.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConflictFitOptions {
     /// Number of bootstrap replicates, 200 by default.
@@ -84,7 +85,7 @@ pub struct ConflictFitOptions {
     pub level: f64,
     /// Seed of the bootstrap.
     pub seed: u64,
-    /// What carried the messages, as `packet` reads it, if it is known.
+    /// Transport that carried the messages, as `packet` reads it, if it is known.
     pub transport: Option<PacketParameters>,
 }
 
@@ -107,7 +108,7 @@ pub struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    /// Whether parameters of models are fitted to it: flows alone give the links.
+    /// `true` if parameters of models are fitted to it. Flows alone give the links instead.
     fn is_fitted_to(&self) -> bool {
         self.conflict.kind != ConflictKind::Alone
     }
@@ -116,7 +117,7 @@ impl Observed<'_> {
 /// Fits every model and compares them.
 ///
 /// # Errors
-/// No flow alone, no conflict, or options that make no sense.
+/// No flow alone, no conflict, or invalid options.
 pub fn fit_conflicts(
     samples: &ConflictSamples,
     options: ConflictFitOptions,
@@ -212,7 +213,7 @@ fn observe<'a>(measured: &[&'a MeasuredConflict]) -> Vec<Observed<'a>> {
         .collect()
 }
 
-/// The first of those with the smallest mean error on what no fit has seen.
+/// Index of the first model with the smallest mean error on data that no fit has seen.
 fn best_of(models: &[ModelFit]) -> usize {
     let places = 0..models.len();
     places
@@ -221,7 +222,7 @@ fn best_of(models: &[ModelFit]) -> usize {
 }
 
 impl Assumption<'_> {
-    /// What other values of the same conflicts give, near what was found.
+    /// Fit to other values of the same conflicts, near the known result.
     fn near(
         &self,
         observed: &[Observed<'_>],
@@ -284,7 +285,7 @@ impl Assumption<'_> {
         })
     }
 
-    /// Patterns that nothing was fitted to; none of none.
+    /// Predictions of patterns that no model was fitted to; `None` if there are no patterns.
     fn on_unseen(
         &self,
         place: usize,
@@ -296,7 +297,7 @@ impl Assumption<'_> {
             .transpose()
     }
 
-    /// Each conflict predicted after a fit to all others. Flows alone stay: without them there is no rate.
+    /// Predictions of each conflict after a fit to all others. Flows alone are kept, because without them there is no rate.
     fn left_out(&self, place: usize) -> Result<Observations<PatternFlow>, ConflictFitError> {
         let (fitter, candidate) = (&self.fitter, &self.fitter.candidates[place]);
         let mut held_out = Vec::new();

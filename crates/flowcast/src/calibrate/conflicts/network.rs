@@ -1,4 +1,4 @@
-//! Fitted conflicts as a network file.
+//! Conversion of fitted conflicts to a network file.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use flowcast_statistics::observation::Observations;
 use flowcast_units::{Bytes, Rate, Time};
 
 impl ConflictFit {
-    /// The network with the parameters of all models, the best of them as its own, and `provenance`; with wire rates and
-    /// the transport where that is known. What the fields do not hold stands in the provenance.
+    /// The network with the parameters of all models, the best model as its own, and `provenance`; with wire rates and the
+    /// transport if that is known. Parameters that the fields do not hold are added to the provenance.
     pub fn to_network(&self, name: &str, mut provenance: BTreeMap<String, String>) -> Network {
         let (links, written) = (self.tidy_links(), self.written_parameters());
         let mut network = plain_network(&links);
@@ -89,7 +89,7 @@ impl ConflictFit {
         &self.models[self.best]
     }
 
-    /// Whether the closed loop explains the network better while queues fill.
+    /// `true` if the closed loop explains the network better while queues fill.
     fn settles(&self) -> bool {
         let of_loop = self
             .models
@@ -104,7 +104,7 @@ impl ConflictFit {
         self.models.iter().flat_map(|fit| &fit.parameters)
     }
 
-    /// Those of a closed loop that settles are fixed.
+    /// Parameters that are written. Those of a closed loop that settles are fixed.
     fn written_parameters(&self) -> Vec<&ConflictParameter> {
         let settles = self.settles();
         self.parameters()
@@ -144,7 +144,8 @@ impl ConflictFit {
 }
 
 impl ModelFit {
-    /// On what no fit has seen, with the error of each flow, and in sum on what it was fitted to.
+    /// Accuracy on data that no fit has seen, with the error of each flow, and in total on the data that the model was
+    /// fitted to.
     fn accuracy(&self) -> Vec<Accuracy> {
         let model = if self.is_settling {
             "closed-loop/transient"
@@ -200,7 +201,7 @@ fn interval<T: Copy + PartialEq + Into<Quantity>>(
     })
 }
 
-/// Six significant digits: more than any measurement has, and short in a file.
+/// Rounds to six significant digits: more than any measurement has, and short in a file.
 fn tidy(value: f64) -> f64 {
     format!("{value:.5e}")
         .parse()

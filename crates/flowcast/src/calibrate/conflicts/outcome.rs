@@ -1,4 +1,4 @@
-//! What a fit to conflicts says.
+//! Result of a fit to conflicts.
 
 use super::ConflictFitOptions;
 use flowcast_network::{
@@ -12,7 +12,7 @@ use flowcast_network::{
 use flowcast_statistics::observation::Observations;
 use flowcast_units::{Bytes, Rate, Time, named};
 
-/// A number and where it lies.
+/// A number and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundedEstimate<T> {
     /// The estimate from all repetitions together.
@@ -24,25 +24,25 @@ pub struct BoundedEstimate<T> {
 }
 
 impl<T: Copy + PartialEq> BoundedEstimate<T> {
-    /// Where it lies; `None` if nothing says so, because all replicates gave the same: of one repetition, at a bound of
-    /// the range, or for a parameter that nothing depends on.
+    /// Interval of the number; `None` if it is unknown because all replicates gave the same number: with a single
+    /// repetition, at a bound of the range, or for a parameter that nothing depends on.
     pub fn interval(&self) -> Option<[T; 2]> {
         (self.low != self.high).then_some([self.low, self.high])
     }
 }
 
-/// What conflicts say about the network, and how well each model explains them.
+/// Parameters of the network from conflicts, and how well each model explains the conflicts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConflictFit {
     /// Start-up of a message.
     pub latency: BoundedEstimate<Time>,
-    /// Of a flow alone.
+    /// Rate of a flow alone.
     pub rate: BoundedEstimate<Rate>,
-    /// The size of the smallest flow that was alone, and its time.
+    /// Size and time of the smallest flow that was alone.
     pub smallest: (Bytes, Time),
     /// The backbone, if it was saturated.
     pub backbone: Option<BackboneFit>,
-    /// What the two directions of a port share: that with which the best model is better.
+    /// Sharing between the two directions of a port, by the assumption whose best model is better.
     pub duplex: Duplex,
     /// Goodput of a medium in each node that both directions cross, if there is one.
     pub bus: Option<Rate>,
@@ -50,63 +50,63 @@ pub struct ConflictFit {
     pub other_duplex: OtherDuplex,
     /// The models, the simpler ones first.
     pub models: Vec<ModelFit>,
-    /// The place in `models` of the one that explains the network best.
+    /// Index in `models` of the model that explains the network best.
     pub best: usize,
-    /// How many times longer than alone each flow of each conflict took.
+    /// Slowdown of each flow of each conflict, relative to the flow alone.
     pub slowdowns: Vec<Slowdown>,
-    /// What was asked for.
+    /// Options of the fit.
     pub options: ConflictFitOptions,
-    /// Conflicts, random patterns and repetitions of all of them.
+    /// Number of conflicts, of random patterns and conflicts of short messages, and of repetitions of all of them.
     pub counts: (usize, usize, usize),
-    /// Where the nodes stand.
+    /// `true` if the nodes are in more than one rack.
     pub has_racks: bool,
-    /// Nodes in each rack where they are in node order; else 0.
+    /// Nodes in each rack, if they are in node order; otherwise 0.
     pub nodes_per_rack: u32,
-    /// Processors that all nodes share, as those of a lab do; else 0.
+    /// Processors that all nodes share, as in a lab; otherwise 0.
     pub processors: u32,
 }
 
 /// The best model under the other assumption about the ports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OtherDuplex {
-    /// What the two directions of a port share under that assumption.
+    /// Sharing between the two directions of a port under that assumption.
     pub duplex: Duplex,
     /// Name of the model.
     pub model: &'static str,
-    /// Its mean absolute error on the conflicts, as a share.
+    /// Its mean absolute error on the conflicts, as a fraction.
     pub mean_absolute: f64,
 }
 
-/// What the backbone carries, and from how many flows on it is the limit.
+/// Rate of the backbone, and the number of flows from which it is the limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BackboneFit {
-    /// What all flows over it get together.
+    /// Total rate of all flows over it.
     pub rate: BoundedEstimate<Rate>,
-    /// The number of flows from which it is the limit.
+    /// Number of flows from which it is the limit.
     pub from: BoundedEstimate<u32>,
 }
 
-/// What conflicts say about a model.
+/// Result of the fit of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFit {
-    /// The model; where `is_settling` is set, the closed loop in its transient form.
+    /// The model; if `is_settling` is set, the closed loop in its transient form.
     pub model: Model,
-    /// Whether it is the closed loop followed while queues fill (`sharing.transient`).
+    /// `true` if it is the closed loop followed while queues fill (`sharing.transient`).
     pub is_settling: bool,
-    /// Its parameters as fitted, empty for a model without any.
+    /// Fitted parameters; empty for a model without parameters.
     pub parameters: Vec<ConflictParameter>,
     /// Predictions of the conflicts that it was fitted to.
     pub fitted: Observations<PatternFlow>,
     /// Predictions of each conflict by a fit to all others.
     pub left_out: Observations<PatternFlow>,
-    /// Predictions of the random patterns; none without such patterns.
+    /// Predictions of the random patterns; `None` without such patterns.
     pub held_out: Option<Observations<PatternFlow>>,
-    /// Predictions of messages shorter than a window; none without such messages.
+    /// Predictions of messages shorter than a window; `None` without such messages.
     pub short: Option<Observations<PatternFlow>>,
 }
 
 impl ModelFit {
-    /// Mean error on what no fit has seen.
+    /// Mean error on data that no fit has seen.
     pub fn unseen(&self) -> f64 {
         self.held_out
             .as_ref()
@@ -125,11 +125,11 @@ impl ModelFit {
 pub struct ConflictParameter {
     /// Dotted name of the field in the network file.
     pub field: &'static str,
-    /// Where it lies; `low` and `high` are `value` if nothing was measured that it matters to.
+    /// Value and interval; `low` and `high` are `value` if no measurement depends on it.
     pub estimate: BoundedEstimate<f64>,
-    /// The bound of its range at which it stands, if it does.
+    /// Bound of its range that the value has reached, if any.
     pub bound: Option<Bound>,
-    /// Whether any conflict depends on it.
+    /// `true` if any conflict depends on it.
     pub is_measured: bool,
 }
 
@@ -143,18 +143,18 @@ named! {
     }
 }
 
-/// How many times longer than alone a flow took.
+/// Slowdown of a flow, relative to the flow alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slowdown {
     /// Name of the conflict.
     pub conflict: String,
-    /// What kind of conflict it is: not a flow alone and not a random pattern.
+    /// Kind of the conflict: neither a flow alone nor a random pattern.
     pub kind: ConflictKind,
-    /// The flow as the conflict has it.
+    /// The flow in the conflict.
     pub flow: Flow,
-    /// Measured duration over that of the flow alone: 1 is no slowdown.
+    /// Measured duration divided by the duration of the flow alone; 1 is no slowdown.
     pub measured: BoundedEstimate<f64>,
-    /// The same as predicted by each model, in the order of [`ConflictFit::models`]; NaN where a model predicts nothing.
+    /// Slowdown that each model predicts, in the order of [`ConflictFit::models`]; NaN if a model predicts nothing.
     pub predicted: Vec<f64>,
 }
 

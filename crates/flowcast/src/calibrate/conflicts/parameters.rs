@@ -1,34 +1,34 @@
-//! What of a sharing model is found out by conflicts, and where the search begins.
+//! Parameters of sharing models that conflicts determine, and starting points of the search.
 
 use flowcast_network::sharing::{PacketParameters, Sharing, model::Model, protocol::Congestion};
 
 use super::{links::Ports, outcome::Bound};
 
-/// A field of the network file that conflicts say something about.
+/// A field of the network file that conflicts can determine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConflictField {
     /// Dotted name of the field in the network file.
     pub field: &'static str,
-    /// What it may be.
+    /// Range of its values.
     pub range: (f64, f64),
     scale: ParameterScale,
     place: fn(&mut Sharing) -> &mut Option<f64>,
 }
 
-/// The part of its range by which a parameter at a bound may be off it.
+/// Distance from a bound within which a parameter counts as at the bound, as a fraction of its range.
 const AT_BOUND: f64 = 1e-3;
 
-/// In what the search is straight.
+/// Scale on which the search is linear.
 #[derive(Debug, Clone, Copy)]
 enum ParameterScale {
     Linear,
     Logarithm,
-    /// The logarithm of one more: of the time that a flow with this cut takes.
+    /// Logarithm of the value plus 1, which is the time that a flow with this cut takes.
     LogarithmOfOneMore,
 }
 
 impl ConflictField {
-    /// As the search has it.
+    /// Converts a value of the file to the scale of the search.
     pub(super) fn to_search(self, value: f64) -> f64 {
         match self.scale {
             ParameterScale::Linear => value,
@@ -37,7 +37,7 @@ impl ConflictField {
         }
     }
 
-    /// As the file has it.
+    /// Converts a value of the search to the value in the file.
     pub(super) fn in_file(self, value: f64) -> f64 {
         let (low, high) = self.range;
         let value = match self.scale {
@@ -48,7 +48,7 @@ impl ConflictField {
         value.clamp(low, high)
     }
 
-    /// The bound of its range at which a place of the search stands, if it does.
+    /// Bound of the range that a value of the search has reached, if any.
     pub(super) fn bound(self, at: f64) -> Option<Bound> {
         let (low, high) = self.search_range();
         let [is_low, is_high] =
@@ -62,38 +62,38 @@ impl ConflictField {
         }
     }
 
-    /// The bounds of the search.
+    /// Bounds of the search.
     pub(super) fn search_range(self) -> (f64, f64) {
         (self.to_search(self.range.0), self.to_search(self.range.1))
     }
 
-    /// Writes it among the parameters of the models.
+    /// Sets the field among the parameters of the models.
     pub(super) fn set(self, sharing: &mut Sharing, value: f64) {
         *(self.place)(sharing) = Some(value);
     }
 }
 
-/// A model that is held against the conflicts.
+/// A model that is compared with the conflicts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     /// The model whose parameters are fitted.
     pub model: Model,
-    /// What it needs besides its parameters.
+    /// Input that it needs in addition to its parameters.
     pub needs: Needs,
     /// The parameters that the search varies.
     pub parameters: &'static [ConflictField],
-    /// Where searches begin, in the order of the parameters.
+    /// Starting points of searches, in the order of the parameters.
     pub starts: &'static [&'static [f64]],
 }
 
-/// What a candidate takes from the measurement's transport.
+/// Input that a candidate takes from the transport of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// The measured times alone.
+    /// Only the measured times.
     Nothing,
-    /// The window, to follow how queues fill.
+    /// The window, to follow the filling of queues.
     Window,
-    /// All of it, and wire rates.
+    /// The whole transport, and wire rates.
     Transport,
 }
 
@@ -133,7 +133,7 @@ const ALPHA_FAIR: [ConflictField; 1] = [alpha("sharing.alpha_fair.alpha", |shari
     &mut sharing.alpha_fair.alpha
 })];
 
-/// `start_end` is no parameter: a flow alone is cut by it, and what a flow alone gets is the unit of all cuts.
+/// `start_end` is not a parameter: it also cuts a flow alone, whose rate is the unit of all cuts.
 const CUTS: [ConflictField; 4] = [
     cut("sharing.flow_cuts.odd_end", |sharing| {
         &mut sharing.flow_cuts.odd_end
@@ -160,7 +160,7 @@ const fn plain(model: Model) -> Candidate {
     }
 }
 
-/// The models, the simpler ones first. Cuts begin at those of LAM, MPICH and Myrinet in RR-5910, Table 2.
+/// The models, simpler ones first. Cuts start at those of LAM, MPICH and Myrinet in RR-5910, Table 2.
 const FLUID: [Candidate; 7] = [
     plain(Model::Independent),
     plain(Model::Fair),
@@ -193,8 +193,8 @@ const FLUID: [Candidate; 7] = [
     },
 ];
 
-/// Where both directions share a port there are no income/outgo conflicts, so that cuts of zig-zags are all. The loop's
-/// acknowledgements wait where its data do, so that it is `alpha-fair` whatever kappa is.
+/// Models for ports that both directions share. Such ports have no income/outgo conflicts, so only the cuts of zig-zags
+/// remain. The loop's acknowledgements wait where its data do, so it equals `alpha-fair` for any kappa.
 const HALF_DUPLEX: [Candidate; 5] = [
     plain(Model::Independent),
     plain(Model::Fair),
@@ -211,8 +211,8 @@ const HALF_DUPLEX: [Candidate; 5] = [
     },
 ];
 
-/// The models that can be held against a measurement over this transport, the simpler ones first: those that need no
-/// window, the closed loop while it settles if all flows keep the same window, and the packet level.
+/// Models that can be compared with a measurement over this transport, simpler ones first: those that need no window, the
+/// closed loop while it settles if all flows keep the same window, and the packet level.
 pub(super) fn candidates(transport: Option<&PacketParameters>, ports: Ports) -> Vec<Candidate> {
     let mut all = match ports {
         Ports::Full | Ports::Bus => FLUID.to_vec(),
@@ -235,7 +235,7 @@ pub(super) fn candidates(transport: Option<&PacketParameters>, ports: Ports) -> 
     all
 }
 
-/// The parameter that stands in this field.
+/// The parameter for this field, if there is one.
 pub(super) fn known(field: &str) -> Option<ConflictField> {
     FLUID
         .iter()

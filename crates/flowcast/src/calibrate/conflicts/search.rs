@@ -1,4 +1,4 @@
-//! The parameters of one model that explain the conflicts best, and how well they do.
+//! Search for the parameters of one model that explain the conflicts best, and its errors with them.
 
 use super::{
     Observed, Predictor, PrivateAndSharedLinks,
@@ -24,25 +24,25 @@ use flowcast_statistics::{
 };
 use flowcast_units::{Bytes, Rate, Time};
 
-/// A step that gains a smaller part of the sum of squares ends a search.
+/// Smallest gain of a step, as a fraction of the sum of squares. A step that gains less ends the search.
 const NO_GAIN: f64 = 1e-6;
 
-/// What predictions need apart from the network.
+/// Input of predictions, apart from the network.
 pub(super) struct Fitter<'a> {
-    /// Where the nodes stand.
+    /// Racks of the nodes.
     pub racks: &'a Racks,
-    /// Steps flows through their events.
+    /// Function that steps flows through their events.
     pub predictor: &'a Predictor<'a>,
-    /// What carried the messages, if it is known.
+    /// Transport that carried the messages, if it is known.
     pub transport: Option<&'a PacketParameters>,
-    /// What the two directions of a port share, as the models assume it.
+    /// Assumed sharing between the two directions of a port.
     pub ports: Ports,
-    /// The models that are held against the conflicts.
+    /// Models that are compared with the conflicts.
     pub candidates: Vec<Candidate>,
 }
 
 impl Fitter<'_> {
-    /// The best of the searches from all starts.
+    /// The best result of the searches from all starting points.
     pub(super) fn search(
         &self,
         candidate: &Candidate,
@@ -61,7 +61,7 @@ impl Fitter<'_> {
             .expect("each candidate has a start")
     }
 
-    /// Down from one place. Where a model has no solution there, it stays.
+    /// Descends from one starting point, and stays there if the model has no solution.
     pub(super) fn refine(
         &self,
         candidate: &Candidate,
@@ -116,7 +116,7 @@ impl Fitter<'_> {
         Some(all)
     }
 
-    /// The network of a place of the search.
+    /// Network for a point of the search.
     pub(super) fn network_with(
         &self,
         candidate: &Candidate,
@@ -150,7 +150,8 @@ impl Fitter<'_> {
         (self.predictor)(&conflict.flows, self.racks, network, model)
     }
 
-    /// Predicted and measured durations of a conflict. What a model has no solution for counts as predicted to take no time.
+    /// Predicted and measured durations of a conflict. A conflict for which the model has no solution counts as predicted to
+    /// take no time.
     pub(super) fn observations(
         &self,
         model: Model,
@@ -160,7 +161,8 @@ impl Fitter<'_> {
         let durations = self
             .durations(model, network, observed.conflict)
             .unwrap_or_else(|_| vec![Time::ZERO; observed.medians.len()]);
-        // What waits behind others waits longer than it takes: its error is a share of what all of them take together.
+        // A message that waits behind others waits longer than it takes, so its error is relative to the time of all of them
+        // together.
         let is_short = observed.conflict.kind == ConflictKind::Short;
         let measured = observed.medians.iter().map(|time| time.as_seconds());
         let together = measured.clone().fold(0.0, f64::max);
@@ -188,8 +190,9 @@ pub(super) const SETTLING: LoopParameters = LoopParameters {
     transient: Some(true),
 };
 
-/// What the packet level has to know. It counts frames: wire rates, and no latency that is a frame's own way through the
-/// switch. Over half-duplex ports the ACKs of a flow, one for two packets, take their part of what it gets alone.
+/// Adds the input of the packet level. It counts frames, so rates are wire rates, and the latency excludes a frame's own way
+/// through the switch. On half-duplex ports, the ACKs of a flow, one for two packets, take a part of the rate that it gets
+/// alone.
 pub(super) fn add_packets(
     network: &mut Network,
     links: &PrivateAndSharedLinks,
@@ -228,8 +231,9 @@ pub(super) fn add_packets(
     });
 }
 
-/// What is left of the time of the smallest message alone, or of the start-up of all where that fills no frame, without the
-/// frame's own way over the links of sender and receiver. A link that lets so much through after a pause takes no time for it.
+/// Latency of a packet: the time of the smallest message alone, or the start-up of all messages if the smallest does not fit
+/// into a frame, without the frame's own way over the links of sender and receiver. A link that lets this much through after
+/// a pause takes no time for it.
 fn packet_latency(links: &PrivateAndSharedLinks, transport: &PacketParameters) -> Time {
     let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
     let (size, time) = links.smallest;
@@ -242,8 +246,8 @@ fn packet_latency(links: &PrivateAndSharedLinks, transport: &PacketParameters) -
     (in_all - of_links).max(Time::ZERO)
 }
 
-/// A network of these links whose messages follow Hockney's rule, with what is not searched for: the backbone's limit, and
-/// the cut of a flow alone.
+/// Network with these links whose messages follow Hockney's rule, and with the values that are not searched for: the
+/// backbone's limit, and the cut of a flow alone.
 pub(super) fn plain_network(links: &PrivateAndSharedLinks) -> Network {
     let mut network = Network {
         backbone: links.backbone.map(|limit| LinkRate::Goodput(limit.rate)),
@@ -268,7 +272,7 @@ pub(super) fn plain_network(links: &PrivateAndSharedLinks) -> Network {
     network
 }
 
-/// A medium of each node's own.
+/// A medium in each node.
 fn bus(rate: LinkRate) -> Bus {
     Bus {
         nodes: Some(1),

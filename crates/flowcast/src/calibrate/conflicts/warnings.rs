@@ -1,42 +1,43 @@
-//! What a reader of a fit has to know before its numbers.
+//! Warnings that a reader has to know before the numbers of a fit.
 
 use std::fmt;
 
 use super::{ConflictFit, outcome::Bound};
 
-/// A best model that misses what no fit has seen by more than this share does not explain the network.
+/// Largest error of the best model on data that no fit has seen, as a fraction. With a larger one, it does not explain the
+/// network.
 const FAR_OFF: f64 = 0.1;
 
-/// Something about a fit that its numbers do not show.
+/// A property of a fit that its numbers do not show.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Warning {
-    /// The best model misses what no fit has seen.
+    /// The best model has a large error on data that no fit has seen.
     FarOff {
-        /// Its name.
+        /// Name of the model.
         model: &'static str,
-        /// Mean absolute error, as a share.
+        /// Mean absolute error, as a fraction.
         mean_absolute: f64,
-        /// Whether that was on random patterns; otherwise on conflicts left out.
+        /// `true` if the error is on random patterns, `false` if it is on conflicts left out.
         on_random_patterns: bool,
     },
-    /// A parameter of the best model stands at a bound of its range.
+    /// A parameter of the best model is at a bound of its range.
     AtBound {
-        /// Its dotted name.
+        /// Dotted name of the parameter.
         field: &'static str,
         /// The fitted value, in the unit of its field.
         value: f64,
-        /// The end of its range at which it stands.
+        /// The bound that it has reached.
         bound: Bound,
     },
-    /// Every conflict was carried once: nothing says how repetitions differ.
+    /// Every conflict was measured once, so the variation of repetitions is unknown.
     NoRepetitions,
-    /// The links between racks were no limit to what was carried.
+    /// The links between racks did not limit the measured flows.
     BackboneUnknown,
     /// No conflict depends on a parameter.
     WithoutInfluence {
-        /// Its dotted name.
+        /// Dotted name of the parameter.
         field: &'static str,
-        /// Where the search has left it.
+        /// Value at which the search left it.
         value: f64,
     },
 }
@@ -70,7 +71,7 @@ impl fmt::Display for Warning {
 }
 
 impl ConflictFit {
-    /// What a reader has to know before the numbers, the gravest first.
+    /// Warnings for a reader of the numbers, the most serious first.
     pub fn warnings(&self) -> Vec<Warning> {
         let best = self.best_model();
         let (model, mean_absolute) = (best.name(), best.unseen());

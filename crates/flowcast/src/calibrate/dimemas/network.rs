@@ -1,4 +1,4 @@
-//! A fit as a network file.
+//! Conversion of a fit to a network file.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl DimemasFit {
         let mut collectives = Collectives::default();
         collectives.rows.extend(&self.rows);
         let group = NodeGroup {
-            // As many nodes as ranks.
+            // 0 means as many nodes as ranks.
             count: 0,
             in_links: self.links.incoming,
             out_links: self.links.outgoing,

@@ -1,10 +1,10 @@
-//! What a region takes under given parameters.
+//! Time of a region under given parameters.
 
 use super::{Exercise, MeasuredRegion, NodeLinks};
 use flowcast_network::collective::{PhaseMessage, Row};
 use flowcast_units::{Bytes, Rate, Time};
 
-/// What all regions have in common.
+/// Parameters that all regions share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Parameters {
     pub latency: Time,
@@ -13,7 +13,7 @@ pub(super) struct Parameters {
     pub buses: u32,
 }
 
-/// An exercise of messages, once; `None` for collectives.
+/// Time of one repetition of an exercise of messages; `None` for collectives.
 pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<Time> {
     let others = region.ranks.saturating_sub(1);
     let latency = parameters.latency;
@@ -57,7 +57,7 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
     })
 }
 
-/// A collective that follows a row.
+/// Time of a collective that follows a row.
 pub(super) fn by_row(
     region: &MeasuredRegion,
     send: Bytes,
@@ -83,7 +83,7 @@ pub(super) fn by_row(
     )
 }
 
-/// The smallest that limits anything; 0 limits nothing.
+/// The smaller of two limits, of which 0 is no limit.
 fn least(limits: [u32; 2]) -> u32 {
     limits
         .into_iter()
@@ -92,7 +92,7 @@ fn least(limits: [u32; 2]) -> u32 {
         .unwrap_or(0)
 }
 
-/// When transfers are done that ask at these times, in order, for one of so many links (0: any number).
+/// Ends of transfers that request one of `links` links at these times, in order; 0 links are no limit.
 fn transfers(
     asked: impl Iterator<Item = Time>,
     bytes: Time,
@@ -108,7 +108,7 @@ fn transfers(
     })
 }
 
-/// When a rank that begins at `begin` has received messages that come at these times, one after the other.
+/// Time at which a rank that starts at `begin` has received messages that arrive at these times, one after the other.
 fn collected(came: Vec<Time>, begin: Time, latency: Time) -> Time {
     came.into_iter()
         .fold(begin, |now, came| (now + latency).max(came))
@@ -165,7 +165,7 @@ mod tests {
             ),
             (110.0, 210.0)
         );
-        // The last of four leaves at 40 and takes 100; the answer has left at 150 and is there.
+        // The last of four leaves at 40 and takes 100. The answer has left and arrived at 150.
         assert_eq!(time(Exercise::FanOut, free, 0), 150.0);
         // One after the other: 10 + 4 * 100, and 10 for the answer.
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The search.
+//! Search for Dimemas' parameters.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use flowcast_statistics::{
 };
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
 
-/// More links of a node are as good as no limit for what is measured.
+/// Largest number of links of a node that is tried. For the measured exercises, more links are as good as no limit.
 const MOST_LINKS: u32 = 4;
-/// A change that helps less is none; it would only make the table differ from a simpler one.
+/// Smallest gain that counts. Smaller gains would only make the table differ from a simpler one.
 const LEAST_GAIN: f64 = 1e-9;
 
-/// Steps of latency and bandwidth end at this factor.
+/// Factor at which the steps of latency and bandwidth end.
 const SMALLEST_STEP: f64 = 1.002;
 
 /// Bootstrap replicates, their seed, and the confidence level of the intervals.
 const REPLICATES: usize = 100;
 const SEED: u64 = 1;
 const LEVEL: f64 = 0.95;
-/// Parameters that vary together entirely would leave nothing to draw for the second of them.
+/// Largest correlation. Parameters that vary together entirely would leave nothing to draw for the second of them.
 const MOST_CORRELATION: f64 = 0.99;
 
 /// Finds the parameters.
@@ -102,7 +102,7 @@ struct SearchTask<'a> {
     most_buses: u32,
 }
 
-/// Parameters with the best table for them, and by how much they miss.
+/// Parameters with the best table for them, and their mean error.
 struct Settled {
     parameters: Parameters,
     rows: BTreeMap<CollectiveOp, Row>,
@@ -137,7 +137,7 @@ impl<'a> SearchTask<'a> {
         task
     }
 
-    /// The first better of the points around: latency and bandwidth one step up or down.
+    /// The best of the points around, if it is better: latency and bandwidth one step up or down.
     fn neighbour(&self, settled: &Settled, step: f64) -> Option<Settled> {
         let moved = around(&settled.parameters, step)
             .into_iter()
@@ -255,8 +255,8 @@ fn ends(values: &[f64]) -> (f64, f64) {
     percentile_interval(values, LEVEL).expect("there are replicates, all of them finite")
 }
 
-/// The latency and bandwidth with which the regions are missed least, by steps of a factor from those that are settled;
-/// links, buses and rows stay.
+/// Latency and bandwidth with the smallest error on the regions, found by steps of a factor from the settled ones. Links,
+/// buses and rows stay.
 fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
     let start = (
         settled.parameters,
@@ -323,13 +323,13 @@ fn miss_of(
         .sum()
 }
 
-/// `|ln(predicted / measured)|`; a prediction of nothing is a thousandfold off.
+/// `|ln(predicted / measured)|`; a prediction of 0 counts as off by a factor of a thousand.
 fn off(predicted: Time, measured: Time) -> f64 {
     let ratio = (predicted.as_nanos() / measured.as_nanos()).max(1e-3);
     ratio.ln().abs()
 }
 
-/// The first of those with the smallest miss.
+/// The first candidate with the smallest error.
 fn smallest<T>(candidates: impl Iterator<Item = (T, f64)>) -> (T, f64) {
     let mut best: Option<(T, f64)> = None;
     for (candidate, miss) in candidates {
@@ -343,7 +343,7 @@ fn smallest<T>(candidates: impl Iterator<Item = (T, f64)>) -> (T, f64) {
     best.expect("there is always a candidate")
 }
 
-/// Simple ones first, so that of equals the simpler one is taken.
+/// All rows, simple ones first, so that the simpler of two equal ones wins.
 fn all_rows() -> Vec<Row> {
     use PhaseSize::{Max, Mean, Min, Recv, Send, Sum, TwiceMax};
     use Repeats::{Constant, Linear, Logarithmic, Null};
@@ -370,7 +370,7 @@ fn all_rows() -> Vec<Row> {
     alone.chain(both).collect()
 }
 
-/// One link each way first.
+/// All limits on links, beginning with one link each way.
 fn all_links() -> Vec<NodeLinks> {
     let mut all = vec![NodeLinks {
         incoming: 1,
@@ -411,7 +411,7 @@ mod tests {
         (parameters, rows)
     }
 
-    /// What the regions of `ranks` take under the truth, each off by up to `noise`.
+    /// Regions of `ranks` ranks under the true parameters, with times off by up to `noise`.
     fn measured(ranks: u32, noise: f64) -> Vec<MeasuredRegion> {
         let (parameters, rows) = truth();
         let messages = [

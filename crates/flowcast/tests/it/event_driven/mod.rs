@@ -1,7 +1,8 @@
-//! The reference implementation of the replay: one heap of events in global time order, queues by channel, nothing precomputed.
+//! The reference implementation of the replay: one heap of events in global time order, queues by channel, nothing
+//! precomputed.
 //!
-//! It knows records and numbers only, and follows the table of rules at the top of `simulate/costs.rs` word by word,
-//! so that a mistake in the matching, the streams or the order of the fast replay cannot be its own too.
+//! It uses records and numbers only, and follows the table of rules at the top of `simulate/costs.rs` word by word, so that
+//! it cannot share a mistake in the matching, the streams or the order of the fast replay.
 
 use flowcast::units::CollectiveOp;
 use std::{
@@ -13,7 +14,7 @@ use flowcast::model::network::MessageRule;
 
 use crate::random_programs::{Mode, Numbers, Record, Records};
 
-/// When each rank ends.
+/// Ends of all ranks.
 ///
 /// # Panics
 /// If the ranks wait for each other.
@@ -21,7 +22,7 @@ pub(crate) fn end_times(records: &Records, numbers: &Numbers) -> Vec<f64> {
     end_times_where(records, numbers, &|_, _, _| None)
 }
 
-/// When each rank ends, where messages have latencies of their own by sender, receiver and size.
+/// Ends of all ranks, for messages with their own latencies by sender, receiver and size.
 ///
 /// # Panics
 /// If the ranks wait for each other.
@@ -54,10 +55,10 @@ pub(crate) fn end_times_where(
     world.ranks.iter().map(|rank| rank.end.unwrap()).collect()
 }
 
-/// The latency of a message by sender, receiver and bytes, where it is not the network's.
+/// Latency of a message by sender, receiver and bytes; `None` for the network's latency.
 pub(crate) type LatencyOf<'f> = dyn Fn(usize, usize, u64) -> Option<f64> + 'f;
 
-/// Never NaN, so it has an order.
+/// Nanoseconds, never NaN, so they have an order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Nanos(f64);
 
@@ -77,23 +78,23 @@ impl Ord for Nanos {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A rank goes on with its next record.
+    /// A rank continues with its next record.
     Run(usize),
-    /// A sender's overhead is over, and its interface is free for the message.
+    /// The overhead of a sender ends, and its interface is free for the message.
     Ready(usize),
-    /// A message has left its interface, or holds its sender no more.
+    /// A message has left its interface, or does not hold its sender any more.
     Leave(usize),
-    /// The last byte of a message is there.
+    /// The last byte of a message has arrived.
     Arrive(usize),
-    /// A receiver asks for its receive, which it posts only now if the flag says so.
+    /// A receiver requests its receive, which it posts only now if the flag is set.
     Ask(usize, bool),
-    /// A rank has come to a collective.
+    /// A rank arrives at a collective.
     Come(usize, Instance),
-    /// A rank waits for a collective that it came to before.
+    /// A rank waits for a collective at which it arrived before.
     WaitFor(usize, Instance),
 }
 
-/// A communicator and the how-manieth collective on it.
+/// A communicator, and the number of the collective on it.
 type Instance = (usize, usize);
 /// Sender, receiver, tag, communicator.
 type ChannelKey = (usize, usize, u32, usize);
@@ -103,7 +104,7 @@ struct RankState {
     next: usize,
     interface_free: f64,
     sends: Vec<usize>,
-    /// How many collectives it has called on each communicator.
+    /// Number of collectives that it has called on each communicator.
     called: HashMap<usize, usize>,
     started: VecDeque<Instance>,
     end: Option<f64>,
@@ -130,7 +131,7 @@ struct Receive {
 struct Channel {
     sent: VecDeque<usize>,
     posted: VecDeque<usize>,
-    /// Non-blocking receives that no wait has waited for.
+    /// Non-blocking receives that no wait has completed.
     unwaited: VecDeque<usize>,
 }
 
@@ -335,7 +336,7 @@ impl World<'_> {
         self.pair(now, channel);
     }
 
-    /// The first send and the first receive of a channel meet; a rendezvous begins to move.
+    /// The first send and the first receive of a channel match; a rendezvous begins to move.
     fn pair(&mut self, now: f64, key: ChannelKey) {
         let channel = self.channels.get_mut(&key).unwrap();
         let (Some(&sent), Some(&posted)) = (channel.sent.front(), channel.posted.front()) else {
@@ -499,7 +500,7 @@ impl World<'_> {
         }
     }
 
-    /// How many members of a communicator run on each node.
+    /// Number of members of a communicator on each node.
     fn tasks_on_nodes(&self, comm: usize) -> Vec<usize> {
         let mut tasks = vec![0; self.records.ranks.len()];
         self.records.comms[comm]
@@ -508,7 +509,7 @@ impl World<'_> {
         tasks.into_iter().filter(|tasks| *tasks > 0).collect()
     }
 
-    /// Whole nanoseconds of it count where a collective starts, all of it where a rank waits for one.
+    /// Start-up of a collective: its start counts whole nanoseconds only, the wait of a rank counts all of it.
     fn startup(&self, comm: usize) -> f64 {
         let tasks = self.tasks_on_nodes(comm);
         let between = if tasks.len() > 1 {

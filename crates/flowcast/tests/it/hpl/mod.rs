@@ -1,4 +1,4 @@
-//! High Performance Linpack calls what its recordings show, and its traces come to their end.
+//! High Performance Linpack makes the calls that its recordings show, and its traces can be replayed to their end.
 
 mod simulation;
 mod solves;
@@ -15,7 +15,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// The recordings of `tests/data/hpl`, whose origin stands there.
+/// The recordings of `tests/data/hpl`, which also describes their origin.
 const RECORDED: [(&str, &[u8]); 3] = [
     (
         "binary",
@@ -71,7 +71,7 @@ fn settings(heading: &str) -> HplSettings {
     }
 }
 
-/// All messages wait for their receivers, so that a cycle of sends would show.
+/// All messages wait for their receivers, so that a cycle of sends would be detected.
 fn rendezvous() -> Network {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let always = ("point_to_point.rendezvous_from".to_owned(), "0B".to_owned());

@@ -1,4 +1,4 @@
-//! The simulation of HPL against the replay of its trace, and what holds of any cluster.
+//! The simulation of HPL compared with the replay of its trace, and invariants of all clusters.
 
 use flowcast::{
     Contention, Options,
@@ -13,7 +13,7 @@ use flowcast::{
 };
 use proptest::prelude::*;
 
-/// That of the pivots of a run that is predicted once.
+/// Seed of the pivots of a run that is predicted once.
 const SEED: u64 = 1;
 
 fn processors(ranks: u32) -> NodeProcessors {
@@ -31,7 +31,7 @@ fn network() -> Network {
     Network::from_toml(network, &[]).unwrap()
 }
 
-/// A rank on each node, and interfaces that take any number of messages at once.
+/// One rank on each node, and interfaces for any number of concurrent messages.
 fn one_rank_a_node(ranks: u32) -> Cluster {
     let mut cluster = Cluster::new(network(), processors(ranks), 1);
     cluster.network.nic.count = u32::MAX;
@@ -55,7 +55,7 @@ fn one_rank_a_node(ranks: u32) -> Cluster {
     cluster
 }
 
-/// What the trace takes whose messages cost the same.
+/// Time of the trace if its messages have the same costs.
 fn replayed(settings: HplSettings) -> f64 {
     let script = Script::new(
         settings,
@@ -100,7 +100,7 @@ proptest! {
             swap,
         };
         let (simulated, replayed) = (simulated(settings), replayed(settings));
-        // The trace has computations in whole nanoseconds: some for each column, some for each panel.
+        // The trace has computations in whole nanoseconds: several for each column, several for each panel.
         let roundings = 2.0 * order as f64 + 20.0 * f64::from(settings.panels()) + 10.0;
         let apart = (simulated - replayed).abs();
         prop_assert!(apart < roundings * 0.5e-9 + 1e-9 * replayed, "{simulated} {replayed}");

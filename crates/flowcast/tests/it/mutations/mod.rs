@@ -1,8 +1,8 @@
-//! Small changes to a text or file, as damage and mistakes make them.
+//! Small changes to a text or file, as from damage and mistakes.
 
 use proptest::prelude::*;
 
-/// A change to a text; places are fractions of its length.
+/// A change to a text; positions are fractions of its length.
 #[derive(Debug, Clone)]
 pub(crate) enum Mutation {
     Replace(f64, u8),

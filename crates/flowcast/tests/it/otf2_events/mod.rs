@@ -1,14 +1,14 @@
-//! Sequences of events as no archive should have them, out of numbers that a test or a fuzzer chooses.
+//! Invalid sequences of events, from numbers that a test or a fuzzer chooses.
 
 use flowcast::{
     formats::otf2::{Collective, Definitions, Event, Events, Peer},
     trace::{Program, ReadOptions},
 };
 
-/// Sparse locations, as tracers number them; the last one is of no rank.
+/// Sparse locations, as tracers number them; the last one belongs to no rank.
 const LOCATIONS: [u64; 4] = [0, 1, 536_870_911, 3];
 
-/// Makes a program of what numbers tell: kind, location, and two for what the event is about.
+/// Makes a program from numbers: kind, location, and two for the subject of the event.
 pub(crate) fn read(told: &[(u8, u8, u8, u8)]) {
     let definitions = definitions("", NAMES);
     let mut events = Events::new(&definitions);
@@ -22,7 +22,7 @@ pub(crate) fn read(told: &[(u8, u8, u8, u8)]) {
     let _ = events.program("t", ReadOptions::default());
 }
 
-/// A message between two ranks and calls of functions that are called so, in an archive that a tool of this name wrote.
+/// A message between two ranks, and calls of functions with these names, in an archive of a tool with this name.
 #[allow(dead_code, reason = "the fuzzer reads other programs")]
 pub(crate) fn named(name: &str) -> Program {
     let function = format!("MPI_{name}");
@@ -49,7 +49,7 @@ pub(crate) fn named(name: &str) -> Program {
     events.program(name, ReadOptions::default()).unwrap()
 }
 
-/// Functions of MPI whose names matter, and another one.
+/// Functions of MPI whose names matter, and one other function.
 const NAMES: [&str; 5] = [
     "MPI_Wait",
     "mpi_waitall_",
@@ -58,7 +58,7 @@ const NAMES: [&str; 5] = [
     "main",
 ];
 
-/// Three ranks, a communicator of two of them, and functions of these names.
+/// Three ranks, a communicator of two of them, and functions with these names.
 fn definitions(creator: &str, names: [&str; 5]) -> Definitions {
     let mut definitions = Definitions::by(creator.to_owned());
     definitions.clock(1_000_000_000);

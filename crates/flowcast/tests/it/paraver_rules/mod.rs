@@ -1,11 +1,11 @@
-//! A checker of Paraver traces, written from the description of the format and not from the writer.
+//! A checker of Paraver traces, written from the description of the format and independent of the writer.
 //!
-//! It reads the three files as text and collects what breaks a rule. That it accepts the files of Extrae and refuses
-//! broken ones is tested beside its use.
+//! It reads the three files as text and collects violations of rules. Tests beside its use check that it accepts the files
+//! of Extrae and rejects broken ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a trace holds.
+/// Contents of a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub end: u64,
@@ -189,7 +189,7 @@ fn check_records(prv: &str, problems: &mut Vec<String>) -> Option<(Contents, BTr
     Some((contents, states))
 }
 
-/// `cpu:application:task:thread`: cpu 0 is none, else one of the task's node.
+/// `cpu:application:task:thread`: cpu 0 means none, otherwise a cpu of the task's node.
 fn is_place(fields: &[i64], contents: &Contents) -> bool {
     let [cpu, application, task, thread] = fields else {
         return false;
@@ -202,7 +202,7 @@ fn is_place(fields: &[i64], contents: &Contents) -> bool {
     *application == 1 && *thread == 1 && (*cpu == 0 || own.contains(cpu))
 }
 
-/// Blocks begin with a keyword on a line of its own.
+/// Checks that each block begins with a keyword on its own line.
 fn check_legend(
     pcf: &str,
     states: &BTreeSet<u64>,

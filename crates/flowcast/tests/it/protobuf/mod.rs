@@ -1,4 +1,4 @@
-//! Protobuf messages taken apart without knowing what they are.
+//! Protobuf messages decoded without knowledge of their types.
 
 /// A field's value.
 #[derive(Debug, Clone, PartialEq, Eq)]

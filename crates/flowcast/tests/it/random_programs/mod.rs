@@ -1,8 +1,8 @@
 //! Random message-passing programs that cannot deadlock.
 //!
-//! All events stand in one global order. A rank's records are its part of that order; a blocking record and its
-//! counterpart stand at the same place, a non-blocking receive before it and its wait behind it. So the earliest event
-//! that has not happened can always happen, whatever the network and however many sends wait for their receivers.
+//! All events are in one global order. The records of a rank are its part of that order. A blocking record and its
+//! counterpart have the same place; a non-blocking receive is before it, and its wait is after it. The earliest event that
+//! has not happened can therefore always happen, for any network and any number of sends that wait for their receivers.
 
 // Each test crate uses its own part of this module.
 #![allow(dead_code)]
@@ -39,7 +39,7 @@ pub(crate) fn recorded<'a>(
     (outcome, journal)
 }
 
-/// Computation, overhead and blocked time of each rank are its time, and what was observed of it says the same.
+/// Checks that computation, overhead and blocked time of each rank add up to its time, and that the observed times agree.
 pub(crate) fn assert_times_add_up(outcome: &Outcome, journal: &ReplayJournal<'_>) {
     for (rank, times) in (0..).map(Rank).zip(&outcome.ranks) {
         assert_eq!(
@@ -64,7 +64,8 @@ pub(crate) fn assert_times_add_up(outcome: &Outcome, journal: &ReplayJournal<'_>
     }
 }
 
-/// The steps of a critical path fill the makespan without gaps, none of them without a cause, and the shares add up to it.
+/// Checks that the steps of a critical path fill the makespan without gaps, each with a cause, and that the shares add up to
+/// it.
 pub(crate) fn check_path(path: &CriticalPath, outcome: &Outcome) -> Result<(), TestCaseError> {
     prop_assert_eq!(path.makespan, outcome.makespan());
     let mut at = Time::ZERO;
@@ -86,7 +87,7 @@ pub(crate) fn check_path(path: &CriticalPath, outcome: &Outcome) -> Result<(), T
     Ok(())
 }
 
-/// A replay and what its communication was spent on.
+/// A replay, and the causes of its communication time.
 pub(crate) fn explained(engine: &ReplayEngine<'_>) -> (Outcome, Explanation) {
     let mut explainer = Explainer::new(engine);
     let outcome = engine.observed(&mut explainer).unwrap();
@@ -121,7 +122,7 @@ pub(crate) enum Record {
         tag: u32,
         comm: usize,
     },
-    /// For the send that was so many sends ago.
+    /// Waits for the send that was this number of sends ago.
     WaitSend(usize),
     Collective {
         op: CollectiveOp,
@@ -134,7 +135,7 @@ pub(crate) enum Record {
     WaitCollective,
 }
 
-/// How a collective ends.
+/// Way in which a collective ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Blocking,
@@ -142,14 +143,14 @@ pub(crate) enum Mode {
     RootSynchronous,
 }
 
-/// Records by rank, and the communicators that collectives name (number 0 is all ranks).
+/// Records by rank, and the communicators of collectives (number 0 contains all ranks).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Records {
     pub ranks: Vec<Vec<Record>>,
     pub comms: Vec<Vec<usize>>,
 }
 
-/// What happens, with numbers that are taken modulo what there is.
+/// Events, with numbers that are taken modulo the number of available items.
 #[derive(Debug, Clone)]
 enum Event {
     Compute {
@@ -214,7 +215,7 @@ pub(crate) fn any_records() -> impl Strategy<Value = Records> {
         })
 }
 
-/// Several programs of the same ranks and communicators.
+/// Several programs with the same ranks and communicators.
 pub(crate) fn any_alike() -> impl Strategy<Value = Vec<Records>> {
     let events = proptest::collection::vec(proptest::collection::vec(any_event(), 0..12), 1..4);
     (1usize..8, 1u32..128, 1u32..128, events).prop_map(|(ranks, first, second, all)| {
@@ -224,8 +225,8 @@ pub(crate) fn any_alike() -> impl Strategy<Value = Vec<Records>> {
     })
 }
 
-/// Programs of 2 to 4 groups of 2 to 4 ranks, so many messages long at least. Messages stay inside a group but for a few, and
-/// hold no sender; collectives may be those of all ranks.
+/// Programs of 2 to 4 groups of 2 to 4 ranks, with at least `messages` messages. Most messages stay inside a group, and they
+/// do not make senders wait. Collectives may include all ranks.
 pub(crate) fn any_groups(messages: usize) -> impl Strategy<Value = Records> {
     let event = (
         any_event(),
@@ -249,7 +250,7 @@ pub(crate) fn any_groups(messages: usize) -> impl Strategy<Value = Records> {
 }
 
 impl Event {
-    /// The same from a rank of one group to one of another, or the same, each of so many ranks.
+    /// The event from a rank of one group to a rank of another or the same group, each with `size` ranks.
     fn within(&self, size: usize, from: usize, to: usize) -> Event {
         match *self {
             Event::Compute { rank, nanos } => Event::Compute {
@@ -283,9 +284,9 @@ impl Event {
 /// Puts events at places of the global order.
 struct Layout {
     comms: Vec<Vec<usize>>,
-    /// By rank: place and record.
+    /// Place and record, indexed by rank.
     placed: Vec<Vec<(usize, Record)>>,
-    /// The place of the last receive posted on each channel: receives are posted in the order of their messages.
+    /// Place of the last receive posted on each channel; receives are posted in the order of their messages.
     posted: std::collections::BTreeMap<(usize, usize, u32, usize), usize>,
 }
 
@@ -341,7 +342,7 @@ impl Layout {
                 awaited,
             } => {
                 let (src, dst, comm) = (src % ranks, dst % ranks, comm % self.comms.len());
-                // A rank cannot wait for itself: its own messages are always asked for before.
+                // A rank cannot wait for itself, so its own messages are always requested before.
                 let early = if src == dst {
                     early.or(Some((0, Some(0))))
                 } else {
@@ -359,7 +360,7 @@ impl Layout {
                 self.placed[src].push((place, record));
                 self.put_wait(place, (src, dst, tag, comm), early);
                 if let Some(slots) = awaited.filter(|_| non_blocking) {
-                    // Of the send it has the place here, which becomes how many sends ago that was.
+                    // Contains the place of the send here, which later becomes the number of sends since.
                     self.placed[src].push((place + 16 * slots + 7, Record::WaitSend(place)));
                 }
             }
@@ -385,7 +386,7 @@ impl Layout {
                 for member in members {
                     self.placed[member].push((place, record));
                     if mode == Mode::NonBlocking {
-                        // Waits come in the order of their collectives, so that each waits for its own.
+                        // Waits are in the order of their collectives, so that each waits for its own.
                         self.placed[member].push((place + 16 * later + 9, Record::WaitCollective));
                     }
                 }
@@ -425,7 +426,7 @@ impl Layout {
     }
 }
 
-/// The records in order, where waits for sends say how many sends ago those were, not at which place.
+/// The records in order. Waits for sends contain the number of sends since, instead of a place.
 fn with_counted_sends(placed: Vec<(usize, Record)>) -> Vec<Record> {
     let mut sends = Vec::new();
     let mut records = Vec::new();
@@ -443,7 +444,7 @@ fn with_counted_sends(placed: Vec<(usize, Record)>) -> Vec<Record> {
     records
 }
 
-/// How the header of a `.dim` file names byte offsets.
+/// Naming of byte offsets in the header of a `.dim` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offsets {
     Absent,
@@ -451,7 +452,7 @@ pub(crate) enum Offsets {
 }
 
 impl Records {
-    /// As a Dimemas trace.
+    /// Text of a Dimemas trace.
     pub(crate) fn to_dim(&self, offsets: Offsets) -> String {
         let threads = vec!["1"; self.ranks.len()].join(",");
         let tail = format!(":{}({threads}),{}\n", self.ranks.len(), self.comms.len());
@@ -487,7 +488,7 @@ impl Records {
         format!("{}{body}{footer}", head(length + body.len()))
     }
 
-    /// The program that the reader makes of it.
+    /// The program that the reader makes from it.
     pub(crate) fn program(&self) -> Program {
         match flowcast::read_text("trace", self.to_dim(Offsets::Absent)).unwrap() {
             Trace::Program(program) => program,
@@ -495,7 +496,7 @@ impl Records {
         }
     }
 
-    /// The same program with rank `r` called `names[r]`.
+    /// The program in which rank `r` is called `names[r]`.
     pub(crate) fn renamed(&self, names: &[usize]) -> Records {
         let renamed = |record: Record| match record {
             Record::Send {
@@ -557,7 +558,7 @@ impl Records {
         Records { ranks, comms }
     }
 
-    /// The same program with all times and sizes multiplied.
+    /// The program with all times and sizes multiplied.
     pub(crate) fn scaled(&self, factor: u64) -> Records {
         let scaled = |record: &Record| match *record {
             Record::Compute(nanos) => Record::Compute(nanos * factor),
@@ -656,7 +657,7 @@ fn dim_line(rank: usize, record: Record) -> String {
     }
 }
 
-/// A network by its numbers: times in nanoseconds, rates in nanoseconds for each byte.
+/// Numbers of a network: times in nanoseconds, rates in nanoseconds for each byte.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     pub rule: MessageRule,
@@ -671,7 +672,7 @@ pub(crate) struct Numbers {
     pub rendezvous_from: Option<u64>,
 }
 
-/// Networks of all rules; one in two places several ranks on a node.
+/// Networks of all rules; one in two has several ranks on a node.
 pub(crate) fn any_numbers() -> impl Strategy<Value = Numbers> {
     let rule = prop_oneof![
         Just(MessageRule::Hockney),
@@ -725,7 +726,7 @@ impl Numbers {
         rank / self.ranks_per_node
     }
 
-    /// As a network with nodes for this many ranks.
+    /// The network with nodes for this many ranks.
     pub(crate) fn network(&self, ranks: usize) -> Network {
         let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
         network.point_to_point.rule = self.rule;

@@ -1,6 +1,6 @@
-//! The matrix of HPL's test program and its pivots: what a recording of it cannot tell.
+//! The matrix of HPL's test program and its pivots, which a recording of the program does not contain.
 
-/// The row that each column is swapped with when the random matrix of this order is factored with partial pivoting.
+/// The row with which each column is swapped when the random matrix of this order is factored with partial pivoting.
 pub(crate) fn pivots(order: usize) -> Vec<u64> {
     let mut matrix = random_columns(order);
     let mut pivots = Vec::with_capacity(order);
@@ -32,7 +32,7 @@ pub(crate) fn pivots(order: usize) -> Vec<u64> {
     pivots
 }
 
-/// Column after column of one sequence of the linear congruential generator by which HPL fills its matrix.
+/// Columns, one after the other, from one sequence of the linear congruential generator with which HPL fills its matrix.
 fn random_columns(order: usize) -> Vec<Vec<f64>> {
     const FACTOR: u64 = 6_364_136_223_846_793_005;
     const SEED: u64 = 100;

@@ -1,4 +1,4 @@
-//! What ranks call while HPL solves, as text: as the description says it. Recordings are written in the same way.
+//! Calls of ranks while HPL solves, as text, according to the description. Recordings are written in the same form.
 
 mod matrix;
 
@@ -9,22 +9,22 @@ use flowcast::{
     units::Rank,
 };
 
-/// The calls of a rank within its row and its column, each in their order. Which of a row's calls come before which of a
-/// column's depends on the time at which a probe finds something.
+/// Calls of a rank within its row and its column, each in their order. The order between calls of a row and calls of a
+/// column depends on the time at which a probe finds something.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Calls {
     row: Vec<Call>,
     column: Vec<Call>,
 }
 
-/// A call of a rank: which, with whom.
+/// A call of a rank: its function and its partner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) function: Function,
     pub(crate) peer: u32,
 }
 
-/// Sends say how many bytes. Whether a receive was posted before the send beside it is told by their order.
+/// Functions; sends include the number of bytes. Their order tells if a receive was posted before the send beside it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Function {
     Send(u64),
@@ -45,7 +45,7 @@ impl Calls {
     }
 }
 
-/// A run on processors that are all alike.
+/// A run on equal processors.
 pub(crate) fn script(settings: HplSettings, pivots: &Pivots) -> Script {
     let table = "node,intercept_s,s_per_mnk,resid_per_mnk\n0,1e-6,1e-10,0\n";
     let node = NodeProcessors::parse(table).unwrap();
@@ -54,7 +54,7 @@ pub(crate) fn script(settings: HplSettings, pivots: &Pivots) -> Script {
     Script::new(settings, pivots, KernelRates::default(), processors)
 }
 
-/// What each rank calls by the description of a run of HPL's test program, with the pivots of its matrix.
+/// Calls of each rank according to the description of a run of HPL's test program, with the pivots of its matrix.
 pub(crate) fn described(settings: HplSettings) -> Vec<Calls> {
     let pivots = matrix::pivots(settings.order as usize);
     let script = script(settings, &Pivots::Given(pivots));
@@ -89,7 +89,7 @@ fn calls_of(exchange: &Exchange) -> Vec<Call> {
     calls.map(|function| Call { function, peer }).collect()
 }
 
-/// A line with the settings, then two for each rank: its row's calls, its column's.
+/// A line with the settings, then two lines for each rank: the calls of its row and the calls of its column.
 pub(crate) fn text(settings: &HplSettings, ranks: &[Calls]) -> String {
     let mut text = heading(settings);
     for (rank, calls) in ranks.iter().enumerate() {
