@@ -1,6 +1,6 @@
-//! Replay and rail schedulers for programs in C: `include/flowcast.h` has what each function does.
+//! Replay and rail schedulers for C programs. `include/flowcast.h` documents the functions.
 //!
-//! The header is kept by hand beside this file; `tests/example.rs` compiles a program with it and compares what that prints
+//! The header is maintained by hand beside this file. `tests/example.rs` compiles a program with it and compares its output
 //! with the library's results. A panic of the library becomes an error.
 
 #![expect(unsafe_code, reason = "pointers that C hands over")]
@@ -36,37 +36,38 @@ thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Where the time of a rank goes: `flowcast_rank`.
+/// Times of a rank, by activity: `flowcast_rank`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct RankTimes {
-    /// When it ends, in seconds.
+    /// Finish time, in seconds.
     pub end_s: f64,
-    /// Its own computation, in seconds.
+    /// Computation, in seconds.
     pub compute_s: f64,
-    /// Waiting for messages and receivers, in seconds.
+    /// Time waiting for messages and receivers, in seconds.
     pub blocked_s: f64,
-    /// The processor's part of messages, in seconds.
+    /// Processor time for messages, in seconds.
     pub overhead_s: f64,
 }
 
-/// A scheduler that belongs to one thread at a time: `flowcast_rails`.
+/// Scheduler, used by one thread at a time: `flowcast_rails`.
 pub struct Rails(BoxedScheduler<Ticks>);
 
-/// How long a trace takes on a network, and notes on that: `flowcast_prediction`.
+/// Predicted times of a trace on a network, with notes: `flowcast_prediction`.
 pub struct NotedOutcome {
     outcome: Outcome,
     notes: CString,
 }
 
-/// The document of an answer as JSON: `flowcast_answer`.
+/// JSON document of an answer: `flowcast_answer`.
 pub struct AnswerText(CString);
 
 fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).expect("zeroes are replaced")
 }
 
-/// What the work gives as something that C owns; its error is kept for the thread.
+/// Returns the result of the work as an object that C owns. Stores the error for this thread if the work fails; null is
+/// returned then.
 fn given<T>(work: impl FnOnce() -> Result<T>) -> *mut T {
     let result =
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow!("flowcast failed")));
@@ -79,7 +80,7 @@ fn given<T>(work: impl FnOnce() -> Result<T>) -> *mut T {
 }
 
 /// # Safety
-/// `text` is null or a text that ends with a zero.
+/// `text` must be null or a text that ends with a zero.
 unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str> {
     anyhow::ensure!(!text.is_null(), "{name}: found NULL, expected a text");
     // SAFETY: as the caller promises.
@@ -90,14 +91,14 @@ unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str> {
 }
 
 /// # Safety
-/// `object` is null or what a function of this library gave, and was not freed.
+/// `object` must be null or returned by a function of this library, and not freed.
 unsafe fn object<'a, T>(object: *const T, name: &str) -> Result<&'a T> {
     // SAFETY: as the caller promises.
     unsafe { object.as_ref() }.with_context(|| format!("{name}: found NULL, expected one"))
 }
 
 /// # Safety
-/// `object` is null or what a function of this library gave, and is not used any more.
+/// `object` must be null or returned by a function of this library, and not used any more.
 unsafe fn free<T>(object: *mut T) {
     if !object.is_null() {
         // SAFETY: as the caller promises; it was boxed here.
@@ -105,22 +106,22 @@ unsafe fn free<T>(object: *mut T) {
     }
 }
 
-/// The version of the library as text that ends in a zero byte; it is never freed.
+/// Version of the library as text that ends in a zero byte. It is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn flowcast_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Why the last call of this thread failed.
+/// Error of this thread's last call.
 #[unsafe(no_mangle)]
 pub extern "C" fn flowcast_error() -> *const c_char {
     ERROR.with_borrow(|error| error.as_ptr())
 }
 
-/// Reads a trace; a recording of which a part is missing is refused.
+/// Reads a trace. An incomplete recording is refused.
 ///
 /// # Safety
-/// `path` is a text that ends with a zero.
+/// `path` must be a text that ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_trace_open(path: *const c_char) -> *mut Trace {
     given(|| {
@@ -140,27 +141,27 @@ pub unsafe extern "C" fn flowcast_trace_open(path: *const c_char) -> *mut Trace 
 /// Frees a trace.
 ///
 /// # Safety
-/// It came from this library and is not used any more.
+/// The trace must come from this library and must not be used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_trace_free(trace: *mut Trace) {
     // SAFETY: as the caller promises.
     unsafe { free(trace) }
 }
 
-/// A network by name.
+/// Loads a network by name.
 ///
 /// # Safety
-/// `name` is a text that ends with a zero.
+/// `name` must be a text that ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_network_load(name: *const c_char) -> *mut Network {
     // SAFETY: as the caller promises.
     given(|| Ok(load_network(unsafe { text(name, "name") }?, &[], &mut Whole)?.network))
 }
 
-/// A network with another value of a field.
+/// Copy of a network with another value of a field.
 ///
 /// # Safety
-/// The network came from this library; the texts end with zeroes.
+/// The network must come from this library; the texts must end with zeroes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_network_with(
     network: *const Network,
@@ -183,7 +184,7 @@ pub unsafe extern "C" fn flowcast_network_with(
 /// Frees a network.
 ///
 /// # Safety
-/// It came from this library and is not used any more.
+/// The network must come from this library and must not be used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_network_free(network: *mut Network) {
     // SAFETY: as the caller promises.
@@ -193,7 +194,7 @@ pub unsafe extern "C" fn flowcast_network_free(network: *mut Network) {
 /// Replays a trace on a network.
 ///
 /// # Safety
-/// Trace and network came from this library; `model` is null or a text that ends with a zero.
+/// Trace and network must come from this library; `model` must be null or a text that ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_predict(
     trace: *const Trace,
@@ -222,10 +223,10 @@ pub unsafe extern "C" fn flowcast_predict(
     })
 }
 
-/// The document of the answer to a request as JSON, as text that ends in a zero byte.
+/// Answers a request. The document is JSON text that ends in a zero byte.
 ///
 /// # Safety
-/// Trace and network came from this library, or the network is null; `request` is a text that ends with a zero.
+/// Trace and network must come from this library, or the network is null; `request` must be a text that ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_answer(
     trace: *const Trace,
@@ -247,10 +248,10 @@ pub unsafe extern "C" fn flowcast_answer(
     })
 }
 
-/// The text of an answer. Null without one.
+/// Text of an answer; null without an answer.
 ///
 /// # Safety
-/// The answer came from this library.
+/// The answer must come from this library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_answer_json(answer: *const AnswerText) -> *const c_char {
     // SAFETY: as the caller promises.
@@ -260,17 +261,17 @@ pub unsafe extern "C" fn flowcast_answer_json(answer: *const AnswerText) -> *con
 /// Frees an answer.
 ///
 /// # Safety
-/// It came from this library and is not used any more.
+/// The answer must come from this library and must not be used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_answer_free(answer: *mut AnswerText) {
     // SAFETY: as the caller promises.
     unsafe { free(answer) }
 }
 
-/// When the last rank ends, in seconds; NaN without a prediction.
+/// Finish time of the last rank, in seconds; NaN without a prediction.
 ///
 /// # Safety
-/// The prediction came from this library.
+/// The prediction must come from this library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_makespan_s(prediction: *const NotedOutcome) -> f64 {
     // SAFETY: as the caller promises.
@@ -280,17 +281,17 @@ pub unsafe extern "C" fn flowcast_makespan_s(prediction: *const NotedOutcome) ->
 /// Number of ranks; 0 without a prediction.
 ///
 /// # Safety
-/// The prediction came from this library.
+/// The prediction must come from this library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_ranks(prediction: *const NotedOutcome) -> usize {
     // SAFETY: as the caller promises.
     unsafe { prediction.as_ref() }.map_or(0, |found| found.outcome.ranks.len())
 }
 
-/// The times of a rank.
+/// Writes the times of a rank. Returns 0, or -1 for an invalid rank or a null pointer.
 ///
 /// # Safety
-/// The prediction came from this library; `times` has room.
+/// The prediction must come from this library; `times` must have room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_rank_times(
     prediction: *const NotedOutcome,
@@ -316,10 +317,10 @@ pub unsafe extern "C" fn flowcast_rank_times(
     0
 }
 
-/// Notes of a prediction, one per line: what the replay leaves out and what it assumes. Null without a prediction.
+/// Notes of a prediction, one per line: omissions and assumptions of the replay. Null without a prediction.
 ///
 /// # Safety
-/// The prediction came from this library.
+/// The prediction must come from this library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_notes(prediction: *const NotedOutcome) -> *const c_char {
     // SAFETY: as the caller promises.
@@ -329,17 +330,17 @@ pub unsafe extern "C" fn flowcast_notes(prediction: *const NotedOutcome) -> *con
 /// Frees a prediction.
 ///
 /// # Safety
-/// It came from this library and is not used any more.
+/// The prediction must come from this library and must not be used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_prediction_free(prediction: *mut NotedOutcome) {
     // SAFETY: as the caller promises.
     unsafe { free(prediction) }
 }
 
-/// A scheduler over rails.
+/// Creates a scheduler over rails.
 ///
 /// # Safety
-/// `rails` are `count` texts that end with zeroes, as does `scheduler`.
+/// `rails` must be `count` texts that end with zeroes, as must `scheduler`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_rails_new(
     rails: *const *const c_char,
@@ -373,10 +374,10 @@ pub unsafe extern "C" fn flowcast_rails_new(
     })
 }
 
-/// The rail of a message.
+/// Picks the rail of a message. Returns -1 if there is none.
 ///
 /// # Safety
-/// The scheduler came from this library and is used by no other thread meanwhile.
+/// The scheduler must come from this library, and no other thread may use it at the same time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_rails_pick(
     rails: *mut Rails,
@@ -399,7 +400,7 @@ pub unsafe extern "C" fn flowcast_rails_pick(
 /// Frees a scheduler.
 ///
 /// # Safety
-/// It came from this library and is not used any more.
+/// The scheduler must come from this library and must not be used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_rails_free(rails: *mut Rails) {
     // SAFETY: as the caller promises.
@@ -418,7 +419,7 @@ mod tests {
             let made = unsafe { flowcast_rails_new(rails.as_ptr(), count, c"gap".as_ptr()) };
             assert!(made.is_null(), "{count}");
         }
-        // SAFETY: a list of one text, and what was made of it.
+        // SAFETY: a list of one text, and the object that was made from it.
         unsafe { flowcast_rails_free(flowcast_rails_new(rails.as_ptr(), 1, c"gap".as_ptr())) };
     }
 
@@ -442,13 +443,13 @@ mod tests {
         for name in SchedulerName::every() {
             let name = CString::new(name.to_string()).unwrap();
             for count in 1..=rails.len() {
-                // SAFETY: as many texts as are counted.
+                // SAFETY: the list has `count` texts.
                 let made = unsafe { flowcast_rails_new(rails.as_ptr(), count, name.as_ptr()) };
                 assert!(!made.is_null(), "{name:?}: {}", error());
-                // Times that decrease are against the header, and no reason to fail.
+                // The header forbids decreasing times, but they must not cause a failure.
                 for now in ends.into_iter().chain(ends.into_iter().rev()) {
                     for (size, usable) in ends.into_iter().zip([0, 1, 4, 0xfff8, u16::MAX]) {
-                        // SAFETY: nobody else uses it.
+                        // SAFETY: no other thread uses it.
                         let rail = unsafe { flowcast_rails_pick(made, now, size, usable) };
                         let is_there = (0..count as c_int).contains(&rail);
                         assert!(
@@ -467,7 +468,7 @@ mod tests {
     fn what_is_missing_or_no_text_is_an_error_and_no_crash() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/ring.dim");
         let (path, gige) = (CString::new(path).unwrap(), c"gige-tcp");
-        // SAFETY: texts that end with zeroes, nothing, and what this library gave.
+        // SAFETY: texts that end with zeroes, null pointers, and objects of this library.
         unsafe {
             let null = null();
             for text in [
@@ -535,7 +536,7 @@ mod tests {
             flowcast_prediction_free(prediction);
             flowcast_network_free(network);
             flowcast_trace_free(trace);
-            // Nothing is freed where there is nothing.
+            // Freeing a null pointer does nothing.
             flowcast_prediction_free(null_mut());
             flowcast_network_free(null_mut());
             flowcast_trace_free(null_mut());
@@ -547,7 +548,7 @@ mod tests {
     fn notes_say_what_the_replay_assumes() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec");
         let path = CString::new(path).unwrap();
-        // SAFETY: texts that end with zeroes, and what this library gave.
+        // SAFETY: texts that end with zeroes, and objects of this library.
         unsafe {
             let trace = flowcast_trace_open(path.as_ptr());
             let network = flowcast_network_load(c"gige-tcp".as_ptr());

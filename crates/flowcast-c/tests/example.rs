@@ -1,4 +1,4 @@
-//! The example in C, compiled with the header and run, says what the library says.
+//! Compiles and runs the C example with the header, and compares its output with the library's results.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,7 +7,7 @@ use std::{
 
 use flowcast::{Contention, Options, why};
 
-/// The folder with the library of this build.
+/// Folder with the library of this build.
 fn built() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(2).unwrap().to_owned()
