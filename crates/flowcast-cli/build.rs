@@ -1,8 +1,8 @@
-//! Builds the recorder that goes into an optimised build of the command.
+//! Builds the recorder that is embedded in an optimised build of the command.
 //!
-//! The recorder is a library of its own, which nobody gets who installs the command alone. A second cargo builds it, in a
-//! target folder of its own, so that the two never wait for each other's lock. Builds for tests do without: they
-//! find the recorder in their target folder.
+//! The recorder is a separate library, which a user who installs only the command does not get. A second cargo builds it in
+//! its own target folder, so that the two never wait for each other's lock. Builds for tests do not embed it: they find the
+//! recorder in their target folder.
 
 use std::{
     env,
@@ -14,7 +14,7 @@ use std::{
 
 const RECORDER: &str = "libflowcast_record.so";
 
-/// What the recorder is made of.
+/// Crates of the recorder.
 const SOURCES: [&str; 3] = ["flowcast-record", "flowcast-recording", "flowcast-units"];
 
 fn main() {
@@ -24,7 +24,7 @@ fn main() {
     embed(is_wanted.then(|| recorder(Path::new(".."))).flatten());
 }
 
-/// Puts the recorder where `embedded.rs` includes it from; an empty file says that there is none.
+/// Writes the recorder to the place from which `embedded.rs` includes it. An empty file stands for no recorder.
 fn embed(recorder: Option<PathBuf>) {
     let library = recorder.map_or(Vec::new(), |built| {
         fs::read(built).expect("cargo has built it")
@@ -37,7 +37,7 @@ fn variable(name: &str) -> OsString {
     env::var_os(name).unwrap_or_else(|| panic!("found no {name}, expected cargo to set it"))
 }
 
-/// Builds the recorder; none if its sources are not beside this crate.
+/// Builds the recorder. `None` if its sources are not beside this crate.
 fn recorder(crates: &Path) -> Option<PathBuf> {
     if !crates.join(SOURCES[0]).is_dir() {
         println!(
@@ -49,7 +49,8 @@ fn recorder(crates: &Path) -> Option<PathBuf> {
         println!("cargo::rerun-if-changed={}", crates.join(source).display());
     }
     let folder = PathBuf::from(variable("OUT_DIR")).join("recorder");
-    // What it needs is what this command needs too, and is here; unless the command is installed without the lock file.
+    // The recorder only needs crates that this command needs too, so they are available offline, unless the command is
+    // installed without the lock file.
     let mut output = build(crates, &folder, true);
     if !output.status.success() && !is_offline() {
         output = build(crates, &folder, false);
@@ -86,14 +87,15 @@ fn build(crates: &Path, folder: &Path, offline: bool) -> Output {
         .arg("--target-dir")
         .arg(folder);
     cargo.args(offline.then_some("--offline"));
-    // A build folder that the user shares between projects is locked by the outer cargo; clippy is not asked twice.
+    // If the user shares a build folder between projects, the outer cargo has locked it. Clippy must not run for the
+    // recorder too.
     cargo
         .env("CARGO_BUILD_BUILD_DIR", folder)
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
     cargo.output().expect("the cargo that runs this can be run")
 }
 
-/// Whether the outer cargo was told to stay offline, by a variable or by its command line.
+/// `true` if the outer cargo is offline, by a variable or by its command line.
 fn is_offline() -> bool {
     let parent = std::os::unix::process::parent_id();
     let command = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Sends the flows of a pattern over a real network: by TCP between the nodes of a testbed or of other hosts, or by MPI
-//! ranks. A pattern of several steps starts each step when the last flow of the one before has ended.
+//! Transport of the flows of a pattern over a real network: by TCP between the nodes of a lab or other hosts, or by MPI
+//! ranks. In a pattern of several steps, a step starts when the last flow of the step before has ended.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 use flowcast_terminal::{repeating::Over, token::TokenArgs};
 
-/// The lab where none is named.
+/// Default lab.
 const LAB: &str = "asymmetric";
 
 /// Where messages are carried: between the nodes of a lab, or between the hosts of a launcher.
@@ -53,12 +53,12 @@ pub(crate) struct WhereArgs {
 }
 
 impl WhereArgs {
-    /// The lab to build.
+    /// Lab to build.
     pub(crate) fn spec(&self) -> Result<LabSpec> {
         load(&self.lab, &self.lab_set)
     }
 
-    /// What carries between the hosts of a launcher, and these.
+    /// Transport between the hosts of a launcher, and the names of the hosts.
     pub(crate) fn between_hosts(&self, launcher: &str) -> Result<(Means<'static>, Vec<String>)> {
         if self.over() == Over::Shm {
             bail!(ONE_MACHINE);
@@ -77,12 +77,12 @@ impl WhereArgs {
         Ok((Means::Mpi(Box::new(session)), hosts))
     }
 
-    /// Ranks of a launcher that talk by TCP.
+    /// Session with ranks of a launcher that communicate by TCP.
     pub(crate) fn by_tcp(&self, launcher: &str) -> Result<TcpSession> {
         TcpSession::with_launcher(&words(launcher), self.nodes(), self.listen, &self.token)
     }
 
-    /// Whether a lab or a launcher was asked for.
+    /// `true` if a lab or a launcher was requested.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.launcher.is_some() || self.lab != LAB || !self.lab_set.is_empty()
     }
@@ -95,7 +95,7 @@ impl WhereArgs {
         }
     }
 
-    /// What carries the messages.
+    /// Transport of the messages.
     pub(crate) fn over(&self) -> Over {
         self.over.unwrap_or(if self.launcher.is_some() {
             Over::Mpi
@@ -111,21 +111,21 @@ fn words(launcher: &str) -> Vec<String> {
     launcher.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The transport of the flows.
+/// Transport of the flows.
 #[derive(Debug)]
 pub(crate) enum Means<'a> {
-    /// Connections of this process.
+    /// TCP connections of this process.
     Tcp(&'a Lab),
-    /// MPI ranks, which stay between patterns.
+    /// MPI ranks, which are kept between patterns.
     Mpi(Box<MpiSession>),
-    /// Processes on other hosts, which stay between patterns.
+    /// Processes on other hosts, which are kept between patterns.
     Hosts(Box<TcpSession>),
-    /// Two processes on cores of this machine, made for each pair.
+    /// Two processes on cores of this machine, created for each pair.
     Cores(CoreList),
 }
 
 impl<'a> Means<'a> {
-    /// In a lab.
+    /// Transport in a lab.
     pub(crate) fn in_lab(lab: &'a Lab, over: Over) -> Result<Means<'a>> {
         Ok(match over {
             Over::Tcp => Means::Tcp(lab),
@@ -134,7 +134,7 @@ impl<'a> Means<'a> {
         })
     }
 
-    /// Name and version of the MPI library, if there is one.
+    /// Name and version of the MPI library, if one is used.
     pub(crate) fn mpi_version(&self) -> Option<&str> {
         match self {
             Means::Tcp(_) | Means::Hosts(_) | Means::Cores(_) => None,
@@ -142,8 +142,8 @@ impl<'a> Means<'a> {
         }
     }
 
-    /// Carries the steps, each after the one before, until the durations of all flows are known. Flows of the run are
-    /// those of the first step, then those of the second, and so on.
+    /// Executes the steps, one after the other, and repeats them until the durations of all flows are precise enough. The
+    /// flows of the run are those of the first step, followed by those of the second, and so on.
     pub(crate) fn run(
         &mut self,
         steps: &[Vec<Flow>],
@@ -170,7 +170,7 @@ impl<'a> Means<'a> {
     }
 }
 
-/// One step after the other: each begins when the last flow of the one before has ended.
+/// Steps that are carried one after the other: each starts when the last flow of the step before has ended.
 struct CarryingSteps(Vec<TcpCarrier>);
 
 impl Carrier for CarryingSteps {

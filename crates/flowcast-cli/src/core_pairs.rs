@@ -1,4 +1,4 @@
-//! Messages between the cores of this machine: which cores, what they share, and one pair of them at a time.
+//! Messages between the cores of this machine: the cores, their shared units, and measurements of one pair at a time.
 
 use std::{collections::BTreeMap, io, str::FromStr};
 
@@ -18,17 +18,17 @@ use crate::{
     shm_ends::{Answering, one_way_pair},
 };
 
-/// Fewer cannot tell who is slow.
+/// Smallest number of ranks. With fewer, slow ones cannot be identified.
 const FEWEST: usize = 4;
 
-/// The core of each rank; a core may have several.
+/// Core of each rank. Several ranks may be on the same core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CoreList(Vec<usize>);
 
 impl FromStr for CoreList {
     type Err = String;
 
-    /// `0-3,8`.
+    /// Parses a list such as `0-3,8`.
     fn from_str(text: &str) -> Result<CoreList, String> {
         let ranges: Option<Vec<_>> = text
             .split(',')
@@ -46,14 +46,14 @@ impl FromStr for CoreList {
 }
 
 impl CoreList {
-    /// Those that this process may use.
+    /// Cores that this process may use.
     pub(crate) fn usable() -> Result<CoreList> {
         Ok(CoreList(
             usable_cores().map_err(|error| explained(error.into()))?,
         ))
     }
 
-    /// Says so where a model of all pairs needs more.
+    /// Refuses fewer ranks than a model of all pairs needs.
     pub(crate) fn checked(self) -> Result<CoreList> {
         match self.0.len() {
             FEWEST.. => Ok(self),
@@ -64,7 +64,7 @@ impl CoreList {
         }
     }
 
-    /// The only one.
+    /// The only core of the list.
     pub(crate) fn single(&self) -> Result<usize> {
         match self.0[..] {
             [core] => Ok(core),
@@ -80,7 +80,7 @@ impl CoreList {
         (0..self.0.len() as u32).map(Node).collect()
     }
 
-    /// For the record: the core of each rank, and what the system says of packages and caches.
+    /// Core of each rank, and its package and cache according to the system, for the record.
     pub(crate) fn provenance(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::from([(
             "cores".to_owned(),
@@ -97,7 +97,7 @@ impl CoreList {
         all
     }
 
-    /// One of these pairs, alone: the other cores are idle.
+    /// Starts one of these pairs. The other cores are idle.
     pub(crate) fn pair<'a>(&self, steps: &'a [Vec<Flow>]) -> Result<CorePair<'a>> {
         let Some(Flow { src, dst, .. }) = steps.iter().flatten().next() else {
             bail!("found no message to carry")
@@ -116,7 +116,7 @@ fn texts(cores: &[usize]) -> Vec<String> {
     cores.iter().map(usize::to_string).collect()
 }
 
-/// Two ranks; the connection ends before its other end is waited for.
+/// Two ranks. The connection closes before the process at its other end is waited for.
 pub(crate) struct CorePair<'a> {
     end: ShmTransport,
     _answering: Answering,
@@ -150,7 +150,7 @@ impl Carrier for CorePair<'_> {
     }
 }
 
-/// The unit of each rank, as a file has them: a core, a package or the cores of a cache.
+/// Unit of each rank in the format of a file: a core, a package, or the cores of a cache.
 struct Places {
     units: Vec<String>,
 }
@@ -172,7 +172,7 @@ impl Places {
         })
     }
 
-    /// Ranks of each unit, by their first ones.
+    /// Ranks of each unit, ordered by the first rank of each.
     fn groups(&self) -> Vec<Vec<Node>> {
         let mut groups: BTreeMap<&str, Vec<Node>> = BTreeMap::new();
         (0..)
@@ -184,7 +184,7 @@ impl Places {
     }
 }
 
-/// What is said of times between cores; nothing of those between nodes.
+/// Notes on times between cores. Empty for times between nodes.
 pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups>) -> Vec<String> {
     let Some(cores) = Places::from_provenance(provenance, "cores") else {
         return Vec::new();

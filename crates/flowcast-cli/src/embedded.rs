@@ -1,8 +1,8 @@
-//! The recorder that is part of this program, for those who have installed the command alone.
+//! Recorder that is part of this program, for users who have only installed the command.
 //!
-//! It is unpacked into the user's cache, where the next run finds it. The folder has to belong to the user and to nobody
-//! else, because what is in it is loaded into the user's programs; if it does not, the recorder is unpacked into a
-//! temporary folder for this run.
+//! It is unpacked into the user's cache, where the next run finds it. The folder must belong to the user and be writable by
+//! nobody else, because its content is loaded into the user's programs. Otherwise the recorder is unpacked into a temporary
+//! folder for this run.
 
 use std::{
     env,
@@ -16,15 +16,15 @@ use anyhow::{Context, Result, ensure};
 use flowcast::study::fingerprint;
 use tempfile::{NamedTempFile, TempDir};
 
-/// The library as a file; empty in builds without it (`build.rs`).
+/// Content of the library's file. Empty in builds without it (`build.rs`).
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libflowcast_record.so"));
 
-/// Whether this program has a recorder in it.
+/// `true` if this program contains a recorder.
 pub(crate) fn is_here() -> bool {
     !LIBRARY.is_empty()
 }
 
-/// Unpacks the recorder; the folder, if there is one, has to live as long as the recorder is used.
+/// Unpacks the recorder. If a folder is returned, it must live as long as the recorder is used.
 pub(crate) fn unpack() -> Result<(PathBuf, Option<TempDir>)> {
     let cached = cache_folder().map(|folder| unpack_into(&folder, LIBRARY));
     if let Some(Ok(path)) = cached {
@@ -41,8 +41,8 @@ pub(crate) fn unpack() -> Result<(PathBuf, Option<TempDir>)> {
     ))
 }
 
-/// As the XDG base directory specification has it: paths that are not absolute are ignored. The dynamic linker takes
-/// blanks and colons for the end of a path.
+/// Folder according to the XDG base directory specification, which ignores paths that are not absolute. A path with blanks
+/// or colons is not used, because the dynamic linker sees them as the end of a path.
 fn cache_folder() -> Option<PathBuf> {
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     let is_one_word = !caches.to_str()?.contains([' ', ':']);
@@ -55,7 +55,8 @@ fn absolute(name: &str) -> Option<PathBuf> {
         .filter(|path| path.is_absolute())
 }
 
-/// A library in a private folder under a name made from its content; written if it is not there as it should be.
+/// Writes the library into a private folder, unless it is already there and undamaged. Its name contains a fingerprint of
+/// its content.
 fn unpack_into(folder: &Path, library: &[u8]) -> Result<PathBuf> {
     make_private(folder).with_context(|| format!("cannot use {}", folder.display()))?;
     let path = folder.join(format!("libflowcast_record-{}.so", fingerprint(library)));

@@ -1,4 +1,4 @@
-//! Launchers of MPI programs: which one it is, and how it hands environment variables to other machines.
+//! Launchers of MPI programs: their kinds, and their ways of passing environment variables to other machines.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -6,20 +6,20 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A launcher.
+/// Kind of a launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Launcher {
     OpenMpi,
-    /// MPICH's Hydra and its derivatives.
+    /// MPICH's Hydra, and launchers derived from it.
     Hydra,
     /// Slurm's srun, which starts programs of both.
     Slurm,
-    /// Anything else, a program that is started alone too.
+    /// Anything else, also a program without a launcher.
     Unknown,
 }
 
 impl Launcher {
-    /// Asks the program which launcher it is.
+    /// Determines the kind of launcher from the program's name and its output.
     pub(crate) fn by_program(program: &OsStr) -> Launcher {
         let name = Path::new(program)
             .file_name()
@@ -29,7 +29,7 @@ impl Launcher {
         if name == "srun" {
             return Launcher::Slurm;
         }
-        // Other programs may do anything when they are asked.
+        // Other programs are not called, because they may do anything.
         if !["mpirun", "mpiexec", "orterun", "prterun"]
             .iter()
             .any(|known| name.starts_with(known))
@@ -59,7 +59,7 @@ impl Launcher {
         }
     }
 
-    /// For people.
+    /// Name for people.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Launcher::OpenMpi => "Open MPI",
@@ -70,20 +70,19 @@ impl Launcher {
     }
 }
 
-/// A command that carries variables to the ranks.
+/// A command that passes variables to the ranks.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Forwarded {
-    /// The command with the launcher's options put in.
+    /// Command with additional options of the launcher.
     pub command: Vec<OsString>,
-    /// Variables to set for the launcher itself.
+    /// Variables to set in the environment of the launcher.
     pub variables: Vec<(String, OsString)>,
 }
 
 const ENVIRONMENT_LIST: &str = "OMPI_MCA_mca_base_env_list";
 
-/// Lets the launcher hand variables of its environment to ranks on other machines. Hydra and srun do so anyway. Open
-/// MPI has a list of names in a variable, and refuses it where the command has an `-x` of its own; then each name gets
-/// one too.
+/// Makes the launcher pass variables of its environment to ranks on other machines. Hydra and srun always do. Open MPI has a
+/// list of names in a variable, but rejects it if the command has an `-x` option. In this case, each name gets an `-x` too.
 pub(crate) fn forward(launcher: Launcher, command: &[OsString], names: &[&str]) -> Forwarded {
     let mut forwarded = Forwarded {
         command: command.to_vec(),
@@ -109,20 +108,20 @@ pub(crate) fn forward(launcher: Launcher, command: &[OsString], names: &[&str]) 
     forwarded
 }
 
-/// The number of processes that a command asks for, and where the program stands in it.
+/// Number of processes that a command requests, and the position of the program in it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LaunchCommand {
-    /// Processes, where the command says how many.
+    /// Number of processes, if the command contains it.
     pub ranks: Option<usize>,
-    /// Whether other machines are named.
+    /// `true` if other machines are named.
     pub hosts: bool,
-    /// Whether more processes than processors are wanted.
+    /// `true` if more processes than processors are requested.
     pub oversubscribe: bool,
     /// Index of the program.
     pub program: Option<usize>,
 }
 
-/// What a launcher's command asks for; the program is the first word that is a program and no option's value.
+/// Parses a launcher's command. The program is the first word that is a program and not the value of an option.
 pub(crate) fn asked(command: &[OsString], is_program: impl Fn(&OsStr) -> bool) -> LaunchCommand {
     let mut asked = LaunchCommand::default();
     let mut words = command.iter().enumerate().skip(1);

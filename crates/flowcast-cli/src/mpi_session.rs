@@ -1,4 +1,5 @@
-//! Processes of this program that a launcher has started as MPI ranks, and rank 0's standard streams.
+//! Processes of this program that a launcher has started as MPI ranks. They are controlled by the standard streams of rank
+//! 0.
 
 use std::{
     collections::BTreeMap,
@@ -25,12 +26,12 @@ use serde_json::json;
 use crate::commands::lab::explained;
 use flowcast_terminal::{exit::EnvironmentLacks, say};
 
-/// The subcommand that is a rank.
+/// Subcommand that runs a rank.
 pub(crate) const RANK: &str = "mpi-rank";
 
-/// How long a launcher may take.
+/// Maximum start time of a launcher.
 const START: Duration = Duration::from_secs(60);
-/// How long ranks may take to end.
+/// Maximum time for the ranks to end.
 const END: Duration = Duration::from_secs(5);
 
 /// Ranks that wait for orders.
@@ -40,12 +41,12 @@ pub(crate) struct MpiSession {
     orders: Option<ChildStdin>,
     replies: Receiver<String>,
     version: String,
-    /// The first rank of each node.
+    /// First rank of each node.
     ranks: Vec<u32>,
 }
 
 impl MpiSession {
-    /// A rank on each node of a lab, by Open MPI's launcher.
+    /// Starts one rank on each node of a lab with Open MPI's launcher.
     pub(crate) fn in_lab(lab: &Lab) -> Result<MpiSession> {
         let nodes = lab.spec().cluster.nodes;
         let mut command = lab.command_in(Node(0), "mpirun").map_err(explained)?;
@@ -62,7 +63,8 @@ impl MpiSession {
         Ok(session)
     }
 
-    /// By a launcher's command line. The first host that a rank is on is node 0, and so on; or each rank is a node.
+    /// Starts ranks by the command line of a launcher. The host of the first rank is node 0, the next different host node 1,
+    /// and so on; or each rank is a node. Returns the host of each node, too.
     pub(crate) fn with_launcher(
         words: &[String],
         nodes: NodeOf,
@@ -111,7 +113,7 @@ impl MpiSession {
         Ok(session)
     }
 
-    /// What the library says about itself.
+    /// Name and version of the MPI library.
     pub(crate) fn version(&self) -> &str {
         &self.version
     }
@@ -194,7 +196,7 @@ impl MpiSession {
         })
     }
 
-    /// The next line of rank 0 that is a reply.
+    /// Waits for the next line of rank 0 that is a reply.
     fn reply(&mut self, timeout: Duration) -> io::Result<Reply> {
         let until = Instant::now() + timeout;
         loop {
@@ -228,14 +230,14 @@ fn lacks(problem: String) -> io::Error {
 }
 
 impl Drop for MpiSession {
-    /// The end of the orders ends the ranks; those that do not end are killed.
+    /// Closes the orders, which ends the ranks. Ranks that do not end are killed.
     fn drop(&mut self) {
         self.orders = None;
         end(&mut self.child);
     }
 }
 
-/// The command line of a launcher, to which this program's name and arguments are added.
+/// Command of a launcher, to which this program's name and arguments will be added.
 pub(crate) fn launched(words: &[String]) -> Result<Command> {
     let Some((program, arguments)) = words.split_first() else {
         bail!(
@@ -255,7 +257,7 @@ pub(crate) fn start(command: &mut Command) -> Result<Child> {
         .map_err(|error| EnvironmentLacks(format!("cannot start {program}: {error}")).into())
 }
 
-/// Waits for a launcher whose ranks were ordered to end; kills it if it does not end.
+/// Waits for a launcher whose ranks were ordered to end. Kills it after a timeout.
 pub(crate) fn end(child: &mut Child) {
     let until = Instant::now() + END;
     while Instant::now() < until {

@@ -1,4 +1,4 @@
-//! Recordings as folders: loading the recorder into a program, reading what it wrote.
+//! Recordings as folders: loads the recorder into a program and reads the files that it writes.
 
 use std::{
     env,
@@ -26,23 +26,24 @@ use flowcast_terminal::{
     exit::EnvironmentLacks, files::read_bytes, input_maps::bytes, trace_args::threads,
 };
 
-/// The file name of the library that is loaded into programs.
+/// File name of the library that is loaded into programs.
 pub(crate) const RECORDER: &str = "libflowcast_record.so";
-/// What a user can do who has none.
+/// Hint for a user without a recorder.
 pub(crate) const WHERE_EXPECTED: &str = "in flowcast (`cargo build --release` puts it there), beside it, or where \
                                          --recorder or FLOWCAST_RECORDER says";
-/// Names another place of it.
+/// Environment variable with another place of the recorder.
 pub(crate) const RECORDER_VARIABLE: &str = "FLOWCAST_RECORDER";
 
-/// Where a recorder is.
+/// Place of a recorder.
 pub(crate) enum RecorderPlace {
-    /// In a file of its own.
+    /// In a separate file.
     File(PathBuf),
     /// In this program, which writes it to a file before it is loaded.
     Embedded,
 }
 
-/// Where the user says, else beside this program, else where packages put it, else in this program.
+/// Finds the recorder at the place that the user names; otherwise beside this program, where packages install it, or in this
+/// program.
 pub(crate) fn find_recorder(given: Option<&Path>) -> Option<RecorderPlace> {
     if let Some(path) = named(given) {
         return fs::canonicalize(path).ok().map(RecorderPlace::File);
@@ -69,13 +70,13 @@ fn beside() -> Option<PathBuf> {
 /// The recorder as a file.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    /// Its place, from the root.
+    /// Absolute path of the recorder.
     pub path: PathBuf,
-    /// Where it is for the time of this run only.
+    /// Temporary folder of the recorder, if it exists only for this run.
     _folder: Option<TempDir>,
 }
 
-/// The recorder or an error that says where it was expected.
+/// The recorder, or an error that lists its expected places.
 pub(crate) fn recorder(given: Option<&Path>) -> Result<Recorder> {
     match find_recorder(given) {
         Some(RecorderPlace::File(path)) => Ok(Recorder {
@@ -101,40 +102,40 @@ pub(crate) fn recorder(given: Option<&Path>) -> Result<Recorder> {
     }
 }
 
-/// The place that the user names.
+/// Place that the user names.
 fn named(given: Option<&Path>) -> Option<PathBuf> {
     given
         .map(PathBuf::from)
         .or_else(|| env::var_os(RECORDER_VARIABLE).map(PathBuf::from))
 }
 
-/// How the recorder is loaded.
+/// Options of the recorder.
 #[derive(Debug)]
 pub(crate) struct Loading<'a> {
-    /// The library that is preloaded.
+    /// Library to preload.
     pub recorder: &'a Path,
-    /// Where it writes; a path from the root.
+    /// Absolute path of the folder to which it writes.
     pub folder: &'a Path,
-    /// Memory in which each rank's calls wait for the disk.
+    /// Size of each rank's buffer for calls that are not written yet.
     pub buffer: Bytes,
-    /// Most that each rank may write.
+    /// Maximum size of the output of each rank.
     pub budget: Option<Bytes>,
-    /// How long a rank sleeps that waits, where the MPI library yields.
+    /// Sleep time of a waiting rank where the MPI library yields.
     pub idle_sleep: Option<Time>,
-    /// Whether ranks read each other's clocks.
+    /// `true` if ranks read each other's clocks.
     pub clocks: bool,
 }
 
-/// How a recorded command ended.
+/// Result of a recorded command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub status: ExitStatus,
-    /// What a rank has left: why its recording ended, or did not begin.
+    /// Message of a rank: the reason why its recording ended early, or did not start.
     pub reason: Option<String>,
 }
 
 impl Ended {
-    /// The command's own exit code; that of a shell where a signal has ended it.
+    /// Exit code of the command. If a signal has ended it, the same code as in a shell.
     pub(crate) fn code(&self) -> u8 {
         let code = self
             .status
@@ -143,7 +144,7 @@ impl Ended {
         code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
     }
 
-    /// What is said about a command that recorded nothing.
+    /// Message for a command that recorded nothing.
     pub(crate) fn nothing_recorded(&self, command: &[OsString]) -> String {
         let command = command.join(" ".as_ref());
         let reason = self.reason.as_deref().unwrap_or(
@@ -158,7 +159,7 @@ impl Ended {
 }
 
 impl Loading<'_> {
-    /// Runs a command with the recorder in it; `process` makes the process of a program, here or in a lab, and `wait` waits for
+    /// Runs a command with the recorder. `process` creates the process of a program, here or in a lab, and `wait` waits for
     /// its end.
     pub(crate) fn run(
         &self,
@@ -227,7 +228,7 @@ impl Loading<'_> {
     }
 }
 
-/// Options of the address sanitizer, which ends a program that something is loaded into before it.
+/// Options of the address sanitizer, which ends programs if a library is loaded before it.
 const SANITIZER: &str = "ASAN_OPTIONS";
 
 fn sanitizer_options() -> OsString {
@@ -239,7 +240,7 @@ fn sanitizer_options() -> OsString {
     options
 }
 
-/// In front of what is loaded anyway.
+/// Value of `LD_PRELOAD`: the recorder, followed by the libraries that are already there.
 fn preload(recorder: &Path) -> OsString {
     let mut value: OsString = recorder.into();
     if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -249,12 +250,12 @@ fn preload(recorder: &Path) -> OsString {
     value
 }
 
-/// Disturbance of the machine while the program was recorded, as the recording's folder names it.
+/// Disturbance of the machine during the recording, from the recording's folder.
 pub(crate) fn disturbed_by(folder: &Path) -> Option<String> {
     read::disturbed_by(&fs::read(folder.join(read::PROVENANCE)).ok()?)
 }
 
-/// The ranks of a recording.
+/// Files of all ranks of a recording.
 pub(crate) fn open_recording(folder: &Path) -> Result<Vec<RankFile>> {
     let path = folder.join(format::RECORDING);
     let text = read_bytes(&path)?;

@@ -1,10 +1,10 @@
-//! Whose fault it is that round trips could not be measured.
+//! Classification of errors of round trips: an error of the user or of the environment.
 
 use anyhow::anyhow;
 use flowcast_measure::prtt::PrttError;
 use flowcast_terminal::exit::EnvironmentLacks;
 
-/// A failed connection is the environment's fault, a wrong plan the user's.
+/// Failed connections are an error of the environment, invalid plans an error of the user.
 pub(crate) fn explained(error: PrttError) -> anyhow::Error {
     match error {
         PrttError::Transport(_) | PrttError::Stranger(_) | PrttError::Clock(_) => {

@@ -1,4 +1,5 @@
-//! `flowcast measure p2p --over shm` and `measure pairs --over shm`: this command again as the answering end, on another core.
+//! `flowcast measure p2p --over shm` and `measure pairs --over shm`: start this command again as the answering end, on
+//! another core.
 
 use std::{
     env,
@@ -15,7 +16,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::round_trips::explained;
 
-/// The answering process, which ends when the measuring end is gone.
+/// Answering process. It ends when the measuring end has closed.
 pub(crate) struct Answering {
     process: Child,
     _memory: SharedMemory,
@@ -23,12 +24,12 @@ pub(crate) struct Answering {
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        // The rings are closed by now, so that it ends by itself.
+        // The rings are closed by now, so the process ends by itself.
         let _ = self.process.wait();
     }
 }
 
-/// `A,B`.
+/// Parses two cores, `A,B`.
 pub(crate) fn cores(text: &str) -> Result<Cores, String> {
     let two = text
         .split_once(',')
@@ -44,7 +45,7 @@ pub(crate) fn cores(text: &str) -> Result<Cores, String> {
     }
 }
 
-/// The measuring end, the answering end on its core, and how the path is called.
+/// Measuring end, answering end on its core, and a description of the path.
 pub(crate) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, Answering, String)> {
     let cores = match cores {
         Some(cores) => cores,
@@ -68,7 +69,8 @@ pub(crate) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, Answering, 
     ))
 }
 
-/// This command once more with these arguments, as the answering end of new memory; the measuring end goes first.
+/// Starts this command again with these arguments, as the answering end of a new shared memory. Opens the measuring end
+/// before that.
 fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, Answering)> {
     let memory = SharedMemory::new().map_err(|error| explained(error.into()))?;
     let transport = memory
@@ -91,8 +93,8 @@ fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, Answerin
     ))
 }
 
-/// Two cores between which messages go one way: this process on the first, and one for them on the second. The cores may be
-/// one and the same.
+/// Two cores for one-way messages: this process on the first core, and an answering process on the second. Both may be the
+/// same core.
 pub(crate) fn one_way_pair(
     measuring: usize,
     answering: usize,
@@ -109,26 +111,26 @@ pub(crate) fn one_way_pair(
     Ok(pair)
 }
 
-/// The other end of [`one_way_pair`].
+/// Answering end of [`one_way_pair`].
 pub(crate) fn answer_one_way_in(memory: &Path, core: usize) -> Result<()> {
     answer_with(memory, core, |end| Ok(answer_one_way(end)?))
 }
 
-/// The measuring end, not yet on its core: what is said of the machine counts all cores.
+/// Measuring end, not yet pinned to its core, because the provenance of the machine counts all usable cores.
 pub(crate) struct MeasuringEnd {
     transport: ShmTransport,
     core: usize,
 }
 
 impl MeasuringEnd {
-    /// Takes the core.
+    /// Pins this process to the core.
     pub(crate) fn pinned(self) -> Result<ShmTransport, PrttError> {
         pin(self.core)?;
         Ok(self.transport)
     }
 }
 
-/// Answers in the memory that the measuring end has made.
+/// Answers in the memory that the measuring end has created.
 pub(crate) fn answer_in(memory: &Path, cores: Option<Cores>) -> Result<()> {
     let Some(cores) = cores else {
         bail!("--answer-in: found no --cores, expected them beside it")
@@ -143,7 +145,7 @@ fn answer_with(
 ) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot ask to end with the measuring end")?;
-    // The memory first: the measuring end sees it closed where the core cannot be had.
+    // The memory is opened before the core is pinned, so that the measuring end sees it closed if the core is not available.
     let mut transport =
         ShmTransport::answering_end(memory).map_err(|error| explained(error.into()))?;
     pin(core).map_err(|error| explained(error.into()))?;

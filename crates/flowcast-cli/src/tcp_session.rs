@@ -1,4 +1,4 @@
-//! Processes of this program that a launcher has started on other hosts, and that carry patterns over TCP.
+//! Processes of this program that a launcher has started on other hosts. They carry patterns over TCP.
 
 use std::{
     env, io,
@@ -21,14 +21,14 @@ use crate::{
 };
 use flowcast_terminal::{exit::EnvironmentLacks, provenance, token::TokenArgs};
 
-/// The subcommand that is a rank.
+/// Subcommand that runs a rank.
 const RANK: &str = "tcp-rank";
 
-/// What is to be looked at where ranks start and do not come.
+/// Hint for ranks that start but do not connect.
 const TOKEN_HINT: &str = "they show the token of FLOWCAST_TOKEN, which the launcher has to pass on, or of a --token FILE \
                           that all hosts can read";
 
-/// How long a launcher may take.
+/// Maximum start time of a launcher.
 const START: Duration = Duration::from_secs(60);
 
 /// Ranks that wait for orders.
@@ -39,8 +39,8 @@ pub(crate) struct TcpSession {
 }
 
 impl TcpSession {
-    /// By a launcher's command line. Ranks connect to this host by its name; messages go to the hosts' names, or to their
-    /// addresses in the network of `via`.
+    /// Starts ranks by the command line of a launcher. Ranks connect to this host by its name. Messages are sent to the
+    /// hosts' names, or to their addresses in the network of `via`.
     pub(crate) fn with_launcher(
         words: &[String],
         nodes: NodeOf,
@@ -57,7 +57,7 @@ impl TcpSession {
             via.into_iter()
                 .flat_map(|via| ["--via".to_owned(), via.to_string()]),
         );
-        // The standard output is for results.
+        // The standard output is reserved for results.
         let output = io::stderr().as_fd().try_clone_to_owned()?;
         let child = start(command.stdin(Stdio::null()).stdout(Stdio::from(output)))?;
         let mut session = TcpSession { child, hosts: None };
@@ -71,12 +71,12 @@ impl TcpSession {
         Ok(session)
     }
 
-    /// The host of each node.
+    /// Host of each node.
     pub(crate) fn names(&self) -> Vec<String> {
         self.hosts.as_ref().map(Hosts::names).unwrap_or_default()
     }
 
-    /// Gives all ranks one time.
+    /// Synchronises the clocks of all ranks.
     pub(crate) fn synchronise_clocks(
         &mut self,
         plan: &ClockPlan,
@@ -86,7 +86,7 @@ impl TcpSession {
         hosts.synchronise_clocks(plan, hold).map_err(explained)
     }
 
-    /// Carries the steps until the durations of all flows are known.
+    /// Repeats the steps until the durations of all flows are precise enough.
     pub(crate) fn run(
         &mut self,
         steps: &[Vec<Flow>],
@@ -101,7 +101,7 @@ impl TcpSession {
 }
 
 impl Drop for TcpSession {
-    /// The end of the connections ends the ranks; a launcher that does not end is killed.
+    /// Closes the connections, which ends the ranks. A launcher that does not end is killed.
     fn drop(&mut self) {
         self.hosts = None;
         end(&mut self.child);

@@ -1,8 +1,9 @@
-//! Sessions with the `flowcast` command: what is typed, what is printed, how it exits.
+//! Sessions with the `flowcast` command: its input, output and exit code.
 //!
-//! `tests/cmd` holds the sessions; the `console` blocks of README.md and of the pages under `docs` are run as well, so that
-//! no page shows what the command does not print. The `sh` blocks of tutorials and how-tos are executed (`pages::runs`). A page's commands run in a new folder in which `examples` is that of the
-//! repository, as a reader sees it. After an intended change: `TRYCMD=overwrite cargo test -p flowcast-cli --test cli`.
+//! `tests/cmd` contains the sessions. The `console` blocks of README.md and of the pages under `docs` are run too, so that
+//! every page shows the command's real output. The `sh` blocks of tutorials and how-tos are executed (`pages::runs`). The
+//! commands of a page run in a new folder whose `examples` is that of the repository, as for a reader. After an intended
+//! change: `TRYCMD=overwrite cargo test -p flowcast-cli --test cli`.
 
 mod pages;
 
@@ -20,7 +21,7 @@ fn sessions_go_as_written() {
 #[test]
 fn pages_go_as_written() {
     for page in pages::all() {
-        // Commands run in the folder of the test; the sessions above have folders of their own where they read files.
+        // Commands run in the folder of the test. The sessions above have their own folders if they read files.
         std::env::set_current_dir(pages::new_folder("pages", &page))
             .expect("the folder was just made");
         flowcast().case(&page).run();
@@ -80,7 +81,7 @@ fn each_file_that_a_page_reads_is_an_example_or_made_before() {
 
 fn flowcast() -> trycmd::TestCases {
     let cases = trycmd::TestCases::new();
-    // Networks that the user keeps are not among what the pages show.
+    // The pages do not show networks that the user keeps.
     cases.env("XDG_DATA_HOME", "/nonexistent");
     cases.register_bin("flowcast", trycmd::cargo::cargo_bin!("flowcast"));
     cases

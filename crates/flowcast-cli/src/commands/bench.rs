@@ -1,4 +1,4 @@
-//! `flowcast bench`: how fast this machine replays.
+//! `flowcast bench`: speed of replays on this machine.
 
 mod flows;
 mod packet;
@@ -126,7 +126,7 @@ pub(crate) enum Bench {
 }
 
 impl Bench {
-    /// Measures and prints.
+    /// Measures and prints the result.
     pub(crate) fn run(self) -> Result<()> {
         match self {
             Bench::Replay {
@@ -145,7 +145,8 @@ impl Bench {
                     .map(|network| NetworkArgs { network, overrides }.load())
                     .transpose()?;
                 let trace = open_trace(&input)?;
-                // The bare engine of the trace, not what the network would call for: the speed of that is the network's.
+                // Uses the engine of the trace alone, not that of the network: the speed of the latter depends on the
+                // network.
                 let bare = if matches!(trace, Trace::Program(_)) {
                     Contention::Limits
                 } else {
@@ -233,7 +234,7 @@ fn program_of<'a>(trace: &'a Trace, input: &Path) -> Result<&'a Program> {
     }
 }
 
-/// How often, from where to where, and how it is printed.
+/// Number of runs, the measured part, threads and output format.
 #[derive(Clone, Copy)]
 struct Timing {
     runs: u32,
@@ -268,7 +269,7 @@ fn replay_program(
     };
     let prepared = PreparedProgram::new(&program, network, options)?;
     let is_free = options.contention == Contention::Limits && prepared.engine()?.is_free();
-    // Where nothing is limited, the contention-free walk runs.
+    // If nothing is limited, the contention-free walk runs.
     let model = if is_free {
         Model::Independent.name()
     } else {
@@ -291,7 +292,7 @@ fn replay_program(
     print_replay(seconds, u64::from(program.messages()), model, tail, timing)
 }
 
-/// What can be made of a schedule before it is replayed belongs to loading it, as matching does for traces.
+/// Preparations of a schedule belong to loading, like matching for traces.
 fn replay_schedule(
     input: &Path,
     schedule: Schedule,
@@ -326,7 +327,7 @@ fn print_replay(
     print_rates("messages", messages, seconds, document, &tail, json)
 }
 
-/// How many seconds each of several runs took.
+/// Time of each run, in seconds.
 pub(super) fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<Vec<f64>> {
     let mut seconds = Vec::new();
     let progress = Progress::counted("measuring", "runs", u64::from(runs));
@@ -339,7 +340,7 @@ pub(super) fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<
     Ok(seconds)
 }
 
-/// How often a second what is counted, such as `messages`, happens: the median of the runs, the slowest and the fastest.
+/// Prints the rate of counted items, such as `messages`, per second: the median of the runs, the slowest and the fastest.
 pub(super) fn print_rates(
     name: &'static str,
     count: u64,

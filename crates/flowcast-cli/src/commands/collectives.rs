@@ -1,4 +1,4 @@
-//! `flowcast collectives`: what collective operations take on a machine whose operations were measured, and which algorithm is best.
+//! `flowcast collectives`: predicted times of collective operations on a measured machine, and the best algorithms.
 
 use std::path::{Path, PathBuf};
 
@@ -113,7 +113,7 @@ impl Predict {
     }
 }
 
-/// Where the ranks of each case are; those that cannot be predicted are told.
+/// Places of the ranks of each case. Prints a note for each case that cannot be predicted.
 fn placed(
     rows: &[CaseRow],
     allocations: &Allocations,
@@ -326,7 +326,7 @@ impl Choose {
         Ok(choices)
     }
 
-    /// The places of `--hosts`, one of each node; none without the option.
+    /// Places of the nodes of `--hosts`; empty without the option.
     fn host_places(&self) -> Result<Vec<RankPlace>> {
         let job = self.hosts.job()?;
         if let Some(slots) = job.slots.first() {
@@ -372,7 +372,7 @@ impl Choose {
     }
 }
 
-/// Which algorithms are not compared, if there are any.
+/// Note on algorithms that are not compared, if there are any.
 fn left_out(choice: &AlgorithmChoice) -> Option<String> {
     (!choice.left_out.is_empty()).then(|| {
         format!(

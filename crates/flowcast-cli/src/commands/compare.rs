@@ -1,4 +1,5 @@
-//! `flowcast compare`: two saved predictions, recordings or traces of one program, and what became slower in which.
+//! `flowcast compare`: finds the parts that became slower between two saved predictions, recordings or traces of one
+//! program.
 
 use std::path::{Path, PathBuf};
 
@@ -77,7 +78,7 @@ pub(crate) struct Compare {
     format: Format,
 }
 
-/// The part of `flowcast/replay/1` that is compared.
+/// Part of `flowcast/replay/1` that is compared.
 #[derive(Debug, Deserialize)]
 struct Saved {
     schema: String,
@@ -94,10 +95,10 @@ struct Saved {
 /// One side of a comparison.
 struct Side {
     runs: Vec<RunTimes>,
-    /// Of the first run.
+    /// Work of the first run.
     work: Work,
     is_predicted: bool,
-    /// Sentences on what the times rest on.
+    /// Notes on the origin of the times.
     notes: Vec<String>,
 }
 
@@ -132,7 +133,7 @@ impl Saved {
         }
     }
 
-    /// Whether the times can be those of one prediction: parts no larger than their whole.
+    /// Checks that the times can belong to one prediction: no part exceeds the whole.
     fn check(&self) -> Result<()> {
         if !(self.makespan_s >= 0.0 && self.makespan_s.is_finite()) {
             bail!(
@@ -167,13 +168,13 @@ impl Saved {
     }
 }
 
-/// What sums have rounded.
+/// `true` if a part is within its whole, up to rounding errors of sums.
 fn within(part: f64, whole: f64) -> bool {
     part >= 0.0 && part <= whole * (1.0 + 1e-9) + 1e-12
 }
 
 impl Compare {
-    /// Compares, prints, and fails beyond the threshold.
+    /// Compares, prints, and fails if the change exceeds the threshold.
     pub(crate) fn run(self) -> Result<()> {
         declare([self.before.as_path(), self.after.as_path()], [])?;
         if self.network.is_some()
@@ -213,7 +214,7 @@ impl Compare {
         }
     }
 
-    /// Fails beyond the threshold, by a fraction that is certain.
+    /// Fails if the certain relative change exceeds the threshold.
     fn judge(&self, change: Option<f64>) -> Result<()> {
         match (self.threshold, change) {
             (Some(threshold), Some(change)) if change > threshold => Err(Finding(format!(
@@ -230,7 +231,7 @@ impl Compare {
         let (mut before, mut after) = (self.side(&self.before)?, self.side(&self.after)?);
         let is_mixed = before.is_predicted != after.is_predicted;
         if is_mixed {
-            // A saved prediction has times of ranks, none of calls and regions.
+            // A saved prediction has times of ranks, but none of calls and regions.
             for run in before.runs.iter_mut().chain(&mut after.runs) {
                 run.calls.clear();
                 run.regions.clear();
@@ -257,7 +258,7 @@ impl Compare {
         self.judge(change)
     }
 
-    /// What the runs of a recording took, what is predicted of a trace, or what was predicted and saved.
+    /// Times of one side: of the runs of a recording, of a prediction for a trace, or of saved predictions.
     fn side(&self, path: &Path) -> Result<Side> {
         if let Some(name) = &self.network {
             return self.predicted(path, name);
@@ -331,7 +332,7 @@ fn saved_notes(saved: &[Saved]) -> Vec<String> {
     saved.iter().flat_map(|one| one.notes.clone()).collect()
 }
 
-/// The notes of both sides; those of one side say of which.
+/// Notes of both sides. A note of one side names its side.
 fn notes(before: &[String], after: &[String]) -> Vec<String> {
     let sides = [("before", before), ("after", after)].into_iter();
     let named =
@@ -339,7 +340,8 @@ fn notes(before: &[String], after: &[String]) -> Vec<String> {
     by_name(&named.collect::<Vec<_>>())
 }
 
-/// A share of `--threshold`, which was a number of per cent: below 1 it could be either.
+/// Parses the share of `--threshold`. It was a number of per cent in earlier versions, so numbers below 1 without a unit are
+/// ambiguous.
 fn threshold(text: &str) -> Result<f64, String> {
     let number = share(text)?;
     if number < 0.0 {
@@ -358,7 +360,7 @@ fn threshold(text: &str) -> Result<f64, String> {
     Ok(number / 100.0)
 }
 
-/// What lies in a folder, in the order of names.
+/// Entries of a folder, sorted by name.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let found = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut found: Vec<PathBuf> = found
@@ -368,7 +370,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a path is a saved prediction or a folder with some.
+/// `true` if a path is a saved prediction or a folder that contains one.
 fn holds_predictions(path: &Path) -> Result<bool> {
     Ok(match path.is_dir() {
         true => !path.join(RECORDING).exists() && entries(path)?.iter().any(|file| is_json(file)),
@@ -380,7 +382,7 @@ fn is_json(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == "json")
 }
 
-/// The predictions of a file or of all files of a folder, in the order of their names; at least one.
+/// Reads the prediction of a file, or the predictions of all files of a folder, sorted by name. There is at least one.
 fn read(path: &Path) -> Result<Vec<Saved>> {
     let mut files = vec![path.to_owned()];
     if path.is_dir() {
@@ -421,8 +423,7 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
     }
 }
 
-/// Both, side by side, and by which fraction the time after is longer if that is certain; times of several predictions are
-/// medians.
+/// Comparison of both sides, and the relative change of the time if it is certain. Times of several predictions are medians.
 fn compared(
     before: &[Saved],
     after: &[Saved],
@@ -464,7 +465,7 @@ fn makespans(all: &[Saved]) -> Vec<f64> {
     all.iter().map(|saved| saved.makespan_s).collect::<Vec<_>>()
 }
 
-/// When each rank ends, and how much more time it spends on what; those that lose most first.
+/// End of each rank and its additional time by activity. Ranks with the largest loss come first.
 fn rank_table(before: &[Saved], after: &[Saved]) -> Result<Table> {
     let mut all = (0..before[0].ranks.len())
         .map(|rank| Ok((rank, medians(before, rank)?, medians(after, rank)?)))

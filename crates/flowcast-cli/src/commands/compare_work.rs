@@ -1,4 +1,4 @@
-//! How much two compared runs communicate: a longer time for more work is no slower program.
+//! Amount of communication of two compared runs: more time for more work does not mean a slower program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,20 @@ use flowcast::{
     trace::Program,
 };
 
-/// Functions that a difference names at most.
+/// Maximum number of functions that a difference names.
 const MOST_FUNCTIONS: usize = 3;
 
-/// What a run communicates: a number by the name of what it counts, such as `messages` or `calls of MPI_Send`.
+/// Work of a run: counts by name, such as `messages` or `calls of MPI_Send`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Work(BTreeMap<String, u64>);
 
 impl Work {
-    /// Of a saved prediction.
+    /// Work of a saved prediction.
     pub(super) fn predicted(messages: u64, bytes: u64) -> Work {
         Work::counted([("messages", messages), ("bytes", bytes)])
     }
 
-    /// Of a trace, whose collective operations are not yet messages.
+    /// Work of a trace whose collective operations have not been expanded into messages.
     pub(super) fn of_program(program: &Program) -> Work {
         Work::counted([
             ("messages", program.messages().into()),
@@ -30,7 +30,7 @@ impl Work {
         ])
     }
 
-    /// Of a recording, without tests and probes, whose number depends on the time.
+    /// Work of a recording. Tests and probes are left out because their number depends on timing.
     pub(super) fn recorded(files: &[RankFile]) -> Work {
         let mut sum = summary::Summary::default();
         files
@@ -71,7 +71,7 @@ fn is_poll(function: &str) -> bool {
     function.starts_with("MPI_Test") || function.to_ascii_lowercase().ends_with("probe")
 }
 
-/// The comparison with the work of both in its fields, and a line that says where they differ.
+/// Adds the work of both sides to the comparison as fields, and a line that lists the differences.
 pub(super) fn with_work(document: Document, before: &Work, after: &Work) -> Document {
     let mut document = document
         .field("work_before", before.record())

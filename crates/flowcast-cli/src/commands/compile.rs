@@ -1,4 +1,4 @@
-//! `flowcast compile`: from any trace to the compiled form.
+//! `flowcast compile`: converts any trace to the compiled form.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! `flowcast completions` and `flowcast man`.
 //!
-//! The scripts ask the command itself for what can come next, so that they know networks, models and fields.
+//! The scripts query the command for possible completions, so that these include networks, models and fields.
 
 use std::{
     ffi::OsStr,
@@ -32,7 +32,7 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-/// Tells the command that a script asks for completions, and for which shell.
+/// Environment variable by which a script requests completions, with the name of the shell.
 const ASKED: &str = "COMPLETE";
 
 impl Completions {
@@ -46,7 +46,7 @@ impl Completions {
     }
 }
 
-/// Answers a script that asks what can come next, and ends the process; does nothing if no script asks.
+/// Answers a script that requests completions, and ends the process. Does nothing if there is no such request.
 pub(crate) fn answer_shell() {
     let words = std::env::args_os();
     let answered = CompleteEnv::with_factory(|| with_values(Cli::described()))
@@ -66,7 +66,7 @@ pub(crate) fn answer_shell() {
     }
 }
 
-/// The command with the values of its arguments.
+/// Adds the values of arguments to the command.
 fn with_values(command: Command) -> Command {
     let command = command.mut_args(|argument| match argument.get_id().as_str() {
         "network" | "networks" => argument.add(ArgValueCompleter::new(networks)),
@@ -106,7 +106,7 @@ fn models(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning_with(names.map(str::to_owned), current)
 }
 
-/// The fields that have a value, with the equals sign; `*` stands for all places of a list.
+/// Fields that have a value, with the equals sign. `*` stands for all places of a list.
 fn fields(current: &OsStr) -> Vec<CompletionCandidate> {
     let all = field_names::all();
     let short = SHORT_NAMES.iter().map(|name| format!("{name}="));
@@ -153,7 +153,7 @@ impl Man {
     }
 }
 
-/// The pages of a command and of those below it.
+/// Writes the pages of a command and of its subcommands.
 fn write_pages(command: Command, folder: &Path, batch: &mut Batch) -> Result<()> {
     let shown = command
         .get_subcommands()
@@ -166,7 +166,7 @@ fn write_pages(command: Command, folder: &Path, batch: &mut Batch) -> Result<()>
     let mut text = Vec::new();
     page.render(&mut text)?;
     let text = String::from_utf8(text)?;
-    // Examples under a heading of their own, each command on one line, as it is copied.
+    // Puts examples under their own heading, each command on one line for copying.
     let text = text.replace(".SH EXTRA\nExample:\n", ".SH EXAMPLES\n.nf\n");
     let text = text.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n.nf\n");
     batch.write_text(&folder.join(page.get_filename()), &text)

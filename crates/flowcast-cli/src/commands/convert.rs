@@ -1,4 +1,4 @@
-//! `flowcast convert`: any trace in the form of another tool.
+//! `flowcast convert`: converts any trace to the format of another tool.
 
 use std::{
     borrow::Cow,
@@ -70,7 +70,7 @@ enum TargetForm {
 }
 
 impl TargetForm {
-    /// The form of a file, if its ending has only one.
+    /// Form of a file, if its ending belongs to only one.
     fn of_ending(path: &Path) -> Result<TargetForm> {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("dim") => Ok(TargetForm::Dim),
@@ -220,7 +220,7 @@ impl Convert {
         Ok(Losses::default())
     }
 
-    /// What the reader left out (`ignored`) has been printed.
+    /// Reports the losses. The records that the reader left out (`ignored`) have already been printed.
     fn report(&self, counts: Counts, ignored: &[IgnoredRecords], losses: &Losses) -> Result<()> {
         for (kind, count) in losses.kinds() {
             let left_out = if kind.contains(';') { "" } else { " left out" };

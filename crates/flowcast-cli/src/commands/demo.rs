@@ -1,4 +1,4 @@
-//! `flowcast demo`: the whole way, from a measured network to a report, with nothing but this program.
+//! `flowcast demo`: the whole procedure from the measurement of a network to a report, with only this program.
 
 use std::{ops::ControlFlow, path::PathBuf};
 
@@ -23,10 +23,10 @@ use flowcast_terminal::{
     provenance,
 };
 
-/// NAS LU, class S, four ranks; its origin and licence stand beside it.
+/// NAS LU, class S, four ranks. Its origin and licence are described beside the file.
 const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");
 
-/// Built-in networks to compare loopback with: of 2006, and of today.
+/// Built-in networks that are compared with loopback: old ones, from 2006, and modern ones.
 const OTHERS: [&str; 4] = [
     "gige-tcp",
     "infiniband-2006",
@@ -123,7 +123,7 @@ fn measure_network() -> Result<Network> {
     Ok(network)
 }
 
-/// Which network is the fastest.
+/// Sentence that names the fastest network.
 fn fastest(views: &[NetworkView]) -> Option<String> {
     let names: Vec<String> = views.iter().map(|view| view.name.clone()).collect();
     let times = views
@@ -132,7 +132,7 @@ fn fastest(views: &[NetworkView]) -> Option<String> {
     verdict(&names, &times.collect::<Vec<_>>())
 }
 
-/// One row for each network: predicted time, time in communication, slowest rank, what limits it.
+/// One row for each network: predicted time, time in communication, slowest rank, and the limiting factor.
 fn comparison<'a>(
     views: &'a [NetworkView],
     intervals: &'a [Option<Interval>],

@@ -1,5 +1,5 @@
-//! `flowcast explain`: what stands behind a prediction: which algorithm carries out which collectives of a trace, and what the
-//! predicted time is spent on.
+//! `flowcast explain`: background of a prediction: the algorithms of a trace's collectives, and the parts of the predicted
+//! time.
 
 use std::path::PathBuf;
 
@@ -59,7 +59,8 @@ pub(crate) struct Collectives {
 }
 
 impl Collectives {
-    /// Without `--collectives` the network's table holds, without that the library of the recording, or Open MPI.
+    /// Explains the collectives. Without `--collectives`, the network's table is used; without a table, the library of the
+    /// recording, or Open MPI.
     fn run(self) -> Result<()> {
         let overrides = parse_overrides(&self.overrides)?;
         let network = self

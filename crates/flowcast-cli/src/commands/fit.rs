@@ -1,4 +1,4 @@
-//! `flowcast fit`: from samples to a network. Round trips here, conflicts in [`super::fit_conflicts`].
+//! `flowcast fit`: fits a network to samples. This module fits round trips; [`super::fit_conflicts`] fits conflicts.
 
 pub(in crate::commands) mod import;
 pub(in crate::commands) mod inputs;
@@ -45,10 +45,10 @@ use import::ImportArgs;
 use inputs::{FitInput, FitInputKind, one_kind};
 use regions::FitRegions;
 
-/// Bootstrap replicates of each of all models.
+/// Number of bootstrap replicates for each model in a comparison of all models.
 const MODEL_REPLICATES: usize = 100;
 
-/// Open MPI and MPICH move messages over TCP inside MPI calls alone (`docs/evidence/programs.md`).
+/// Over TCP, Open MPI and MPICH move messages only inside MPI calls (`docs/evidence/programs.md`).
 const OVER_TCP: Progress = Progress::InCalls;
 
 /// Fit the parameters of a network to measured samples
@@ -140,7 +140,7 @@ fn replicates_help() -> String {
 }
 
 impl Fit {
-    /// Fits, writes the network file if asked, and prints the parameters.
+    /// Fits, writes the network file if requested, and prints the parameters.
     pub(crate) fn run(mut self) -> Result<()> {
         self.inputs.append(&mut self.named_inputs);
         let network = self.network.as_ref().map(PathBuf::from);
@@ -332,7 +332,7 @@ impl Fit {
         fit.run()
     }
 
-    /// What is known of the network beforehand.
+    /// Network with values that are known before the fit, if given.
     fn known(&self) -> Result<Option<Network>> {
         let name = self.network.as_ref();
         name.map(|name| network_args::load(name, &[])).transpose()
@@ -368,7 +368,7 @@ impl Fit {
     }
 }
 
-/// Writes the network file where one is asked for.
+/// Writes the network file if one is requested.
 pub(super) fn write(output: Option<&Path>, network: &Network) -> Result<()> {
     let Some(output) = output else { return Ok(()) };
     write_text(output, &network.to_toml())
@@ -378,7 +378,7 @@ fn stem(path: &Path) -> Option<String> {
     path.file_stem()?.to_str().map(str::to_owned)
 }
 
-/// This run's provenance, its seed and replicates, and where the samples come from under `samples.`.
+/// Provenance of this run, its seed and replicates, and that of the samples with the prefix `samples.`.
 pub(super) fn provenance_of_bootstrap(
     samples: &BTreeMap<String, String>,
     seed: u64,
@@ -393,7 +393,7 @@ pub(super) fn provenance_of_bootstrap(
     all
 }
 
-/// The same with the warnings of the fit.
+/// Provenance of the bootstrap, with the warnings of the fit.
 fn provenance_of(samples: &PrttSamples, fit: &LogGpFit) -> BTreeMap<String, String> {
     let mut all = provenance_of_bootstrap(
         &samples.provenance,

@@ -1,4 +1,4 @@
-//! `flowcast fit` of medians of calls: what calls of MPI take by the size of their message.
+//! `flowcast fit` for medians of calls: the time of MPI calls as a function of message size.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ use flowcast_terminal::{
 
 /// Level of the intervals of predicted medians.
 const LEVEL: f64 = 0.9;
-/// Most lines of a call.
+/// Default maximum number of lines for a call.
 const PIECES: u8 = 8;
 
 #[derive(Debug, Args)]
@@ -50,22 +50,22 @@ pub(super) struct CallArgs {
     pub only: Option<String>,
 }
 
-/// What is fitted, and where it goes.
+/// Inputs, options and outputs of the fit.
 pub(super) struct FitCalls<'a> {
     pub calls: &'a FitInput,
     pub args: &'a CallArgs,
     pub outputs: &'a [PathBuf],
     pub name: &'a dyn Fn(&Path) -> String,
-    /// What is known of the network besides.
+    /// Network with further known values.
     pub known: Option<Network>,
-    /// Of the bootstrap.
+    /// Options of the bootstrap.
     pub options: FitOptions,
     pub provenance: BTreeMap<String, String>,
     pub format: Format,
 }
 
 impl FitCalls<'_> {
-    /// Fits, writes predictions and the network if asked, and prints the functions.
+    /// Fits, writes predictions and the network if requested, and prints the functions.
     pub(super) fn run(&self) -> Result<()> {
         let (predictions, network) = self.destinations()?;
         let fits = self.fits()?;
@@ -84,7 +84,7 @@ impl FitCalls<'_> {
         self.format.print(&document)
     }
 
-    /// Where predictions and where the network go: with --predict a name that ends in .toml is the network's.
+    /// Output files of the predictions and of the network. With --predict, a name that ends in .toml is that of the network.
     fn destinations(&self) -> Result<(Option<&Path>, Option<&Path>)> {
         let (networks, predictions): (Vec<&PathBuf>, Vec<&PathBuf>) =
             self.outputs.iter().partition(|path: &&PathBuf| {
@@ -142,7 +142,7 @@ impl FitCalls<'_> {
     }
 }
 
-/// The rows of TEST with what is predicted; those that cannot be are told.
+/// Rows of the cases with their predictions. Prints a note for each case that cannot be predicted.
 fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<String> {
     let cases = read_parsed(path, CallCases::from_csv)?;
     let predicted = cases.rows.iter().map(|(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
@@ -205,7 +205,7 @@ fn document(fits: &BTreeMap<CallName, CallFit>) -> Document {
         .table("calls", calls)
 }
 
-/// With the parameters of the network that is written.
+/// Adds the parameters of the written network to the document.
 fn with_network(document: Document, network: &Network) -> Document {
     const FIELDS: [&str; 4] = [
         "nic.latency",

@@ -1,4 +1,4 @@
-//! `flowcast fit --collectives`: what steps of collective operations cost on a machine, from operations measured on it.
+//! `flowcast fit --collectives`: fits the costs of the steps of collective operations to measurements on a machine.
 
 use std::{
     collections::BTreeMap,
@@ -43,7 +43,7 @@ pub(super) struct CollectiveArgs {
     pub system: Option<String>,
 }
 
-/// What is fitted, and where it goes.
+/// Inputs and outputs of the fit.
 pub(super) struct FitCollectives<'a> {
     pub measured: &'a Path,
     pub allocations: &'a Path,
@@ -55,7 +55,7 @@ pub(super) struct FitCollectives<'a> {
 }
 
 impl FitCollectives<'_> {
-    /// Fits, writes the network file if asked, and prints the costs.
+    /// Fits, writes the network file if requested, and prints the costs.
     pub(super) fn run(self) -> Result<()> {
         let measured = read_parsed(self.measured, |text| measured_cases(&Table::parse(text)?))?;
         let allocations = read_parsed(self.allocations, Allocations::from_csv)?;
@@ -142,7 +142,7 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
         .line(line)
 }
 
-/// Of `max(predicted / measured, measured / predicted) - 1`.
+/// Quantile of `max(predicted / measured, measured / predicted) - 1`.
 fn error_quantile(cases: &[&HeldOutError], share: f64) -> f64 {
     let errors: Vec<f64> = cases
         .iter()

@@ -1,4 +1,5 @@
-//! `flowcast fit` on measured conflicts: parameters of every sharing model, and which one explains the network best.
+//! `flowcast fit` on measured conflicts: the parameters of every sharing model, and the model that explains the network
+//! best.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +26,10 @@ use flowcast::{
 };
 use flowcast_measure::lab::{LabSpec, network_of};
 
-/// Runs of the packet level where queues overflow, and single runs are a matter of chance.
+/// Number of packet simulations where queues overflow, because single ones are random there.
 const SEEDS: u32 = 9;
 
-/// Durations of flows under a model, stepped through their events.
+/// Durations of flows under a model, simulated from event to event.
 pub(super) fn durations(
     flows: &[Flow],
     racks: &Racks,
@@ -51,7 +52,7 @@ pub(super) fn durations(
     Ok(prediction?.flows.iter().map(|flow| flow.duration).collect())
 }
 
-/// The network of the lab in which the conflicts were measured, as its file says; `None` between hosts.
+/// Network of the lab in which the conflicts were measured, according to its file. `None` for measurements between hosts.
 pub(super) fn lab_network(samples: &ConflictSamples) -> Result<Option<Network>> {
     let Some(lab) = samples.provenance.get("lab") else {
         return Ok(None);
@@ -60,7 +61,7 @@ pub(super) fn lab_network(samples: &ConflictSamples) -> Result<Option<Network>> 
     Ok(Some(network_of(&spec)))
 }
 
-/// What carried the messages: a window that was given, or what the lab's file says; `None` if neither is known.
+/// Packet parameters of the transport: a given window, or those of the lab's file. `None` if neither is known.
 pub(super) fn transport(lab: Option<&Network>, window: Option<Bytes>) -> Option<PacketParameters> {
     if window.is_some() {
         let fixed = PacketParameters {
@@ -76,7 +77,7 @@ pub(super) fn transport(lab: Option<&Network>, window: Option<Bytes>) -> Option<
     lab.map(|lab| lab.sharing.packet)
 }
 
-/// What each flow got, the parameters, and the models side by side.
+/// Slowdown of each flow, parameters, and a comparison of the models.
 pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Document {
     let (conflicts, random, repetitions) = fit.counts;
     let (best, other) = (fit.best_model(), &fit.other_duplex);
@@ -231,7 +232,7 @@ fn megabits(rate: Rate) -> String {
     format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6)
 }
 
-/// The value, and the interval if there is one.
+/// Text of the value, and of its interval or `-`.
 fn texts<T: Copy + PartialEq>(
     estimate: &BoundedEstimate<T>,
     text: impl Fn(T) -> String,

@@ -1,4 +1,4 @@
-//! `flowcast fit --model`: which model explains measured round trips best, and why.
+//! `flowcast fit --model`: compares models on measured round trips and explains the differences.
 
 use std::path::Path;
 
@@ -31,10 +31,10 @@ pub(super) enum Models {
     All,
 }
 
-/// A message without data takes another way through some libraries.
+/// Some libraries handle messages without data differently.
 const NO_BYTES: &str = "messages of 0 B are left out of all models";
 
-/// Round trips, patterns, and notes about what was left out of them.
+/// Round trips, patterns, and notes on data that was left out.
 pub(super) struct ModelInputs {
     round_trips: ImportedFiles,
     patterns: Vec<PatternSamples>,
@@ -57,7 +57,7 @@ impl ModelInputs {
     }
 }
 
-/// The round trips: one file of samples, or the outputs of benchmarks together.
+/// Round trips: one file of samples, or the combined outputs of benchmarks.
 fn round_trips(inputs: &[FitInput], args: &ImportArgs) -> Result<ImportedFiles> {
     let found: Vec<&FitInput> = inputs.iter().filter(is_one).collect();
     match found[..] {
@@ -83,7 +83,7 @@ fn is_one(input: &&FitInput) -> bool {
     )
 }
 
-/// The patterns of pairs and of conflicts; conflicts whose messages differ in size or start are left out, and noted.
+/// Patterns of pairs and of conflicts. Conflicts whose messages differ in size or start are left out, with a note.
 fn patterns(inputs: &[FitInput], notes: &mut Vec<String>) -> Result<Vec<PatternSamples>> {
     let mut all = Vec::new();
     for input in inputs {
@@ -115,7 +115,7 @@ fn patterns(inputs: &[FitInput], notes: &mut Vec<String>) -> Result<Vec<PatternS
     Ok(all)
 }
 
-/// Compares the models on round trips and patterns and prints them, the best first.
+/// Compares the models on round trips and patterns, and prints them, the best first.
 pub(super) fn run(
     inputs: ModelInputs,
     options: CompareOptions,

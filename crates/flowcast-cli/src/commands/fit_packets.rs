@@ -1,7 +1,7 @@
 //! `flowcast fit` of recordings with `--network`: the latency of packets from recorded micro-benchmarks.
 //!
-//! What takes time on a wire of known rate, with frames, windows and collectives that are carried out, is known; what hosts
-//! take to see a message is not, and is the same for all.
+//! The time on a wire with known rate, frames, windows and simulated collectives is known. The time that a host needs to
+//! detect a message is unknown, and the same for all messages.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -19,17 +19,17 @@ use flowcast::{
 
 use flowcast_terminal::{output::tell_notes, trace_args::threads};
 
-/// No latency beyond this is looked for.
+/// Upper bound of the search for the latency.
 const MOST: Time = Time::from_nanos(2e6);
 
-/// The latency that was found.
+/// Fitted latency.
 pub(super) struct PacketFit {
     pub latency: Time,
-    /// By region: predicted over measured, less one.
+    /// Relative error of the prediction, `predicted / measured - 1`, by region.
     errors: BTreeMap<String, f64>,
 }
 
-/// The latency with which the mean of the absolute logarithms of predicted over measured is least, over all regions.
+/// Finds the latency that minimizes the mean of `|ln(predicted / measured)|` over all regions.
 pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<PacketFit> {
     let all = recordings
         .iter()
@@ -63,7 +63,7 @@ fn with_latency(network: &Network, latency: Time) -> Network {
     network
 }
 
-/// By region, the mean over the recordings.
+/// Mean error over the recordings, by region.
 fn errors(
     all: &[(Recorded, BTreeMap<String, Time>)],
     network: &Network,
@@ -102,7 +102,7 @@ impl PacketFit {
         self.errors.values().map(|error| error.abs()).sum::<f64>() / self.errors.len().max(1) as f64
     }
 
-    /// By region: predicted over measured, less one.
+    /// Relative error of the prediction, `predicted / measured - 1`, by region.
     pub(super) fn errors(&self) -> BTreeMap<String, Vec<f64>> {
         self.errors
             .iter()
@@ -117,7 +117,7 @@ impl PacketFit {
             .count()
     }
 
-    /// As part of the fit's document.
+    /// Record for the fit's document.
     pub(super) fn record(&self) -> Record {
         let within = self.within(0.1) as f64 / self.errors.len().max(1) as f64;
         Record::new()

@@ -74,7 +74,7 @@ enum WorkloadKind {
     Stream,
 }
 
-/// How long ranks compute: a time, or the file by which it is told.
+/// Computation of ranks: a time, or a file with the speed of processors.
 #[derive(Debug, Clone)]
 enum Computation {
     Each(Time),

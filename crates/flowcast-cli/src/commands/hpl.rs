@@ -1,4 +1,4 @@
-//! `flowcast hpl`: how long High Performance Linpack takes on a cluster, and which settings are best.
+//! `flowcast hpl`: predicted times of High Performance Linpack on a cluster, and its best settings.
 
 use std::path::{Path, PathBuf};
 
@@ -65,7 +65,7 @@ impl ClusterArgs {
     }
 }
 
-/// How sure the cluster's network is, and whether constants of Linpack are assumed.
+/// Notes on the uncertainty of the cluster's network, and on assumed constants of Linpack.
 fn notes(cluster: &Cluster) -> Vec<String> {
     let mut notes = of_networks([&cluster.network]);
     notes.extend(cluster.network.linpack.is_none().then(|| {
@@ -77,7 +77,7 @@ fn notes(cluster: &Cluster) -> Vec<String> {
     notes
 }
 
-/// The table that a file holds, and its runs.
+/// Table of a file, with its runs.
 pub(super) fn read_cases<T>(
     file: &Path,
     runs: fn(&Table) -> Result<Vec<T>, CsvError>,
@@ -87,7 +87,7 @@ pub(super) fn read_cases<T>(
     Ok((table, runs))
 }
 
-/// Whether each run of a table, which the file holds, can be simulated on the cluster.
+/// Checks that each run of a table can be simulated on the cluster. `file` is the table's file, for messages.
 fn check_runs(
     (cluster, extent): (&Cluster, SimulatedExtent),
     table: &Table,
@@ -134,7 +134,7 @@ impl Fit {
             &settings,
             &self.cases,
         )?;
-        // A fit begins from what is assumed of any cluster.
+        // A fit starts from the prior for any cluster.
         cluster.costs = LinpackCosts::prior();
         let progress = Progress::without_end("simulations");
         let fit = fit_linpack(&cluster, &runs, threads(), &|| progress.add(1))?;

@@ -180,7 +180,7 @@ impl Run {
             Err(LabError::NotUp(_) | LabError::Field { .. }) => {
                 let lab = Lab::up(&load(&self.lab, &self.how.overrides)?).map_err(explained)?;
                 checked(&lab, &self.how)?;
-                // The lab ends here, before this process does.
+                // The lab is destroyed before this process exits.
                 command_in(&lab, Node(0), &self.command)?.status()
             }
             Err(error) => return Err(explained(error)),
@@ -257,7 +257,7 @@ fn whole_megabits(rate: Rate) -> String {
     format!("{}", rate.as_bytes_per_second() * 8e-6)
 }
 
-/// A file if there is one of that name, else a built-in profile.
+/// Loads a lab file if there is one of that name, otherwise a built-in profile.
 pub(crate) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
     let (path, overrides) = (Path::new(name), parse_overrides(overrides)?);
     if path.is_file() {
@@ -281,7 +281,7 @@ fn checked(lab: &Lab, how: &How) -> Result<Vec<WireCheck>> {
     }
 }
 
-/// Runs the self-test and says what it saw.
+/// Runs the self-test and prints its results.
 pub(crate) fn self_tested(lab: &Lab) -> Result<Vec<WireCheck>> {
     let checks = self_test(lab, TOLERANCE).map_err(explained)?;
     for WireCheck {
@@ -312,14 +312,14 @@ fn command_in(lab: &Lab, node: Node, words: &[String]) -> Result<Command> {
     Ok(command)
 }
 
-/// As shells have it: 128 and the signal for a command that was killed.
+/// Exit code as in shells: 128 plus the signal for a command that was killed.
 fn code_of(status: ExitStatus) -> i32 {
     status
         .code()
         .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// With the exit code of its kind.
+/// Error with the exit code of its kind.
 pub(crate) fn explained(error: LabError) -> anyhow::Error {
     if error.is_environment() {
         EnvironmentLacks(error.to_string()).into()
@@ -328,7 +328,7 @@ pub(crate) fn explained(error: LabError) -> anyhow::Error {
     }
 }
 
-/// A testbed that is up.
+/// Description of a lab that is up.
 fn built(lab: &Lab, checks: &[WireCheck]) -> Result<Document> {
     let (spec, name) = (lab.spec(), lab.name());
     let rails = 0..spec.nic.bandwidth.0.len();

@@ -1,4 +1,4 @@
-//! `flowcast mapping`: from any file that says where ranks run to any other.
+//! `flowcast mapping`: converts mappings between the formats of files.
 
 use std::path::{Path, PathBuf};
 
@@ -68,7 +68,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Reads and writes.
+    /// Reads the mapping and writes it.
     pub(crate) fn run(self) -> Result<()> {
         let named_files = [Some(&self.map), self.hosts.as_ref(), self.mapping.as_ref()];
         let inputs = named_files.into_iter().flatten().map(Path::new);
@@ -138,7 +138,7 @@ impl Mapping {
         }))
     }
 
-    /// The node of each rank. A rule needs to know how many ranks and nodes there are.
+    /// Node of each rank. A rule needs the numbers of ranks and nodes.
     fn nodes_of_ranks(
         &self,
         name: &str,
@@ -190,7 +190,7 @@ fn rule_or_file(text: &str, job: &mut Job) -> Result<Rule> {
     })
 }
 
-/// The node of each rank on the nodes of groups.
+/// Node of each rank on the nodes of groups.
 pub(super) fn on_nodes(mapping: &Rule, ranks: usize, nodes: Vec<NodeGroup>) -> Result<Vec<Node>> {
     let machine = Machine {
         nodes,

@@ -170,14 +170,14 @@ enum MeasuredOver {
     Shm,
 }
 
-/// How the measuring end reaches the other.
+/// Connection of the measuring end to the answering end.
 enum Reached {
     Loopback,
     Tcp(TcpTransport),
     Shm(shm_ends::MeasuringEnd),
 }
 
-/// Which end this process is, and how it reaches the other.
+/// Role of this process, with its connection.
 enum Role {
     Loopback,
     Connect(TcpTransport, String),
@@ -194,15 +194,15 @@ impl From<WaitingKind> for Waiting {
     }
 }
 
-/// Whether strangers can reach the address: neither on loopback nor inside a lab.
+/// `true` if strangers can reach the address: it is neither on loopback nor inside a lab.
 fn needs_token(address: SocketAddr) -> bool {
     !address.ip().is_loopback() && std::env::var_os("FLOWCAST_LAB").is_none()
 }
 
-/// What ends show that were given no token: it keeps out who comes by mistake, and nobody else.
+/// Token of ends without a given token. It only protects against accidental connections.
 const NOBODYS: Token = Token::new([0; TOKEN]);
 
-/// What is shown to the answering end at an address.
+/// Token for the answering end at an address.
 pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
     let token = given.given()?;
     if token.is_none()
@@ -407,16 +407,16 @@ impl P2p {
     }
 }
 
-/// The samples so far, in the file of a measurement if it has one.
+/// Samples so far. They are in a file if the measurement has one.
 #[derive(Default)]
 struct KeptSamples {
     file: Option<GrowingFile>,
-    /// Why they could not be kept.
+    /// Error that prevented their storage.
     failure: Option<anyhow::Error>,
 }
 
 impl KeptSamples {
-    /// And those of an interrupted run.
+    /// Opens the file, and returns the samples of an interrupted run too.
     fn open(
         output: Option<&Path>,
         resume: bool,
@@ -438,7 +438,7 @@ impl KeptSamples {
         Ok((kept, samples))
     }
 
-    /// Ends the measurement where they cannot be kept.
+    /// Stores samples. Ends the measurement if they cannot be stored.
     fn keep(
         &mut self,
         times: impl IntoIterator<Item = (PrttPoint, Time, Option<Time>)>,
@@ -453,7 +453,7 @@ impl KeptSamples {
         }
     }
 
-    /// Writes the whole file and prints what it holds; without a file the samples go to the standard output.
+    /// Writes the complete file and prints its summary. Without a file, the samples are written to the standard output.
     fn deliver(self, samples: &PrttSamples, document: &Document, format: Format) -> Result<()> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -467,7 +467,7 @@ impl KeptSamples {
     }
 }
 
-/// The delay of resumed samples. They must have been taken by the same plan.
+/// Delay of resumed samples. Fails if they were taken by another plan.
 fn agreed_delay(plan: &PrttPlan, previous: &PrttSamples) -> Result<Option<Time>> {
     let foreign = previous.points().find(|(point, _)| {
         let messages = point.messages == 1 || point.messages == plan.messages;
@@ -530,7 +530,7 @@ fn stop_text(stop: Stop) -> &'static str {
     }
 }
 
-/// One n, d and size, in microseconds.
+/// Samples of one n, d and size, in microseconds.
 struct MeasurePoint {
     point: PrttPoint,
     samples: usize,
@@ -551,10 +551,10 @@ impl MeasurePoint {
     }
 }
 
-/// Confidence of the intervals.
+/// Confidence level of the intervals.
 const LEVEL: f64 = 0.95;
 
-/// What was measured, in medians.
+/// Results of the measurement, as medians.
 fn document(measured: &MeasuredRoundTrips, messages: u32) -> Result<Document> {
     let points = measured
         .samples

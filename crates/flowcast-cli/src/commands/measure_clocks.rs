@@ -1,4 +1,4 @@
-//! `flowcast measure clocks`: one time for all nodes of a lab or all ranks of a launcher.
+//! `flowcast measure clocks`: a common time for all nodes of a lab or all ranks of a launcher.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub(crate) struct MeasureClocks {
 }
 
 impl MeasureClocks {
-    /// Synchronises and says how well.
+    /// Synchronises the clocks and prints the accuracy.
     pub(crate) fn run(self) -> Result<()> {
         let plan = ClockPlan {
             bursts: self.count,

@@ -1,4 +1,4 @@
-//! `flowcast measure pairs`: messages between all pairs of nodes, and which node or link is slow.
+//! `flowcast measure pairs`: measures messages between all pairs of nodes, and finds slow nodes and links.
 
 use std::{
     io::Write,
@@ -108,11 +108,11 @@ fn topology_file(text: &str) -> Result<PathBuf, String> {
     kind_and_file(text, &[("topology", ())]).map(|((), path)| path)
 }
 
-/// What is measured at once, in steps, and what it is called.
+/// Steps that are measured together, with the name of the round.
 type NamedRound = (String, Vec<(Company, Vec<Flow>)>);
 
 impl MeasurePairs {
-    /// Measures or reads, writes what was asked for, and prints what is slow.
+    /// Measures or reads times, writes the requested files, and prints the slow nodes and links.
     pub(crate) fn run(self) -> Result<()> {
         if let (Some(memory), Some(cores)) = (&self.answer_in, &self.cores) {
             return answer_one_way_in(memory, cores.single()?);
@@ -206,7 +206,7 @@ impl MeasurePairs {
         Ok(())
     }
 
-    /// Pairs go one after the other, as `measure p2p --over shm` measures one: pairs side by side would share the memory.
+    /// Measures one pair after the other, like `measure p2p --over shm`, because concurrent pairs would share the memory.
     fn between_cores(
         &self,
         samples: &mut PairSamples,
@@ -219,7 +219,7 @@ impl MeasurePairs {
             .checked()?;
         samples.provenance.extend(cores.provenance());
         let ranks = cores.ranks();
-        // Nothing is on its way between two repetitions.
+        // No message is in flight between two repetitions.
         let options = PatternOptions {
             pause: Duration::ZERO,
             ..options
@@ -238,7 +238,7 @@ impl MeasurePairs {
                 })
                 .collect();
         }
-        // A core copies in and out by turns: both directions at once are no case of their own.
+        // A core copies in and out alternately, so both directions at once are not a separate case.
         rounds
             .iter()
             .flatten()
@@ -300,7 +300,7 @@ impl MeasurePairs {
         Ok(file)
     }
 
-    /// The file of rounds that are measured; with --resume it may have some.
+    /// File of the measured rounds. With --resume, it may already contain some.
     fn begin(&self, samples: &mut PairSamples) -> Result<GrowingFile> {
         let target = self.output.as_deref();
         let file = SamplesFile {
@@ -340,7 +340,7 @@ impl MeasurePairs {
     }
 }
 
-/// Racks as a topology, in a file whose other values stay as they are.
+/// Writes racks as a topology into a file whose other values are kept.
 fn write_topology(path: &Path, racks: Option<&Groups>, samples: &PairSamples) -> Result<()> {
     let racks = racks
         .context("--write: found no racks, expected nodes between which messages take longer")?;
@@ -364,7 +364,7 @@ fn with_topology(text: &str, topology: Topology) -> Result<String> {
 }
 
 struct Report {
-    /// Of each size: how many pairs there are, and the usual time.
+    /// Number of pairs and usual time, by size.
     sizes: Vec<(Bytes, usize, Time)>,
     slow: Vec<(Bytes, Outlier)>,
     racks: Option<Groups>,
@@ -372,7 +372,7 @@ struct Report {
     maps: Vec<PairMap>,
 }
 
-/// What stands out, and its nodes.
+/// Kind of a slow part, and its nodes.
 fn place(slow: Slow) -> (&'static str, Vec<Node>) {
     match slow {
         Slow::Sender(node) => ("sender", vec![node]),

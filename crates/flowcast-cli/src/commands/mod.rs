@@ -1,9 +1,9 @@
 //! One file for each subcommand.
 
-/// An enum of subcommands, each of which has a method `run`.
+/// Defines an enum of subcommands. Each of them must have a method `run`.
 macro_rules! subcommands {
     ($(#[$own:meta])* $name:ident { $($(#[$attribute:meta])* $variant:ident($command:ty),)+ }) => {
-        // Made once and not kept.
+        // The value is created once and not stored, so its size does not matter.
         #[allow(clippy::large_enum_variant)]
         #[derive(Debug, clap::Subcommand)]
         $(#[$own])*
@@ -123,7 +123,7 @@ subcommands!(Subcommands {
     TcpRank(tcp_rank::TcpRank),
 });
 
-/// Where options stand in the help of every command, what matters most first.
+/// Headings of options in the help of every command, the most important options first.
 const HEADINGS: [(&str, &str); 8] = [
     ("Network", "inside model network rail set"),
     (
@@ -151,7 +151,7 @@ const HEADINGS: [(&str, &str); 8] = [
     ("Special cases", "holdout incomplete strict"),
 ];
 
-/// The commands by what they are for, in the order of the help.
+/// Commands by purpose, in the order of the help.
 const GROUPS: [(&str, &str); 7] = [
     ("Try it", "demo"),
     (
@@ -165,7 +165,7 @@ const GROUPS: [(&str, &str); 7] = [
     ("This command", "bench completions man help"),
 ];
 
-/// The help of the whole command, with its commands in [`GROUPS`].
+/// Help of the whole command, with its commands in [`GROUPS`].
 fn grouped_help(command: &Command) -> String {
     let mut help = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
     for (heading, names) in GROUPS {
@@ -184,7 +184,7 @@ fn grouped_help(command: &Command) -> String {
     help + "\nOptions:\n{options}"
 }
 
-/// The place of an option's heading in [`HEADINGS`]; options that only one command has stand under none.
+/// Index of an option's heading in [`HEADINGS`]. Options that only one command has are without heading.
 fn heading_of(option: &Arg) -> Option<usize> {
     let long = option.get_long()?;
     HEADINGS
@@ -208,7 +208,7 @@ fn with_headings(command: Command) -> Command {
         .mut_subcommands(with_headings)
 }
 
-/// The command with help in which no command line is broken.
+/// The command with help texts whose command lines are never broken.
 fn with_unbroken_help(mut command: Command) -> Command {
     if let Some(about) = unbroken_text(command.get_about()) {
         command = command.about(about);
@@ -231,14 +231,14 @@ fn unbroken_text(text: Option<&StyledStr>) -> Option<String> {
 }
 
 impl Cli {
-    /// All commands with all options.
+    /// The whole command with all subcommands and options.
     pub(crate) fn described() -> Command {
         let command = with_headings(Cli::command());
         let help = grouped_help(&command);
         command.help_template(help)
     }
 
-    /// What the words of a command line ask for; a mistake in them ends the process.
+    /// Parses a command line. An error in it ends the process.
     pub(crate) fn from_words(words: impl Iterator<Item = OsString>) -> Cli {
         with_unbroken_help(Cli::described())
             .try_get_matches_from(words)
@@ -267,7 +267,7 @@ mod tests {
         lines.map(|line| line.trim_start_matches(['*', '?', ' ']))
     }
 
-    /// A command, one of its options that takes a whole number, and the help of that option.
+    /// A command, one of its options with a whole number, and the help of that option.
     struct Count {
         command: String,
         option: String,
@@ -275,12 +275,12 @@ mod tests {
     }
 
     impl Count {
-        /// The limits that the cases of this command try.
+        /// Limits in the cases of this command.
         fn limits(&self) -> impl Iterator<Item = &'static str> {
             let Count {
                 command, option, ..
             } = self;
-            // Options of two values have none behind `=`.
+            // Options with two values are not followed by `=`.
             let forms = [format!(" --{option}="), format!(" --{option} 1000000 ")];
             let of_command = format!("{command} ");
             let of_command = cases().filter(move |case| case.starts_with(&of_command));
@@ -294,7 +294,7 @@ mod tests {
             })
         }
 
-        /// Whether the help states a limit; what holds all numbers of its type needs none.
+        /// `true` if the help states the limit. An option that allows all numbers of its type needs no statement.
         fn states(&self, limit: &str) -> bool {
             let limit: u64 = limit.parse().unwrap();
             let is_of_type = [u64::from(u8::MAX), u32::MAX.into(), u64::MAX].contains(&limit);

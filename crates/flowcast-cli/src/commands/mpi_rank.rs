@@ -19,7 +19,7 @@ use flowcast_terminal::{exit::EnvironmentLacks, provenance};
 pub(crate) struct MpiRank;
 
 impl MpiRank {
-    /// Follows orders until they end.
+    /// Executes orders until there are no more.
     pub(crate) fn run(self) -> Result<()> {
         let served = serve(
             &provenance::host(),

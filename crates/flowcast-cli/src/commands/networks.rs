@@ -170,7 +170,7 @@ fn upgrade(file: &Path, output: &Path) -> Result<()> {
     write_text(output, current)
 }
 
-/// The networks' files, and in short what stands behind each; those of the user's with the day and the hosts of measurement.
+/// List of networks with a short description of each. Networks of the user have the day and the hosts of their measurement.
 fn listed(networks: &[Network], kept: &[KeptNetwork]) -> Result<Document> {
     let built_in = rows(networks)
         .cell("name", |network| &network.name)
@@ -215,7 +215,7 @@ fn of_network(kept: &KeptNetwork, key: &str) -> Option<String> {
     network.provenance.get(key).cloned()
 }
 
-/// A network's file for programs, with how sure it is and its sources.
+/// JSON form of a network's file, with the reliability of its values, and its sources.
 fn in_list(network: &Network) -> Result<Json> {
     let mut file = serde_json::to_value(network.to_table())?;
     let evidence = network.evidence();
@@ -226,7 +226,7 @@ fn in_list(network: &Network) -> Result<Json> {
     Ok(file)
 }
 
-/// The network's file with a comment behind each value that has an origin: how sure it is, its year, its short source.
+/// Network file with a comment after each value that has an origin: its reliability, year and short source.
 fn with_sources(network: &Network) -> String {
     let text = network.to_toml();
     let (values, evidence) = text.split_at(text.find("\n[origins").unwrap_or(text.len()));
@@ -251,7 +251,7 @@ fn with_sources(network: &Network) -> String {
     out + evidence
 }
 
-/// Where the comments begin.
+/// Column at which comments start.
 const WIDTH: usize = 32;
 
 fn remark(origin: &Origin) -> String {

@@ -1,4 +1,4 @@
-//! The reference page of all commands: their options as the help has them, printed from the definitions.
+//! Reference page of all commands. The options and their help are generated from the definitions.
 
 use std::fmt::Write;
 
@@ -12,14 +12,14 @@ const PATH: &str = concat!(
     "/../../docs/reference/commands.md"
 );
 
-/// The words of a text in one line, as a cell of a table or as a sentence.
+/// Text in one line, escaped for a cell of a table or a sentence.
 fn in_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let escaped = words.replace('|', "\\|").replace('<', "&lt;");
     escaped.replace('*', "\\*")
 }
 
-/// `-o`, `--output FILE`, or the name of a value.
+/// Name of an argument: `-o`, `--output FILE`, or the name of a value.
 fn name_of(argument: &Arg) -> String {
     let values = argument.get_value_names().unwrap_or_default();
     let values: Vec<&str> = values.iter().map(|name| name.as_str()).collect();

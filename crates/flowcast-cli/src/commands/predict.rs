@@ -1,4 +1,5 @@
-//! `flowcast predict`: a pattern of concurrent communications, or a program's trace; its content says which.
+//! `flowcast predict`: predicts a pattern of concurrent communications or a program's trace. The content of the input
+//! decides.
 
 pub(in crate::commands) mod comparison;
 pub(in crate::commands) mod pattern;
@@ -98,27 +99,27 @@ pub(crate) struct Predict {
     holdout: Option<String>,
 }
 
-/// What is asked for, read.
+/// Question of the command line, with its inputs.
 pub(super) struct PredictQuestion<'a> {
-    /// As it was typed.
+    /// Parsed command line.
     pub args: &'a Predict,
-    /// The fields of the network that are set, with their values.
+    /// Fields of the network that are set, with their values.
     pub overrides: Vec<(String, String)>,
-    /// The networks, in the order given; of several rails the first.
+    /// Networks in the given order. With several rails, only the first one.
     pub networks: Vec<Network>,
     /// The other rails.
     pub further: Vec<Network>,
-    /// The models, in the order given.
+    /// Models in the given order.
     pub models: Vec<Contention>,
 }
 
 impl PredictQuestion<'_> {
-    /// The fields of the network that are set.
+    /// Names of the fields of the network that are set.
     pub(super) fn fields(&self) -> Vec<String> {
         self.overrides.iter().map(|(key, _)| key.clone()).collect()
     }
 
-    /// How intervals are made, unless they are left out.
+    /// Options of intervals, unless intervals are turned off.
     pub(super) fn interval(&self) -> Option<IntervalOptions<'_>> {
         (!self.args.no_interval).then(|| IntervalOptions {
             level: self.args.level,
@@ -128,7 +129,7 @@ impl PredictQuestion<'_> {
         })
     }
 
-    /// What `predict` says of an interval, if one is asked for; how many networks are drawn shows meanwhile.
+    /// Computes an interval if one is requested. Shows the number of drawn networks as progress.
     pub(super) fn with_draws<T, E: Into<anyhow::Error>>(
         &self,
         predict: impl FnOnce(&IntervalOptions<'_>) -> Result<Option<T>, E>,
@@ -144,7 +145,7 @@ impl PredictQuestion<'_> {
         predict(&options).map_err(Into::into)
     }
 
-    /// The networks beside the first over which messages go.
+    /// Networks, besides the first, that messages can use.
     pub(super) fn rails(&self) -> RailsOptions {
         RailsOptions {
             further: self.further.clone(),
@@ -152,12 +153,12 @@ impl PredictQuestion<'_> {
         }
     }
 
-    /// The first model that was named; what the network decides if none was.
+    /// The first given model; if there is none, the network decides.
     pub(super) fn model(&self) -> Contention {
         self.models.first().copied().unwrap_or_default()
     }
 
-    /// Predicts what the input holds and prints.
+    /// Predicts the input and prints the result.
     fn predict(&self) -> Result<()> {
         let question = Question::from_inputs(self)?;
         question.refuse_others(self)?;
@@ -199,7 +200,7 @@ impl Predict {
         asked.predict()
     }
 
-    /// Refuses files to write that are among those to read, or cannot be written.
+    /// Refuses output files that are inputs or cannot be written.
     fn declare(&self) -> Result<()> {
         let named = self
             .network

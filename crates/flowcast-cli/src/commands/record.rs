@@ -1,4 +1,4 @@
-//! `flowcast record`: an MPI program, with the recorder loaded into it.
+//! `flowcast record`: runs an MPI program with the recorder loaded into it.
 
 use std::{
     ffi::OsString,
@@ -70,7 +70,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Runs the program, or reads a recording, and sums up.
+    /// Runs the program, or reads a recording, and prints a summary.
     pub(crate) fn run(self) -> Result<()> {
         if let Some(folder) = &self.show {
             return self.print(folder, &open_recording(folder)?).map(drop);
@@ -98,7 +98,7 @@ impl Record {
             interrupt::pass_on_to,
         )?;
         let said = self.sum_up(folder, &ended)?;
-        // MPICH's launcher ends well when it is interrupted.
+        // MPICH's launcher exits with 0 if it is interrupted.
         let code = match ended.code() {
             0 if said.is_some() && interrupt::was_passed_on() => 128 + 2,
             code => code,
@@ -117,23 +117,23 @@ impl Record {
         }
     }
 
-    /// Prints what was recorded; gives what is missing in it and why.
+    /// Prints a summary of the recording. Returns the missing part and its reason, if any.
     fn sum_up(&self, folder: &Path, ended: &Ended) -> Result<Option<String>> {
         let path = folder.join(format::RECORDING);
         if !path.exists() {
-            // The next attempt finds the folder empty.
+            // The next attempt finds an empty folder.
             let _ = fs::remove_file(folder.join(PROVENANCE));
             return Ok(Some(ended.nothing_recorded(&self.command)));
         }
         let Ended { status, reason } = ended;
         if !status.success() {
             let text = format!("{}{}{status}\n", fs::read_to_string(&path)?, format::FAILED);
-            // A full disk has room for no more.
+            // On a full disk, the note may fail to be written.
             let _ = write_text(&path, &text);
         }
         let files = match open_recording(folder) {
             Ok(files) => files,
-            // A folder that was empty holds what the system let the ranks write.
+            // The folder was empty before, so it contains what the system let the ranks write.
             Err(error) => {
                 let reason = reason.clone().unwrap_or_else(|| format!("{error:#}"));
                 return Ok(Some(format!(
@@ -166,7 +166,7 @@ impl Record {
         })
     }
 
-    /// Gives how many ranks were cut off.
+    /// Prints the summary and returns the number of ranks that were cut off.
     fn print(&self, folder: &Path, files: &[RankFile]) -> Result<usize> {
         if let Some(rank) = self.only.filter(|rank| *rank as usize >= files.len()) {
             bail!(
@@ -199,7 +199,7 @@ impl Record {
     }
 }
 
-/// The folder, made and with a note of where the recording comes from.
+/// Creates the folder, with a note on the origin of the recording.
 pub(super) fn prepare(folder: &Path, disturbed: Option<String>) -> Result<PathBuf> {
     let made = fs::create_dir_all(folder).and_then(|()| {
         let is_used = fs::read_dir(folder)?.next().is_some();
@@ -221,7 +221,8 @@ pub(super) fn prepare(folder: &Path, disturbed: Option<String>) -> Result<PathBu
     Ok(absolute)
 }
 
-/// A recording in sums; `run` is from the end of `MPI_Init` to the begin of `MPI_Finalize`, on the rank where that took longest.
+/// Summary of a recording. `run` is the time from the end of `MPI_Init` to the start of `MPI_Finalize` on the rank where it
+/// is longest.
 fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document {
     let (trace, ranks, calls) = (folder.display(), begins.rows, sum.calls());
     let functions = rows(&sum.functions)
@@ -283,7 +284,7 @@ fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document 
         }))
 }
 
-/// Whether times of different hosts can be compared.
+/// Adds the state of the clocks, which shows if times of different hosts can be compared.
 fn with_clocks(document: Document, clocks: Clocks) -> Document {
     match clocks {
         Clocks::Unknown => document.field("clocks", state("unknown")),
@@ -301,7 +302,7 @@ fn state(name: &str) -> Fields {
     Fields::new().field("state", name)
 }
 
-/// How often a function was called, and the bytes where any are known.
+/// Text with the number of calls of a function, and with the bytes if they are known.
 fn in_words((name, calls): (&String, &Calls)) -> String {
     let bytes = match calls.bytes {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! The samples taken so far, in a file beside the result, until the measurement is complete.
+//! File beside the result with the samples taken so far, until the measurement is complete.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -7,22 +7,22 @@ use flowcast::{fit::sample_table::provenance, model::csv::CsvError};
 
 use flowcast_terminal::growing::{GrowingFile, partial};
 
-/// Where samples go, and what an interrupted run has to have in common with this one.
+/// File of samples, with the values that an interrupted run must share with this one.
 pub(super) struct SamplesFile<'a> {
-    /// Where the samples stand once the measurement is complete.
+    /// Path of the complete samples.
     pub target: &'a Path,
-    /// Whether to go on with an interrupted run, if there is one.
+    /// `true` if an interrupted run is to be resumed, if there is one.
     pub resume: bool,
     /// Header lines and column names.
     pub head: String,
-    /// Keys of header lines whose values are the same.
+    /// Keys of header lines that must have the same values.
     pub same: &'a [&'a str],
 }
 
 const CONTENT: &str = "the samples of an interrupted run";
 
 impl SamplesFile<'_> {
-    /// The file, and the samples of an interrupted run.
+    /// Opens the file, and returns the samples of an interrupted run.
     pub(super) fn open<S: Default>(
         &self,
         read: impl FnOnce(&str) -> Result<S, CsvError>,
@@ -39,7 +39,7 @@ impl SamplesFile<'_> {
         })
     }
 
-    /// Samples of another network, or of another kind of run, would spoil the result.
+    /// Refuses samples of another network or another kind of run, which would distort the result.
     fn refuse_others(&self, text: &str) -> Result<()> {
         let (found, own) = (provenance(text)?, provenance(&self.head)?);
         for key in self.same {
@@ -58,7 +58,7 @@ impl SamplesFile<'_> {
     }
 }
 
-/// Another port may lead to the same host.
+/// Value of a header line, without a port: another port may lead to the same host.
 fn value<'a>(all: &'a BTreeMap<String, String>, key: &str) -> &'a str {
     let value = all.get(key).map_or("none", String::as_str);
     match value.rsplit_once(':') {

@@ -32,7 +32,7 @@ pub(crate) struct TcpRank {
 }
 
 impl TcpRank {
-    /// Follows orders until they end.
+    /// Executes orders until there are no more.
     pub(crate) fn run(self) -> Result<()> {
         let Some(Place { rank, size }) = place_of_rank() else {
             return Err(EnvironmentLacks(
@@ -56,7 +56,7 @@ impl TcpRank {
     }
 
     fn reach(&self, host: &str) -> Result<TcpStream> {
-        // A machine need not know its own name.
+        // A machine may be unable to resolve its own name.
         let driver = match self.driver.rsplit_once(':') {
             Some((name, port)) if name == host => format!("127.0.0.1:{port}"),
             _ => self.driver.clone(),

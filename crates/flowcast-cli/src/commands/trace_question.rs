@@ -78,29 +78,29 @@ impl Path {
 }
 
 impl Gradient {
-    /// Replays, goes back, and replays the changes.
+    /// Replays, computes the gradient backwards, and replays the changes.
     pub(crate) fn run(self) -> Result<()> {
         self.question.ask(Request::Gradient)
     }
 }
 
 impl Slack {
-    /// Replays and goes back.
+    /// Replays and computes the slack backwards.
     pub(crate) fn run(self) -> Result<()> {
         self.question.ask(Request::Slack)
     }
 }
 
 impl Sensitivity {
-    /// Predicts over the range and prints.
+    /// Predicts over the range and prints the curve.
     pub(crate) fn run(self) -> Result<()> {
         self.question.ask(Request::Sensitivity)
     }
 }
 
-/// The options of a question about one replay.
+/// Options of a question about one replay.
 trait ReplayQuestion: Args {
-    /// The traces that it can be asked about.
+    /// Kinds of traces to which the question applies.
     const HOLDS: Holds;
 }
 

@@ -1,5 +1,5 @@
-//! The cable in user space carries what its file says. Where namespaces are forbidden each test says so by name and
-//! checks nothing. Tolerances are wide: the machine may have other work.
+//! The link emulator in user space behaves as its file states. Where namespaces are forbidden, each test prints its name and
+//! checks nothing. Tolerances are wide because other programs may use the machine.
 
 use std::{
     io::{BufRead, BufReader},
@@ -33,7 +33,7 @@ fn frames_arrive_at_the_rate_and_after_the_delay_and_are_lost_as_asked() {
     let runtime = tempfile::tempdir().unwrap();
     let words = "lab cable-check --set cable.rate=20Mbit/s,5Mbit/s --set cable.delay=2ms,5ms --set cable.loss=0.1 \
                  --set cable.jitter=1ms --count 300 --json";
-    // A busy machine is a finding, exit code 1; what it found is checked here with more timeout.
+    // A busy machine is a finding with exit code 1. The result is checked here with a longer timeout.
     let output = flowcast(runtime.path(), words).output().unwrap();
     assert!(
         matches!(output.status.code(), Some(0 | 1)),
@@ -54,7 +54,7 @@ fn frames_arrive_at_the_rate_and_after_the_delay_and_are_lost_as_asked() {
         );
         assert!(number("astray") <= 0.05 * number("frames"), "{direction}");
         assert!(number("lost_by_seed") > 10.0, "{direction}");
-        // The few that were least late: where builds take the processors, the middle says nothing about the cable.
+        // Uses the least late frames: where builds occupy the processors, the median says nothing about the emulator.
         let late = direction["lateness_us"]["p5"].as_f64().unwrap();
         assert!((0.0..10_000.0).contains(&late), "{direction}");
     }

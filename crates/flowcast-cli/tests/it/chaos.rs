@@ -1,5 +1,5 @@
-//! Ten thousand connections that stall, trickle, send garbage, vanish and come twice, at each listening end: who has the token
-//! is served meanwhile and afterwards, and memory and open files stay what they were.
+//! Ten thousand connections that stall, trickle, send garbage, vanish and come twice, at each listening end. Clients with
+//! the token are served during the attack and afterwards, and memory and open files do not grow.
 
 use std::{
     collections::VecDeque,
@@ -16,9 +16,9 @@ use flowcast_rails::frame::{FrameHeader, FrameKind, FramePiece, UNORDERED, encod
 
 const STRANGERS: usize = 10_000;
 const AT_ONCE: usize = 4;
-/// Connections that each attacker keeps open.
+/// Number of connections that each attacker keeps open.
 const HELD: usize = 50;
-/// What a listening end may grow by.
+/// Allowed growth of a listening end.
 const MORE_MEMORY: u64 = 16 << 20;
 const MORE_FILES: usize = 64;
 const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
@@ -30,7 +30,7 @@ struct Listening {
 }
 
 impl Listening {
-    /// Starts one, which prints so many lines on its standard output or, if that has none, its log.
+    /// Starts a listening end and reads this number of lines from its standard output or, if that is empty, its log.
     fn start(arguments: &str, lines: usize) -> Listening {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
         command
@@ -83,7 +83,7 @@ impl Drop for Listening {
     }
 }
 
-/// A frame that introduces a rail with a token that nobody has given it.
+/// A frame that introduces a rail with a wrong token.
 fn wrong_hello() -> Vec<u8> {
     let text = [
         &b"FLOWRAI2"[..],
@@ -107,9 +107,9 @@ fn wrong_hello() -> Vec<u8> {
     frame
 }
 
-/// One stranger; those that are still there are held.
+/// Connects one stranger. Open connections are held.
 fn come(number: usize, address: &str, held: &mut VecDeque<TcpStream>) {
-    // A listening end with a full queue of connections may refuse one.
+    // A listening end whose queue of connections is full may refuse one.
     let Ok(mut stream) = TcpStream::connect(address) else {
         return;
     };
@@ -118,7 +118,7 @@ fn come(number: usize, address: &str, held: &mut VecDeque<TcpStream>) {
         .unwrap();
     let hello = wrong_hello();
     let garbage: Vec<u8> = (0..600).map(|at| (number * 31 + at * 17) as u8).collect();
-    // It may have been closed already: that is what is tried here.
+    // The connection may have been closed already, which is the purpose of this test.
     let _ = match number % 7 {
         0 => Ok(()),
         1 => stream.write_all(&hello[..number % hello.len()]),
@@ -141,7 +141,7 @@ fn come(number: usize, address: &str, held: &mut VecDeque<TcpStream>) {
     }
 }
 
-/// All strangers, and in the midst of them again and again somebody who may enter. Gives how often.
+/// Connects all strangers, and repeatedly a client that may enter. Returns the number of times that it entered.
 fn attack(listening: &Listening, address: &str, enter: impl Fn() -> bool + Sync) -> usize {
     let (memory, files) = (listening.memory(), listening.files());
     let (next, is_over, entered) = (

@@ -1,5 +1,5 @@
-//! `flowcast measure conflicts` and `flowcast fit` on its file, in a lab over TCP and by MPI. Where namespaces are
-//! forbidden or there is no `mpirun`, a test says so by name and checks nothing.
+//! `flowcast measure conflicts` and `flowcast fit` on its file, in a lab over TCP and by MPI. Where namespaces are forbidden
+//! or `mpirun` is missing, a test prints its name and checks nothing.
 
 use std::{
     path::Path,
@@ -101,7 +101,7 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
         folder.path(),
         "fit conflicts.csv -o mine.toml --replicates 5 --json",
     ));
-    // Fixed windows: the flow out of a node that two flows enter gets half as well.
+    // Fixed windows: the flow out of a node with two incoming flows gets half too.
     let [out, ..] = times(&fit, "in-out-2")[..] else {
         panic!("{fit}")
     };

@@ -1,7 +1,8 @@
-//! What programs read: the fields of each document that `--json` prints, and their types.
+//! Documents for programs: the fields of each document that `--json` prints, and their types.
 //!
-//! `tests/documents.txt` keeps them for each command. Those who read a document rely on what it has: fields may be added,
-//! and are added to the file by `TRYCMD=overwrite cargo test -p flowcast-cli --test it documents`; none may go or change.
+//! `tests/documents.txt` lists them for each command. Programs rely on the fields of a document. Fields may be added, and
+//! are then added to the file by `TRYCMD=overwrite cargo test -p flowcast-cli --test it documents`; none may disappear or
+//! change.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +13,7 @@ use std::{
 
 use serde_json::Value;
 
-/// Commands that read what `examples` has, each with one JSON document on its standard output.
+/// Commands that read files of `examples`, each with one JSON document on its standard output.
 pub(crate) const COMMANDS: &[&str] = &[
     "bench flows figure5.pattern -n gige-lam --repetitions 1",
     "bench packet figure5.pattern -n gige-tcp --set sharing.window=64KiB --repetitions 1",
@@ -66,7 +67,7 @@ fn documents_keep_their_fields() {
             .arg("--json")
             .current_dir(&examples)
             .env("XDG_DATA_HOME", "/nonexistent")
-            // Labs of others are listed there.
+            // Hides the labs of other users.
             .env("XDG_RUNTIME_DIR", out.path());
         let printed = run.output().unwrap();
         let document: Value = serde_json::from_slice(&printed.stdout).unwrap_or_else(|error| {
@@ -108,7 +109,8 @@ fn the_page_of_schemas_has_each_schema_and_kind() {
     }
 }
 
-/// The path of each value with its type, elements of arrays under `[]`; the values of `schema` and `kind` stand beside them.
+/// Collects the path of each value with its type. Elements of arrays are listed under `[]`, and the values of `schema` and
+/// `kind` are listed too.
 fn collect_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {

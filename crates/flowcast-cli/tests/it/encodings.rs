@@ -1,8 +1,8 @@
-//! Texts as editors and other systems save them: each reader takes them as it takes their lines in UTF-8.
+//! Texts in the encodings of editors and other systems: each reader accepts them like the same lines in UTF-8.
 
 use std::{fs, path::Path, process::Command};
 
-/// What reads the file `{}`, which is one of the examples.
+/// Commands that read the file `{}`, which is one of the examples.
 const READERS: [(&str, &str); 15] = [
     ("ring.dim", "predict {} -n gige-tcp"),
     ("ring.goal", "predict {} -n gige-tcp"),

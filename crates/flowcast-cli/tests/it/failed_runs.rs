@@ -1,4 +1,4 @@
-//! Runs that fail before their first result leave nothing that a later run would have to remove.
+//! Runs that fail before their first result leave no files that a later run would have to remove.
 
 use std::process::Command;
 
@@ -38,5 +38,5 @@ fn a_program_that_is_missing_leaves_no_journal() {
     }
 }
 
-/// Any file: it is not loaded into a program that does not start.
+/// Any file will do, because it is not loaded into a program that does not start.
 const RECORDER: &str = "/bin/true";

@@ -1,7 +1,7 @@
-//! Traces of other tools, through those tools.
+//! Traces of other tools, read and written with those tools.
 //!
-//! These need programs and a library that are packages, so `cargo test` lists them as ignored; `cargo xtask test formats`
-//! runs those of which the programs are there.
+//! The tests need programs and a library from packages, so `cargo test` lists them as ignored. `cargo xtask test formats`
+//! runs those whose programs are installed.
 
 use std::{
     fs,
@@ -37,7 +37,7 @@ fn flowcast(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(run(&mut command).stdout).unwrap()
 }
 
-/// What is predicted, with the messages of the trace alone.
+/// Prediction with only the messages of the trace.
 fn predicted(folder: &Path, trace: &str) -> Value {
     serde_json::from_str(&flowcast(
         folder,
@@ -57,7 +57,7 @@ fn predicted(folder: &Path, trace: &str) -> Value {
 mod otf2 {
     use super::*;
 
-    /// Sends and their bytes as the library's own program prints them.
+    /// Number of sends and bytes according to the library's own program.
     fn printed(anchor: &Path) -> (u64, u64) {
         let output = run(Command::new("otf2-print").arg(anchor));
         let text = String::from_utf8(output.stdout).unwrap();
@@ -100,7 +100,7 @@ mod otf2 {
     fn a_damaged_archive_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let whole = fs::read(data("otf2/pingpong/traces.otf2")).unwrap();
-        // Its 5 properties become 80 million, for which the library looks for minutes.
+        // Its 5 properties become 80 million, which the library would search for minutes.
         let mut counting = whole.clone();
         assert_eq!(counting[60..64], [5, 0, 0, 0]);
         counting[63] = 5;
@@ -136,7 +136,7 @@ mod simgrid {
         <platform version=\"4.1\"><cluster id=\"c\" prefix=\"n\" suffix=\"\" radical=\"0-15\" speed=\"1Gf\" \
         bw=\"125MBps\" lat=\"50us\"/></platform>\n";
 
-    /// The time that SimGrid's replay takes for a list.
+    /// Time of SimGrid's replay of a list.
     fn replayed(folder: &Path, list: &str, ranks: usize) -> f64 {
         fs::write(folder.join("platform.xml"), PLATFORM).unwrap();
         let hosts: String = (0..ranks).map(|host| format!("n{host}\n")).collect();

@@ -1,4 +1,4 @@
-//! Help texts state what commands do.
+//! Help texts agree with the behaviour of commands.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -18,7 +18,7 @@ const REPLAYING: [&str; 8] = [
     "rails advise",
 ];
 
-/// The words that a command prints, without line breaks.
+/// Words that a command prints, without line breaks.
 fn printed(command: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new(env!("CARGO_BIN_EXE_flowcast"))
@@ -45,13 +45,13 @@ fn collectives_are_carried_out_as_the_help_of_each_command_says() {
         convert.contains(Conversion::WITHOUT_COLLECTIVES),
         "{convert}"
     );
-    // The network has no formula of its own and no limits, the trace no library.
+    // The network has no formula and no limits, and the trace no library.
     let plain = "predict examples/is.S.4.dim.gz --network gige-tcp --json";
     let with = |option: &str| printed(&format!("{plain} {option}"));
     let by_default = with("");
     assert_eq!(by_default, with("--collectives openmpi"));
     assert_ne!(by_default, with("--collectives formula"));
-    // Dimemas' limits bring the formula.
+    // Dimemas' limits include the formula.
     let limits = |option: &str| {
         printed(&format!(
             "predict examples/is.S.4.dim.gz --network examples/halo.cfg --json {option}"
@@ -65,7 +65,7 @@ fn collectives_are_carried_out_as_the_help_of_each_command_says() {
 const VERBS: &str = "Advise Answer Build Carry Check Choose Compare Compile Convert Draw End Find Fit Keep Let List Measure Plot \
                      Predict Print Rank Record Remove Rewrite Run Schedule Show Write";
 
-/// The long options in a text.
+/// Long options in a text.
 fn options(text: &str) -> BTreeSet<String> {
     let is_end = |letter: char| !(letter.is_ascii_alphanumeric() || letter == '-');
     let words = text

@@ -1,4 +1,4 @@
-//! Inputs that somebody made to do harm, or by mistake: each is refused, and what it has in it reaches no terminal.
+//! Malicious or damaged inputs: each is refused, and its content never reaches a terminal unescaped.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ fn words(folder: &Path, arguments: &str) -> Output {
     flowcast(folder, &arguments.split(' ').collect::<Vec<_>>())
 }
 
-/// What the command refuses, which it does with code 2 and in these words.
+/// Checks that the command refuses an input with code 2 and this message.
 fn refused(folder: &Path, arguments: &[&str], expected: &str) {
     let output = flowcast(folder, arguments);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -127,7 +127,7 @@ fn no_result_has_a_time_that_is_no_number() {
     }
 }
 
-/// A network whose name a terminal would obey, a table take for a formula, or a reader for a line of the result.
+/// Network names that a terminal would interpret, a spreadsheet take for a formula, or a reader for a line of the result.
 const NAMES: [&str; 6] = [
     r"x\u001b]0;pwn\u0007\u001b[31m",
     r"x\npredicted time on x: 1 ns",
@@ -156,7 +156,7 @@ fn names_write_nothing_to_the_terminal_but_themselves() {
             );
         }
     }
-    // What is refused is told with a name of its own.
+    // The message on a refused file contains its name.
     let file = "\u{1b}[31m\u{202e}x.dim";
     fs::copy(folder.path().join("ring.dim"), folder.path().join(file)).unwrap();
     for arguments in [
@@ -186,7 +186,7 @@ fn names_write_nothing_to_the_terminal_but_themselves() {
     }
 }
 
-/// The recording of the examples, by a program, host and library of these names.
+/// Recording of the examples whose program, host and library have these names.
 fn recording_by(name: &[u8]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/heat.rec");

@@ -1,4 +1,4 @@
-//! `flowcast lab` keeps, uses and ends a lab. Where namespaces are forbidden each test says so by name and checks nothing.
+//! `flowcast lab` keeps, uses and ends a lab. Where namespaces are forbidden, each test prints its name and checks nothing.
 
 use std::{
     path::Path,

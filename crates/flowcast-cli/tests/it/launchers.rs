@@ -1,7 +1,8 @@
-//! Jobs started under written mappings, in a lab of four nodes with two slots each: what the launchers make of them.
+//! Jobs that are started with written mappings, in a lab of four nodes with two slots each, to check the launchers'
+//! placement.
 //!
-//! These need an MPI library with its compilers, so `cargo test` lists them as ignored; `cargo xtask test record` runs those of
-//! the libraries that are there. Where namespaces are forbidden each test says so by name and checks nothing.
+//! The tests need an MPI library with its compilers, so `cargo test` lists them as ignored. `cargo xtask test record` runs
+//! those whose libraries are installed. Where namespaces are forbidden, each test prints its name and checks nothing.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -17,7 +18,7 @@ use crate::{
     recorder::{Bench, Mpi, OPEN_MPI},
 };
 
-/// Mappings that follow no rule, and such that follow one each.
+/// Mappings that follow no rule, and mappings that follow one rule each.
 const FREE: [[u32; 8]; 2] = [[2, 0, 3, 1, 1, 3, 0, 2], [0, 1, 1, 0, 2, 3, 3, 2]];
 const RULED: [&[u32]; 5] = [
     &[0, 1, 2, 3, 0, 1, 2, 3],
@@ -28,7 +29,7 @@ const RULED: [&[u32]; 5] = [
 ];
 const HOSTS: &str = "node0,node1,node2,node3";
 
-/// How `flowcast mapping` calls the format of a library.
+/// Format of a library's mapping in `flowcast mapping`.
 fn format(mpi: Mpi) -> &'static str {
     mpi.ending
 }
@@ -39,7 +40,7 @@ fn map_file(bench: &Bench, nodes: &[u32]) -> String {
     "ranks.map".to_owned()
 }
 
-/// The commands for a mapping, by the option `--format` of [`format`].
+/// Commands for a mapping, for the option `--format` of [`format`].
 fn hint(bench: &Bench, nodes: &[u32]) -> Value {
     let map = map_file(bench, nodes);
     let told = json(&bench.flowcast(&["mapping", &map, "--hosts", HOSTS, "--json"]));
@@ -48,7 +49,7 @@ fn hint(bench: &Bench, nodes: &[u32]) -> Value {
     commands.iter().find(of_library).unwrap().clone()
 }
 
-/// Runs a command with this program in a lab; gives the lines that it prints, sorted.
+/// Runs a command with this program in a lab and returns its sorted output lines.
 fn in_lab(bench: &Bench, command: &Value, program: &str) -> Vec<String> {
     let command = command.as_str().unwrap().replace("FILE", "mapping");
     let (launcher, options) = command.split_once(' ').unwrap();
@@ -64,7 +65,7 @@ fn in_lab(bench: &Bench, command: &Value, program: &str) -> Vec<String> {
     arguments.push(&launcher);
     arguments.extend(options.split(' ').chain(program.split(' ')));
     let mut output = bench.flowcast(&arguments);
-    // A fault of MPICH's launcher (Hydra 4.0): now and then it takes the end of a process for one of the node's proxy.
+    // Fault of MPICH's launcher (Hydra 4.0): it sometimes mistakes the end of a process for that of the node's proxy.
     if said(&output).contains("assert (!closed) failed") {
         output = bench.flowcast(&arguments);
     }
@@ -75,7 +76,7 @@ fn in_lab(bench: &Bench, command: &Value, program: &str) -> Vec<String> {
     lines
 }
 
-/// The host of each rank that printed `rank host more`.
+/// Host of each rank that printed `rank host more`.
 fn hosts_of(lines: &[String]) -> Vec<String> {
     let mut hosts = BTreeMap::new();
     for line in lines {
@@ -127,7 +128,7 @@ fn the_options_of_a_rule_make_the_mapping(mpi: Mpi) {
     }
 }
 
-/// The processes of a job under a rule take the ranks of a mapping, and the grid of 2 x 4 follows.
+/// Checks that the processes of a job under a rule get the ranks of a mapping, and that the grid of 2 x 4 follows.
 fn reordered(mpi: Mpi, language: &str, source: &str) {
     let bench = Bench::new(mpi);
     let part = bench.path(&format!("part.{}", source.split('.').next_back().unwrap()));
@@ -161,7 +162,7 @@ fn reordered(mpi: Mpi, language: &str, source: &str) {
     }
 }
 
-/// Open MPI takes a process that ends without MPI_Finalize for a failed one.
+/// Open MPI considers a process that ends without MPI_Finalize as failed.
 fn command_line(mpi: Mpi, program: &str) -> String {
     match mpi.ending {
         "mpich" => format!("{program} end"),

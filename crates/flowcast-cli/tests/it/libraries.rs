@@ -1,8 +1,8 @@
-//! One program in C and one in Python under each MPI library: recorded, they do what they do alone, and the recordings predict the
-//! same messages.
+//! One program in C and one in Python with each MPI library: they behave the same with the recorder as without, and the
+//! recordings predict the same messages.
 //!
-//! These need the libraries, so `cargo test` lists them as ignored; `cargo xtask test record` installs them and says where they
-//! are.
+//! The tests need the libraries, so `cargo test` lists them as ignored. `cargo xtask test record` installs the libraries and
+//! sets their location.
 
 use std::{
     env, fs,
@@ -15,31 +15,31 @@ use tempfile::TempDir;
 
 use crate::outcome::{json, said};
 
-/// Where the suite has installed the libraries of Python packages, each in an environment of its own.
+/// Location of the libraries of Python packages, each in its own environment.
 const FOLDER: &str = "FLOWCAST_MPI_LIBRARIES";
 
-/// What the programs send among four ranks: messages and bytes, without those of collectives.
+/// Messages and bytes that the programs send among four ranks, without those of collectives.
 const IN_C: (u64, u64) = (40 + 40 + 3, 40 * 4000 + 40 * 800 + 3 * 17);
 const IN_PYTHON: (u64, u64) = (40 + 3, 40 * 1000 + 3 * 17);
 
 /// An MPI library.
 struct Library {
-    /// Its environment; Debian's have one for mpi4py.
+    /// Environment of the library. Debian's libraries have one for mpi4py.
     environment: &'static str,
     launcher: &'static str,
     options: &'static [&'static str],
     compiler: Compiler,
-    /// What `doctor` says of it.
+    /// Version according to `doctor`.
     version: &'static str,
     abi: &'static str,
 }
 
 enum Compiler {
-    /// On the search path.
+    /// Compiler on the search path.
     Debian(&'static str),
-    /// In the environment.
+    /// Compiler in the environment.
     Own(&'static str),
-    /// Without headers: those of another environment, and the library's file.
+    /// Library without headers: the headers of another environment, and the library's file.
     Headers(&'static str, &'static str, &'static str),
 }
 
@@ -95,7 +95,7 @@ const INTEL_STANDARD: Library = Library {
     ..INTEL
 };
 
-/// A folder for a library's programs and recordings.
+/// Folder for a library's programs and recordings.
 struct Bench {
     library: Library,
     environment: PathBuf,
@@ -128,7 +128,7 @@ impl Bench {
         words
     }
 
-    /// Compiles a program; gives its path.
+    /// Compiles a program and returns its path.
     fn compile(&self, source: &str) -> String {
         let program = self.folder.path().join("program").display().to_string();
         let libraries = self.environment.join("lib");
@@ -169,10 +169,10 @@ impl Bench {
         command
             .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
             .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-            // The package of Intel's library comes without that of its fabrics.
+            // Intel's package of the library does not include the fabric.
             .env("I_MPI_FABRICS", "shm");
         if let Compiler::Debian("mpicc.mpich") = self.library.compiler {
-            // mpi4py asks for it by another name.
+            // mpi4py requests it by another name.
             let found = Command::new("gcc")
                 .arg("-print-file-name=libmpich.so.12")
                 .output()
@@ -197,7 +197,7 @@ impl Bench {
         self.run(&command)
     }
 
-    /// Runs a program with and without the recorder: the same output and exit code; replays the recording.
+    /// Runs a program with and without the recorder, expects the same output and exit code, and replays the recording.
     fn check(&self, program: &[&str], code: i32, (messages, bytes): (u64, u64)) {
         let mut words = self.launch();
         words.extend(program.iter().map(|word| word.to_string()));
@@ -228,7 +228,7 @@ impl Bench {
         fs::remove_dir_all(self.folder.path().join("recording")).unwrap();
     }
 
-    /// What `doctor` says about the library of a program.
+    /// Report of `doctor` on the library of a program.
     fn diagnose(&self, program: &[&str]) {
         let mut words = self.launch();
         words.extend(program.iter().map(|word| word.to_string()));
@@ -269,7 +269,7 @@ fn a_program_in_python_does_what_it_does_alone(library: Library) {
     bench.diagnose(&program);
 }
 
-/// A program in C, and where mpi4py has a build for the ABI also one in Python, under each library.
+/// Tests of a program in C, and in Python if mpi4py has a build for the ABI, with each library.
 macro_rules! under {
     ($($library:ident: $constant:ident $($language:ident)+;)*) => {
         $(mod $library {

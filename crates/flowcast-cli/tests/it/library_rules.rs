@@ -1,7 +1,7 @@
-//! MPI libraries obey the files that are written for them, and combine what the algorithms here combine.
+//! MPI libraries follow the files that are written for them, and combine the same elements as the algorithms here.
 //!
-//! A reduction by an operation of the program's own tells how many elements each of its calls had: the sequence is that of one
-//! algorithm alone.
+//! A reduction with a user-defined operation records the number of elements of each of its calls. This sequence identifies
+//! the algorithm.
 
 use std::{fs, process::Command};
 
@@ -22,7 +22,7 @@ use crate::{
 
 const ELEMENT: u64 = 4;
 
-/// What a program with these counts of elements combines on each rank, one count after the other.
+/// Numbers of elements that a program with these counts combines on each rank, one count after the other.
 fn run(mpi: Mpi, settings: &[(&str, &str)], of: &LibraryRule, counts: &[u64]) -> Vec<Vec<u64>> {
     let bench = Bench::new(mpi);
     let program = bench.compile("combined.c");
@@ -51,7 +51,7 @@ fn run(mpi: Mpi, settings: &[(&str, &str)], of: &LibraryRule, counts: &[u64]) ->
         .collect()
 }
 
-/// What each rank combines in the moves of an algorithm, in elements.
+/// Numbers of elements that each rank combines in an algorithm.
 fn expected(rule: &LibraryRule, count: u64) -> Vec<Vec<u64>> {
     let task = ExpansionTask {
         op: rule.op,
@@ -142,7 +142,7 @@ fn open_mpi_combines_what_the_algorithms_of_its_rules_combine() {
         ];
         let mut found = run(OPEN_MPI, &settings, &rule, &[6144]);
         if rule.choice.algorithm == Algorithm::RecursiveDoubling && rule.op == ReduceScatterBlock {
-            // What wraps round the end of the vector is combined in two pieces.
+            // A part that wraps around the end of the vector is combined in two pieces.
             for lengths in &mut found {
                 *lengths = lengths.chunks(2).map(|pair| pair.iter().sum()).collect();
             }
@@ -170,7 +170,7 @@ fn open_mpi_changes_its_algorithm_at_the_sizes_of_its_rules() {
         ),
     ];
     let found = run(OPEN_MPI, &settings, &rules[0], &[256, 1024, 4092, 4096]);
-    // Below all rules Open MPI decides itself, and uses recursive doubling.
+    // Below all rules, Open MPI decides itself and uses recursive doubling.
     let own = rule(op, 0, "recursive-doubling");
     let expected = [
         expected(&own, 256),
@@ -247,7 +247,7 @@ fn every_collective_operation_ends_well_under_the_own_selection() {
         among(4, Barrier, "dissemination"),
     ];
     let file = bench.path("rules.json");
-    // Cliques are what the library takes for nodes.
+    // The library treats cliques as nodes.
     for (ranks, cliques, rules) in [
         ("4", "1", &rules[..]),
         ("4", "2", &[]),
@@ -285,7 +285,7 @@ fn the_own_selection_decides_as_that_in_the_library() {
                     let call = MpichCall {
                         is_in_place: facts & 1 > 0,
                         is_commutative: facts & 2 > 0,
-                        // Every operation of MPI's own commutes.
+                        // All of MPI's own operations commute.
                         is_built_in: facts & 6 == 6,
                         is_block_regular: facts & 8 > 0,
                         has_nodes: facts & 16 > 0,
@@ -301,7 +301,7 @@ fn the_own_selection_decides_as_that_in_the_library() {
 
 const SELECTION: &str = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE";
 
-/// Flowcast's own selection, and that of the library if it is found.
+/// Flowcast's own selection, and the library's if it is found.
 fn selections() -> Vec<Option<String>> {
     let library = selection_of_mpich();
     if library.is_none() {
@@ -310,7 +310,7 @@ fn selections() -> Vec<Option<String>> {
     [None].into_iter().chain(library.map(Some)).collect()
 }
 
-/// The selection stands as a text in MPICH's library.
+/// Selection in MPICH's library, which contains it as text.
 fn selection_of_mpich() -> Option<String> {
     let output = Command::new("mpicc.mpich").arg("-show").output().ok()?;
     let line = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -324,7 +324,7 @@ fn selection_of_mpich() -> Option<String> {
         let begin = "{\"collective=bcast\":";
         let texts = library.split(|byte| *byte == 0);
         let mut texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
-        // The selection of the device beneath has the same first words.
+        // The selection of the lower device has the same first words.
         return texts
             .find(|text| text.starts_with(begin) && text.contains("\"collective=ibarrier\""))
             .map(str::to_owned);

@@ -1,4 +1,5 @@
-//! Tests of the command, in one program; its sessions (`cli`) change the working folder and have one of their own.
+//! Tests of the command, in one program. Its sessions (`cli`) are a separate program, because they change the working
+//! folder.
 
 #[macro_use]
 mod recorder;
@@ -35,15 +36,15 @@ mod untouched;
 mod validate;
 mod validate_app;
 
-/// The command with the usual effect of all signals: a shell starts a job in the background with some of them ignored, and
-/// what it starts inherits that.
+/// The command with the default effect of all signals. A shell starts background jobs with some signals ignored, and their
+/// children inherit this.
 fn interruptible() -> std::process::Command {
     let mut command = std::process::Command::new("env");
     command.args(["--default-signal", env!("CARGO_BIN_EXE_flowcast")]);
     command
 }
 
-/// Texts in one file, as a run that has not ended leaves them: each behind a line with its length and the checksum of all so far.
+/// Texts in the format of an unfinished run: each after a line with its length and the checksum of all texts so far.
 fn in_parts<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = crc32fast::Hasher::new();
     let part = |text: &str| {

@@ -39,7 +39,7 @@ const SHORT: &str = "--time-limit 300ms --size 32KiB --step 8KiB";
 #[test]
 fn loopback_is_measured_fitted_and_usable_as_a_network() {
     let folder = tempfile::tempdir().unwrap();
-    // One round would give no intervals.
+    // A single round would give no intervals.
     let measured = json(&run(
         folder.path(),
         "measure p2p --time-limit 2s --size 32KiB --step 8KiB -o samples.csv --json",
@@ -56,7 +56,7 @@ fn loopback_is_measured_fitted_and_usable_as_a_network() {
             &fit[format!("{symbol}_interval")],
         );
         assert!(value.is_finite() && value >= 0.0, "{fit}");
-        // A parameter at its bound, such as an overhead of 0, has none.
+        // A parameter at its bound, such as an overhead of 0, has no interval.
         let ends = interval
             .as_array()
             .map(|ends| [ends[0].as_f64().unwrap(), ends[1].as_f64().unwrap()]);
@@ -108,7 +108,7 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // Four ranks on two cores; what is slow among them is the machine's affair.
+    // Four ranks on two cores. The machine decides which of them are slow.
     let command = "measure pairs --over shm --cores 0,1,0,1 --sizes 1B,64KiB --repetitions 1 1 --warm-ups 0 --report cores.html";
     let output = run(folder.path(), &format!("{command} -o cores.csv --json"));
     assert!(
@@ -136,7 +136,7 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
         (2, true)
     );
 
-    // The first four pairs of it.
+    // The first four pairs of the file.
     let text = fs::read_to_string(folder.path().join("cores.csv")).unwrap();
     let head: String = text
         .lines()
@@ -241,7 +241,7 @@ fn without_an_output_file_the_samples_go_to_the_standard_output() {
     );
 }
 
-/// Starts the answering end and reads from its log where it listens.
+/// Starts the answering end and reads its address from its log.
 pub(crate) fn listener(folder: &Path) -> (Child, String) {
     listener_with(folder, "")
 }
@@ -266,7 +266,7 @@ fn listener_with(folder: &Path, options: &str) -> (Child, String) {
     (child, address)
 }
 
-/// What a connection says that enters without a token.
+/// First bytes of a connection that enters without a token.
 const ENTERS: [u8; 24] = *b"FLOWPEER\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 #[test]
@@ -313,7 +313,7 @@ fn who_enters_and_does_not_measure_is_refused_with_one_line() {
         let mut stranger = TcpStream::connect(&address).unwrap();
         stranger.write_all(&ENTERS).unwrap();
         stranger.write_all(says).unwrap();
-        // Nothing more comes, but an answer can still be read, unless the listener has closed the connection.
+        // The stranger sends no more, but can still read an answer unless the listener has closed the connection.
         let _ = stranger.shutdown(Shutdown::Write);
         let output = listening.wait_with_output().unwrap();
         let said = said(&output);
@@ -339,7 +339,7 @@ fn a_measurement_is_not_disturbed_by_those_who_come_before_and_during_it() {
         .into_iter()
         .map(|says| {
             let mut stranger = TcpStream::connect(&address).unwrap();
-            // It may have been closed already.
+            // The connection may have been closed already.
             let _ = stranger.write_all(says);
             stranger
         })
@@ -424,7 +424,7 @@ fn the_doctor_compares_the_clock_with_that_of_a_peer() {
         .find(|check| check["name"] == "clock of the peer")
         .expect("it has a check");
     let found = clock["found"].as_str().unwrap();
-    // Both are one clock.
+    // Both ends have the same clock.
     let is_near = found.contains(" us ahead, known to ")
         || found.contains(" us behind, known to ")
         || found.contains(" ns ");

@@ -1,4 +1,4 @@
-//! Files that commands write: never over an input, never half, never left behind.
+//! Files that commands write never replace an input, are never incomplete, and are never left behind.
 
 use std::{
     fs,
@@ -139,7 +139,7 @@ fn the_standard_output_is_written_through() {
         "generate shift --ranks 4 --iterations 2 -o /dev/stdout",
     );
     assert_eq!(piped.stdout, fs::read(folder.path().join("q.dim")).unwrap());
-    // A shell's redirection goes on behind what is there.
+    // A shell's redirection continues after the existing content.
     let script = "{ echo first; \"$0\" generate shift --ranks 4 --iterations 2 -o /dev/stdout; echo last; } > all";
     let mut shell = Command::new("sh");
     shell
@@ -257,7 +257,7 @@ fn limits_of_the_system_are_told_as_a_full_disk_is() {
         ("-f 0", "networks show gige-tcp"),
     ] {
         let mut shell = Command::new("sh");
-        // The shell keeps what it has opened; its own standard output is a file.
+        // The shell keeps the files that it has opened. Its own standard output is a file.
         let script = format!("ulimit {limit}; exec \"$0\" {arguments} > out 2> /dev/null");
         shell
             .args(["-c", &script, env!("CARGO_BIN_EXE_flowcast")])
@@ -275,7 +275,7 @@ fn limits_of_the_system_are_told_as_a_full_disk_is() {
             .collect();
         assert_eq!(left.len(), before, "ulimit {limit}: {arguments}: {left:?}");
     }
-    // With so few descriptors there is none for the file, or one; or the program cannot even be loaded.
+    // With so few descriptors, there is none or one left for the file, or the program cannot even be loaded.
     let code = |most: u32| {
         let script = format!(
             "exec > /dev/null 2> /dev/null; ulimit -n {most}; exec \"$0\" compile big.dim -o x"
@@ -314,7 +314,7 @@ fn a_standard_output_that_is_full_is_told() {
         command.output().unwrap()
     };
     for (arguments, shell) in [
-        // What a shell asks for when it completes words.
+        // Request of a shell that completes words.
         ("-- flowcast pre", Some("bash")),
         ("-- flowcast pre", Some("fish")),
         ("--help", None),

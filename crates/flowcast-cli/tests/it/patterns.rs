@@ -1,4 +1,4 @@
-//! Pattern files that are too large to be kept.
+//! Pattern files that are too large for the repository.
 
 use std::{
     fmt::Write,

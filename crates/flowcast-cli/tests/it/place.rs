@@ -1,4 +1,4 @@
-//! `flowcast place` on files: a search that was killed goes on, and ends with what it would have found.
+//! `flowcast place` on files: a killed search is resumed and finds the same result.
 
 use std::{
     fs,
@@ -97,7 +97,7 @@ fn a_limit_of_time_tells_the_moves_that_give_the_same_answer() {
     assert_eq!(limited, again);
 }
 
-/// Runs with one GB of address space.
+/// Runs a command with 1 GB of address space.
 fn within_a_gigabyte(folder: &Path, arguments: &str) -> Output {
     let command = format!(
         "ulimit -v 1000000 && exec {} {arguments}",

@@ -1,4 +1,4 @@
-//! `flowcast rails serve` and `bench` over loopback, each rail with an address of its own.
+//! `flowcast rails serve` and `bench` over loopback. Each rail has its own address.
 
 use std::{
     fs,
@@ -71,7 +71,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Ended already unless a test has failed.
+        // The process has ended already unless a test has failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -153,7 +153,7 @@ fn who_has_no_token_or_another_is_not_served() {
     assert_eq!(measured["points"].as_array().unwrap().len(), 1);
 }
 
-/// The near end of a way to `to` that carries so many bytes, then nothing, and keeps the connection.
+/// Near end of a path to `to` that carries this number of bytes, then falls silent and keeps the connection.
 fn falls_silent(to: &str, after: u64) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (near, to) = (listener.local_addr().unwrap(), to.to_owned());
@@ -198,7 +198,7 @@ fn the_next_is_served_when_a_bench_was_killed() {
         .client(flowcast(), folder.path(), &endless)
         .spawn()
         .unwrap();
-    // It measures once its samples are kept.
+    // The measurement runs once its samples are stored.
     while !folder.path().join("killed.csv.partial").exists() {
         assert!(killed.try_wait().unwrap().is_none());
     }
@@ -211,7 +211,7 @@ fn the_next_is_served_when_a_bench_was_killed() {
     assert_eq!(json(&counted)["received"], 1000);
 }
 
-/// The command on a machine whose load is this one, if namespaces can be had.
+/// The command on a machine with this load, if namespaces are available.
 fn under_load(folder: &Path, load: &str) -> Command {
     fs::write(
         folder.join("loadavg"),

@@ -1,7 +1,7 @@
 //! Real MPI programs, recorded and replayed.
 //!
-//! These need an MPI library with its compilers, so `cargo test` lists them as ignored; `cargo xtask test record` runs
-//! those of the libraries that are there.
+//! The tests need an MPI library with its compilers, so `cargo test` lists them as ignored. `cargo xtask test record` runs
+//! those whose libraries are installed.
 
 use std::{fs, process::Command};
 
@@ -9,7 +9,7 @@ use crate::recorder::{Bench, MPICH, Mpi, OPEN_MPI, calls, open, summary};
 use flowcast::{trace::recorded_times::worked, units::Time};
 use serde_json::Value;
 
-/// Mix, calls of four ranks, messages of the replay with their bytes, and a part of what is left out.
+/// Mix, calls of four ranks, messages of the replay with their bytes, and a part of the omissions.
 const MIXES: [(&str, &str, (u64, u64), &str); 15] = [
     (
         "cg",
@@ -112,13 +112,13 @@ fn mixes_are_recorded_call_by_call_and_replayed(mpi: Mpi) {
         );
         if ["cg", "lu"].contains(&mix) {
             let each = summary["file_bytes"].as_f64().unwrap() / summary["calls"].as_f64().unwrap();
-            // The header alone is 350 bytes of each rank's file.
+            // The header alone takes 350 bytes of each rank's file.
             assert!(each < 7.0, "{mix}: {each} bytes a call");
         }
     }
 }
 
-/// Mix, and the calls that tables of its replay name where four ranks are on four nodes.
+/// Mix, and the calls in tables of its replay with four ranks on four nodes.
 const OWN_CALLS: [(&str, &[&str]); 5] = [
     ("comd", &["MPI_Sendrecv"]),
     ("persistent", &["MPI_Startall", "MPI_Wait", "MPI_Waitany"]),
@@ -165,7 +165,7 @@ fn tables_name_the_calls_of_the_program(mpi: Mpi) {
             assert_eq!(names, wanted, "{trace}");
         }
     }
-    // A call for each record of the program, not for each part that is replayed.
+    // One call for each record of the program, not for each part that is replayed.
     bench.predict_with("comd", &["--write", "paraver=comd.prv"]);
     let legend = fs::read_to_string(bench.path("comd.pcf")).unwrap();
     let number = legend
@@ -233,7 +233,7 @@ fn neighbours_exchange_messages_by_functions_with_large_counts_too(mpi: Mpi) {
         ),
         "{calls}"
     );
-    // In MPI 4 a third of them are those with large counts.
+    // In MPI 4, a third of them are the variants with large counts.
     let large = calls.contains("Neighbor_allgather 8 256B, Neighbor_allgather_c 4 128B");
     assert!(
         large || calls.contains("Neighbor_allgather 12 384B"),
@@ -286,13 +286,13 @@ fn a_killed_program_leaves_what_it_had_flushed(mpi: Mpi) {
     let output = bench.record("killed", &["--buffer", "4KiB"], &[&program, "killed"]);
     assert_eq!(
         output.status.code(),
-        // That of the launcher: Open MPI's is a shell's.
+        // Exit code of the launcher. Open MPI's is the same as a shell's.
         Some(if mpi.ending == "mpich" { 9 } else { 137 }),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
     let summary = summary(&output);
-    // Rank 3 dies in its 21st round of 302 calls; its last 4 KiB, or 820 calls, may be missing.
+    // Rank 3 dies in its 21st round of 302 calls. Its last 4 KiB, or 820 calls, may be missing.
     assert_eq!(summary["ended"], 0);
     assert!(
         summary["calls"].as_u64().unwrap() > 4 * (20 * 302 - 1000),
@@ -307,7 +307,7 @@ fn a_killed_program_leaves_what_it_had_flushed(mpi: Mpi) {
     let (replay, notes) = bench.predict_with("killed", &["--incomplete"]);
     assert!(replay["messages"].as_u64().unwrap() > 4 * 1600, "{replay}");
     assert!(notes.contains("4 ends of ranks"), "{notes}");
-    // A block that was cut off in the middle is as if it had never been written.
+    // A block that was cut off in the middle is ignored, as if it had never been written.
     let file = bench.path("killed/rank-00002");
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() - 100]).unwrap();
@@ -350,7 +350,7 @@ fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
         .enumerate()
     {
         let trace = format!("panicked{number}");
-        // Builds for use have no such variable; the launcher passes it on as its own environment.
+        // Release builds have no such variable. The launcher passes it on as its own environment.
         let asked = [
             "env".to_owned(),
             format!("FLOWCAST_RECORD_TEST_PANIC={place}"),
@@ -358,13 +358,13 @@ fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
         ];
         let output = bench.record(&trace, &[], &[&asked[0], &asked[1], &asked[2], "lu"]);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        // The program came to its end.
+        // The program ended normally.
         assert_eq!(output.status.code(), Some(0), "{place}: {told}");
         assert!(
             told.contains("ranks were not recorded to their end"),
             "{place}: {told}"
         );
-        // A rank at the border of the grid neither sends nor receives in some loops: it goes on being recorded.
+        // A rank at the border of the grid neither sends nor receives in some loops, so its recording continues.
         let ended = summary(&output)["ended"].as_u64().unwrap();
         assert!(ended <= 1, "{place}: {told}");
         assert!(
@@ -427,7 +427,7 @@ fn recording_costs_little(mpi: Mpi) {
     for test in ["iprobe", "message"] {
         let line = text.lines().find(|line| line.starts_with(test)).unwrap();
         let cost: f64 = line.split(' ').next_back().unwrap().parse().unwrap();
-        // A debug build on a busy machine; docs/reference/record.md has the figures of a release build.
+        // This is a debug build on a busy machine; docs/reference/record.md has the results of a release build.
         assert!(cost < 5000.0, "{line}");
         println!("{line}");
     }
@@ -477,7 +477,7 @@ fn ranks_of_other_clocks_are_put_on_one_axis(mpi: Mpi) {
     let program = bench.compile("mixes.c");
     let shared = bench.recorded("shared", &[&program, "cg"]);
     assert_eq!(shared["clocks"]["state"], "shared", "{shared}");
-    // Each rank's monotonic clock is 100 s ahead of that of the rank before.
+    // The monotonic clock of each rank is 100 s ahead of that of the previous rank.
     if mpi.ending == "mpich" {
         println!(
             "skipped: UCX, beneath MPICH, shares no memory between processes of different namespaces"
@@ -528,14 +528,14 @@ fn ranks_of_other_clocks_are_put_on_one_axis(mpi: Mpi) {
     }
 }
 
-/// Programs of two threads or more on four ranks, which share two processors or less.
+/// Programs with two or more threads on four ranks, which share two processors or fewer.
 fn threads_are_streams_that_compute_what_they_computed(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("threads.c");
     let record = |kind: &str| {
         bench.recorded(kind, &[&program, kind]);
         let (answer, notes) = bench.predict(kind);
-        // A recording of four ranks on a busy machine may carry a warning of that; this sentence is in each.
+        // A recording of four ranks on a busy machine may contain a warning. This sentence is in each.
         assert!(
             answer["notes"]
                 .to_string()
@@ -561,21 +561,21 @@ fn threads_are_streams_that_compute_what_they_computed(mpi: Mpi) {
             .map(|row| row["compute_s"].as_f64().unwrap())
             .sum()
     };
-    // A thread that sleeps in a join does not compute: the rank computes no more than its threads did.
+    // A thread that sleeps in a join does not compute: the rank's computation is at most that of its threads.
     let mut exchange_alone = 0.0;
     for kind in ["three", "join"] {
         let (answer, notes, computed) = record(kind);
         assert!(!notes.contains("in one row"), "{notes}");
-        // Wall time of threads that sleep was fifty times as much.
+        // The wall time of sleeping threads was fifty times as much.
         assert!(
             (compute_of(&answer) - computed).abs() < 0.2 * computed,
             "{kind}: {answer}, computed {computed}"
         );
         exchange_alone = end_of(&answer, 1);
     }
-    // One thread computes for 0.1 s while another one communicates, and two compute 0.1 s each at the same time. One after the
-    // other they would end 0.1 s later. When the first joins the second is not recorded where ranks share processors, so the
-    // process may end later than its threads.
+    // One thread computes for 0.1 s while another one communicates, or two threads compute 0.1 s each at the same time. If
+    // they ran one after the other, they would end 0.1 s later. The time at which the first thread joins the second is not
+    // recorded if ranks share processors, so the process may end later than its threads.
     for (kind, thread, alone) in [("beside", 1, exchange_alone), ("both", 2, 0.1)] {
         let (answer, notes, _) = record(kind);
         assert!(!notes.contains("in one row"), "{notes}");

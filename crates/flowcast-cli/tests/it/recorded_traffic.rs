@@ -1,7 +1,7 @@
-//! One-sided communication and collectives between neighbours of real MPI programs, recorded and replayed.
+//! One-sided communication and neighbour collectives of real MPI programs, recorded and replayed.
 //!
-//! These need an MPI library with its compilers, so `cargo test` lists them as ignored; `cargo xtask test record` runs
-//! those of the libraries that are there.
+//! The tests need an MPI library with its compilers, so `cargo test` lists them as ignored. `cargo xtask test record` runs
+//! those whose libraries are installed.
 
 use crate::recorder::{Bench, Mpi, calls};
 use serde_json::json;
@@ -31,7 +31,7 @@ const EPOCHS: [(&str, &str, u64, (u64, u64)); 4] = [
     (
         "pscw",
         "Put 40 320000B, Win_complete 40, Win_create 4, Win_free 4, Win_post 40, Win_start 40, Win_test 20, Win_wait 20",
-        // A message for each post, and one for each access that is completed.
+        // One message for each post, and one for each completed access.
         80,
         (40, 320_000),
     ),
@@ -59,8 +59,8 @@ fn transfers_are_replayed_under_each_synchronisation(mpi: Mpi) {
 fn ranks_wait_for_locks_and_for_epochs(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("one_sided.c");
-    // A counter's lock is held for the answer to its request, a get and a put, by 15 ranks of other nodes one after the
-    // other. An epoch takes the message that begins it, a put, and the message that it is complete.
+    // The lock of a counter is held for the answer to its request, a get and a put, by 15 ranks of other nodes one after the
+    // other. An epoch takes the message that starts it, a put, and the message that completes it.
     for (epoch, latencies) in [("locks", 15.0 * 3.0), ("pscw", 10.0 * 3.0)] {
         bench.recorded(epoch, &[&program, epoch]);
         let (replay, _) = bench.predict_with(epoch, &["--set", "nic.latency=1ms"]);
@@ -72,9 +72,9 @@ fn ranks_wait_for_locks_and_for_epochs(mpi: Mpi) {
     }
 }
 
-/// Topology, calls of four ranks, messages of the replay with their bytes, and what makes the communicator.
+/// Topology, calls of four ranks, messages of the replay with their bytes, and the function that creates the communicator.
 const TOPOLOGIES: [(&str, &str, (u64, u64), &str); 4] = [
-    // Of four ranks in a row two have two neighbours.
+    // Two of four ranks in a row have two neighbours.
     (
         "row",
         "Cart_create 4, Comm_free 4, Neighbor_alltoall 40 48000B",

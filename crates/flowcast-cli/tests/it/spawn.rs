@@ -1,7 +1,7 @@
-//! A real program whose ranks start others: the recording is that of the ranks that the launcher started.
+//! A real program whose ranks start other processes. The recording contains the ranks that the launcher started.
 //!
-//! This needs Open MPI with its compiler, so `cargo test` lists it as ignored; `cargo xtask test record` runs it. MPICH as Debian
-//! has it cannot start ranks.
+//! The test needs Open MPI with its compiler, so `cargo test` lists it as ignored; `cargo xtask test record` runs it.
+//! Debian's MPICH cannot start ranks.
 
 use std::{
     fs::DirEntry,

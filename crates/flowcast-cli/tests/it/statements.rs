@@ -1,4 +1,4 @@
-//! What the command says of a result, its JSON and its page say as well; what was disturbed stays marked.
+//! Statements of the command on a result are also in its JSON and on its page, and disturbed measurements stay marked.
 
 use std::{
     collections::BTreeSet,
@@ -28,7 +28,7 @@ fn example(name: &str) -> String {
     format!("{EXAMPLES}/{name}")
 }
 
-/// The texts of all lists called `notes`.
+/// Texts of all lists called `notes`.
 fn notes(json: &Value, found: &mut BTreeSet<String>) {
     match json {
         Value::Object(fields) => {
@@ -42,7 +42,7 @@ fn notes(json: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The intervals that a text shows as `(LO to HI, 90 %)`, without their probability.
+/// Intervals that a text shows as `(LO to HI, 90 %)`, without their probability.
 fn intervals(text: &str) -> BTreeSet<&str> {
     let parts = text
         .split('(')
@@ -62,7 +62,7 @@ fn unescaped(page: &str) -> String {
     .fold(page.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// Runs a command for its text, its JSON and its page, and gives all three.
+/// Runs a command three times, for its text, its JSON and its page.
 fn three_ways(arguments: &[&str]) -> (String, Value, String) {
     let folder = tempfile::tempdir().unwrap();
     let text = flowcast(folder.path(), arguments);
@@ -77,7 +77,7 @@ fn three_ways(arguments: &[&str]) -> (String, Value, String) {
     )
 }
 
-/// Kinds of results on networks with values that stand in, and kinds without an example in [`COMMANDS`].
+/// Kinds of results on networks with stand-in values, and kinds without an example in [`COMMANDS`].
 const MARKED: &[&str] = &[
     "collectives choose -n {sessions}/choose.in/machine.toml --ranks 8,16 --sizes 64KiB,1MiB",
     "compare lu.S.4.dim.gz lu.S.4.dim.gz -n ethernet-25g-tcp --model independent",
@@ -101,7 +101,7 @@ const MARKED: &[&str] = &[
     "validate pattern --no-run --report {out}/page.html",
 ];
 
-/// Runs a command whose tables are CSV and gives its lines beside tables, and the page if it writes one.
+/// Runs a command with CSV tables, and returns its lines outside of tables and its page, if it writes one.
 fn words_and_page(folder: &Path, command: &[&str]) -> (Vec<String>, Option<String>) {
     let page = folder.join("page.html");
     let asked = ["--report", page.to_str().unwrap()];
@@ -134,7 +134,8 @@ fn texts<'a>(json: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// Statements of the command that its document or its page lacks, and notes of the document that the command does not say.
+/// Statements of the command that are missing in its document or on its page, and notes of the document that the command
+/// does not print.
 fn differences(command: &str, json: &Value, words: &[String], page: Option<&str>) -> Vec<String> {
     let mut fields = Vec::new();
     texts(json, &mut fields);
@@ -264,7 +265,7 @@ fn an_interval_is_left_out_where_that_is_asked_for() {
     );
 }
 
-/// A copy of the example's recording that says what disturbed it.
+/// Copy of the example's recording that is marked as disturbed.
 fn disturbed_recording(folder: &Path) -> PathBuf {
     let copy = folder.join("heat.rec");
     fs::create_dir(&copy).unwrap();

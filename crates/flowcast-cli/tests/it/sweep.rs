@@ -1,4 +1,4 @@
-//! `flowcast sweep` on files: parts put together, runs that were killed, and rows that `predict` confirms.
+//! `flowcast sweep` on files: merged parts, killed runs, and rows that agree with `predict`.
 
 use std::{
     fs,
@@ -59,7 +59,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// As a run that has not ended keeps its results: the header, then the rows.
+/// Results in the format of an unfinished run: the header, then the rows.
 fn kept(result: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(result).unwrap();
     let mut lines = text.split_inclusive('\n');
@@ -88,7 +88,7 @@ fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
                 swept(folder, &[&more[..], &form[2..]].concat());
                 files.push(file);
             }
-            // In any order.
+            // The order of the files does not matter.
             files.reverse();
             let mut arguments = vec!["sweep", "--merge"];
             arguments.extend(files.iter().map(String::as_str));
@@ -247,7 +247,7 @@ fn a_run_that_was_killed_in_the_middle_of_a_line_goes_on() {
         fs::remove_file(folder.join("lu.csv")).unwrap();
     }
     swept(folder, &["-o", "lu.csv"]);
-    // Nothing is done twice.
+    // No set is replayed twice.
     let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
     assert!(
         String::from_utf8_lossy(&output.stderr).contains("nothing to do, all 40 sets are there")

@@ -1,5 +1,5 @@
-//! Terminals of several widths: no command breaks a word or a command line that it prints, leaves one out, or writes a line that
-//! is too wide without need.
+//! Terminals of several widths: no command breaks a word or a command line that it prints, omits one, or writes a line that
+//! is unnecessarily wide.
 
 use std::{
     collections::BTreeSet,
@@ -22,10 +22,10 @@ use crate::{
 
 pub(crate) const WIDTHS: [u16; 4] = [60, 80, 100, 132];
 const THREADS: usize = 4;
-/// A byte that no output has.
+/// A byte that no output contains.
 const END: u8 = 0x1e;
 
-/// Commands with tables, notes or errors that have no document, or another one, in [`COMMANDS`].
+/// Commands with tables, notes or errors that have no document, or a different one, in [`COMMANDS`].
 const MORE: &[&str] = &[
     "collectives choose -n {sessions}/choose.in/machine.toml --ranks 8,16 --sizes 64KiB,1MiB",
     "compare {out}/before.json {out}/after.json",
@@ -53,7 +53,7 @@ const MORE: &[&str] = &[
     "validate pattern --no-run --report {out}/page.html",
 ];
 
-/// The output depends on how fast this machine is.
+/// The output depends on the speed of this machine.
 const VARIES: &[&str] = &["bench "];
 
 /// The output is a file, whose lines are never broken.
@@ -95,8 +95,8 @@ fn commands_fit_terminals_of_every_width() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Commands that measure, and words of their output. Figures and notes differ from run to run; `{0}` and `{1}` are the ends of
-/// two rails that are served, `{2}` of a measurement.
+/// Commands that measure, and words of their output. Numbers and notes differ from run to run. `{0}` and `{1}` are the ends
+/// of two served rails, `{2}` that of a measurement.
 const LIVE: &[(&str, &str)] = &[
     (
         "doctor",
@@ -173,7 +173,7 @@ fn commands_that_measure_fit_terminals() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// Requests for the help of every command.
+/// Command lines for the help of every command.
 fn helps(folder: &Path) -> Vec<String> {
     assert!(flowcast("man {out}", folder).status().unwrap().success());
     let pages = std::fs::read_dir(folder.join("man1")).unwrap();
@@ -186,12 +186,12 @@ fn helps(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Whether people copy a line, or a part of it between backquotes, into a shell.
+/// `true` for a line of which people copy all or a part between backquotes into a shell.
 fn is_command(line: &str) -> bool {
     line.starts_with("  flowcast ") || line.starts_with("  mpirun ") || line.contains("$ flowcast ")
 }
 
-/// The commands of an output: its lines that are commands, whole, and what stands between backquotes.
+/// Commands in an output: whole lines that are commands, and texts between backquotes.
 fn commands(text: &str) -> BTreeSet<String> {
     let joined = text.replace(" \\\n", " ");
     let in_one = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -202,7 +202,8 @@ fn commands(text: &str) -> BTreeSet<String> {
     lines.chain(quoted.map(str::to_owned)).collect()
 }
 
-/// How many words a line has, of which a quotation in a command or of a command is one; a command with a comment is one.
+/// Number of words of a line. A quotation in a command, or a quoted command, is one word, and so is a command with a
+/// comment.
 fn parts(line: &str) -> usize {
     if is_command(line) && line.contains(" #") {
         return 1;
@@ -212,14 +213,14 @@ fn parts(line: &str) -> usize {
     outside.split_whitespace().count()
 }
 
-/// The lines of an output that are too wide without need.
+/// Lines of an output that are unnecessarily wide.
 pub(crate) fn too_wide(text: &str, width: u16) -> impl Iterator<Item = &str> {
     let columns = |line: &str| line.trim_end().chars().count();
     text.lines()
         .filter(move |line| columns(line) > width.into() && parts(line) > 1)
 }
 
-/// A description of each word that a command breaks or leaves out at some width, and of each line that is too wide.
+/// Description of each word that a command breaks or omits at some width, and of each line that is too wide.
 fn faults(line: &str, folder: &Path) -> Vec<String> {
     let piped = flowcast(line, folder).output().unwrap();
     let unlimited = String::from_utf8_lossy(&[piped.stdout, piped.stderr].concat()).into_owned();
@@ -248,7 +249,7 @@ fn faults(line: &str, folder: &Path) -> Vec<String> {
     WIDTHS.into_iter().flat_map(in_width).collect()
 }
 
-/// The words of an output without rules and what says nothing; without figures where these vary.
+/// Words of an output, without rules and empty values; without numbers where they vary.
 fn words(command: &str, text: &str) -> BTreeSet<String> {
     let varies = VARIES.iter().any(|varying| command.starts_with(varying));
     text.split_whitespace()
@@ -273,7 +274,7 @@ fn flowcast(line: &str, folder: &Path) -> Command {
     command
 }
 
-/// The output and the errors of a command in a terminal of `width` columns.
+/// Output and errors of a command in a terminal of `width` columns.
 pub(crate) fn in_terminal(mut command: Command, width: u16) -> String {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
@@ -303,7 +304,8 @@ pub(crate) fn in_terminal(mut command: Command, width: u16) -> String {
         .stderr(terminal.try_clone().unwrap())
         .spawn()
         .unwrap();
-    // Linux may lose what is unread where everybody has closed a terminal: an end is written behind the output instead.
+    // Linux may lose unread output if all processes have closed a terminal. An end mark is therefore written after the
+    // output.
     let end = thread::spawn(move || {
         child.wait().unwrap();
         (&terminal).write_all(&[END]).unwrap();

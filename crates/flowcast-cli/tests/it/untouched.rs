@@ -1,7 +1,8 @@
-//! What the recorder leaves as it is: programs without an MPI library, with one that nobody knows, with one that they load
+//! Programs that the recorder must not change: without an MPI library, with an unknown one, with one that they load
 //! themselves, with a profiling tool, without memory, and when they are interrupted.
 //!
-//! These need Open MPI or MPICH with their compilers, so `cargo test` lists them as ignored; `cargo xtask test record` runs them.
+//! The tests need Open MPI or MPICH with their compilers, so `cargo test` lists them as ignored; `cargo xtask test record`
+//! runs them.
 
 use std::{
     fs,
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use crate::outcome::{json, said};
 
-/// A folder in which programs are compiled and run.
+/// Folder in which programs are compiled and run.
 struct Bench(tempfile::TempDir);
 
 impl Bench {
@@ -53,7 +54,7 @@ impl Bench {
         self.flowcast(&arguments).output().unwrap()
     }
 
-    /// How often the recording has a function.
+    /// Number of calls of a function in the recording.
     fn calls(&self, name: &str) -> u64 {
         let output = self
             .flowcast(&["record", "--show", "recording", "--json"])
@@ -120,7 +121,8 @@ fn a_library_that_nobody_knows_serves_its_program() {
     );
 }
 
-/// A thread is cancelled, an error handler or a signal handler jumps: after each of them the program goes on as it does alone.
+/// A thread is cancelled, or an error handler or a signal handler jumps. After each of these, the program continues as it
+/// does without the recorder.
 fn calls_may_end_without_a_return(compiler: &str) {
     let bench = Bench::new();
     let program = bench.compile(compiler, "leaves.c", "program", &["-lpthread"]);
@@ -253,7 +255,7 @@ mod mpich {
             .read_line(&mut first)
             .unwrap();
         assert_eq!(first, "begun\n");
-        // To the command alone, as a batch system does.
+        // The signal goes only to the command, as from a batch system.
         let number = running.id().to_string();
         assert!(
             Command::new("kill")

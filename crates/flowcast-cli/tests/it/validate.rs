@@ -1,5 +1,5 @@
-//! `flowcast validate pattern`: from a journal of measured patterns, and in a lab. Where namespaces are forbidden the
-//! latter says so by name and checks nothing.
+//! `flowcast validate pattern`: from a journal of measured patterns, and in a lab. Where namespaces are forbidden, the
+//! latter prints its name and checks nothing.
 
 use std::{
     path::Path,
@@ -52,7 +52,7 @@ fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_cod
     );
     assert!(output.status.success(), "{}", said(&output));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // The measured medians are 0.2530, 0.7559 and 1.0064 s; flow 2 shares with both others in turn.
+    // The measured medians are 0.2530, 0.7559 and 1.0064 s. Flow 2 shares with the other two in turn.
     assert!(mean_error(&document, "closed-loop") < 0.02);
     assert!(mean_error(&document, "independent") > 0.3);
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_cod
 #[test]
 fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
     let folder = tempfile::tempdir().unwrap();
-    // The same chain as if its lab had had automatic windows over short queues; repetitions that spread a lot.
+    // Copy of the chain in a lab with automatic windows and short queues, with repetitions that vary a lot.
     let lab = JOURNAL.replacen("\"window\":\"32KiB\"", "\"window\":\"automatic\"", 1);
     let lab = lab.replacen(
         "\"congestion_control\":\"reno\"",
@@ -195,7 +195,7 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
     );
     assert_eq!(network.accuracy[0].errors["chain 1"].len(), 3);
 
-    // The same pattern again is no further case, and comments stay.
+    // A repeated pattern is not a new case, and comments are kept.
     let text = std::fs::read_to_string(path("lab.toml")).unwrap();
     std::fs::write(path("mine.toml"), format!("# of my lab\n{text}")).unwrap();
     let again = keep(&["--network", "mine.toml", "--accuracy", "mine.toml"]);
@@ -207,7 +207,7 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
             .starts_with("# of my lab\n")
     );
 
-    // Without the option nothing is written.
+    // Without the option, no file is written.
     let before = std::fs::read(path("lab.toml")).unwrap();
     assert!(keep(&["--network", "lab.toml"]).status.success());
     assert_eq!(std::fs::read(path("lab.toml")).unwrap(), before);
@@ -284,7 +284,7 @@ fn patterns_that_are_finished_are_not_run_again_and_a_journal_in_the_way_is_name
     );
     let resumed = validate(folder.path(), &[&same[..], &["--resume"]].concat());
     assert!(resumed.status.success(), "{}", said(&resumed));
-    // No lab was built: its self-test would have been told.
+    // No lab was built, because its self-test would have printed something.
     assert_eq!(said(&resumed), "");
     let other = validate(folder.path(), &["--resume"]);
     assert!(said(&other).contains("another lab"), "{}", said(&other));

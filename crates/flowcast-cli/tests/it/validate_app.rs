@@ -1,6 +1,6 @@
 //! `flowcast validate app` and `flowcast fit` with a real MPI program.
 //!
-//! These need Open MPI with its compiler, so `cargo test` lists them as ignored; `cargo xtask test record` runs them.
+//! The tests need Open MPI with its compiler, so `cargo test` lists them as ignored; `cargo xtask test record` runs them.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// With the micro-benchmarks, compiled.
+    /// Compiles the micro-benchmarks.
     fn new() -> Bench {
         let bench = Bench {
             folder: tempfile::tempdir().unwrap(),
@@ -77,7 +77,7 @@ fn rows<'a>(document: &'a Value, quantity: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// Of the fitted regions, in the run that they were fitted to.
+/// Median error of the fitted regions, in the run to which they were fitted.
 fn median_error(fit: &Value) -> f64 {
     let time = |region: &Value, field: &str| region[field].as_f64().unwrap();
     let error =
@@ -85,7 +85,7 @@ fn median_error(fit: &Value) -> f64 {
     median(fit["regions"].as_array().unwrap().iter().map(error))
 }
 
-/// How far the runs are apart, as a part of what they take: no prediction comes nearer to all of them.
+/// Median relative distance between the runs. No prediction can be closer to all of them.
 fn median_distance(regions: &[&Value]) -> f64 {
     let time = |value: &Value| value.as_f64().unwrap();
     let distance = |region: &&Value| {
@@ -194,8 +194,8 @@ mod open_mpi {
             "formula",
         ];
         let predicted = json(&bench.validate(&again, &[]));
-        // Where more ranks than cores wait for turns, a region's time says little of another's, as little as of the same region's in
-        // another run: neither the run that it was fitted to nor the others can be met better than the runs meet one another.
+        // If there are more ranks than cores, a region's time says little about that of another region, or about the same
+        // region in another run. No prediction can then be closer to the runs than they are to one another.
         let bound = median_distance(&rows(&document_of_three, "region")).max(0.5);
         let regions = &predicted["predictions"][0]["regions"];
         let errors = [
@@ -206,7 +206,7 @@ mod open_mpi {
         eprintln!(
             "errors of the fit and of the prediction: {errors:?}, bound {bound}, disturbed: {disturbed}"
         );
-        // Beside other programs nothing is known of times.
+        // Times are not reliable while other programs run.
         assert!(
             !disturbed.is_null() || errors.iter().all(|error| *error < bound),
             "{errors:?}"
@@ -288,7 +288,7 @@ mod open_mpi {
         let error = document["predictions"][0]["total_error"].as_f64().unwrap();
         let disturbed = &document["provenance"]["disturbed_by"];
         eprintln!("error of the prediction: {error}, disturbed: {disturbed}");
-        // Beside other programs nothing is known of times.
+        // Times are not reliable while other programs run.
         assert!(!disturbed.is_null() || error.abs() < 0.6, "{error}");
     }
 }

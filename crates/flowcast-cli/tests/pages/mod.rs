@@ -1,4 +1,4 @@
-//! The pages of the documentation, and the files that the commands on them read.
+//! Pages of the documentation, and the files that their commands read.
 
 pub(crate) mod runs;
 
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Files that the command reads or writes.
+/// Endings of files that the command reads or writes.
 const ENDINGS: &[&str] = &[
     "cfg", "csv", "dim", "dim.gz", "et", "fct", "goal", "list", "map", "otf2", "pattern", "prv",
     "prv.gz", "rec", "steps", "toml",
@@ -23,7 +23,7 @@ fn root() -> PathBuf {
         .expect("the repository is there")
 }
 
-/// README.md and everything under docs, in the order of their names.
+/// README.md and all files under docs, sorted by name.
 pub(crate) fn all() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md")];
     let mut folders = vec![root().join("docs")];
@@ -48,13 +48,13 @@ pub(crate) fn guides() -> Vec<PathBuf> {
     pages
 }
 
-/// The path of a page in the repository.
+/// Path of a page in the repository.
 pub(crate) fn name(page: &Path) -> String {
     let name = page.strip_prefix(root()).expect("a page of the repository");
     name.to_string_lossy().into_owned()
 }
 
-/// The pages that the items of a list lead to, in its order.
+/// Pages to which the items of a list link, in its order.
 pub(crate) fn listed(list: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(list)).expect("a list of pages");
     let items = text.lines().filter(|line| line.starts_with("- ["));
@@ -64,7 +64,7 @@ pub(crate) fn listed(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// An empty folder below `tests` for the commands of a page; `examples` in it is that of the repository.
+/// Empty folder below `tests` for the commands of a page. Its `examples` is that of the repository.
 pub(crate) fn new_folder(tests: &str, page: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(tests)
@@ -76,7 +76,7 @@ pub(crate) fn new_folder(tests: &str, page: &Path) -> PathBuf {
     folder
 }
 
-/// What the commands of a page read that is neither in the repository nor written by a command before.
+/// Files that the commands of a page read, but that are neither in the repository nor written by an earlier command.
 pub(crate) fn missing_inputs(page: &Path) -> Vec<String> {
     let text = fs::read_to_string(page).expect("a page");
     let (mut written, mut missing): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
@@ -94,14 +94,14 @@ pub(crate) fn missing_inputs(page: &Path) -> Vec<String> {
 
 /// A fenced block.
 pub(crate) struct Block {
-    /// The line of its first fence.
+    /// Line number of its first fence.
     line: usize,
-    /// The words behind that fence; the first one is the language.
+    /// Words after that fence. The first one is the language.
     words: Vec<String>,
     lines: Vec<String>,
 }
 
-/// The fenced blocks of a page, in order.
+/// Fenced blocks of a page, in order.
 pub(crate) fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut is_inside = false;
@@ -128,7 +128,7 @@ impl Block {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// The lines that a reader types, with their numbers: all of a `sh` block, those with a prompt of the others.
+    /// Lines that a reader types, with their numbers: all lines of a `sh` block, and lines with a prompt in other blocks.
     fn typed(&self) -> Vec<(usize, &str)> {
         let mut goes_on = false;
         let mut typed = Vec::new();
@@ -144,7 +144,7 @@ impl Block {
     }
 }
 
-/// Each command of a page with its line.
+/// Each command of a page with its line number.
 fn commands(text: &str) -> Vec<(usize, String)> {
     let mut commands: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -167,7 +167,7 @@ fn commands(text: &str) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// The files that a command reads and writes: as `flowcast` has them, or as the shell redirects its output.
+/// Files that a command reads and writes, as arguments of `flowcast` or by redirection of the shell.
 fn files(command: &str) -> (Vec<String>, Vec<String>) {
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     let (mut is_flowcast, mut before) = (false, "");
@@ -201,7 +201,7 @@ fn is_file(name: &str) -> bool {
     })
 }
 
-/// Names are the same, or one is a pattern (`lu.?.csv`, `lu.{}.csv`) and the other begins as it does.
+/// `true` if the names are the same, or if one is a pattern (`lu.?.csv`, `lu.{}.csv`) and the other has the same beginning.
 fn can_be_same(written: &str, read: &str) -> bool {
     let begins = |pattern: &str, name: &str| {
         let stem = pattern.split(['?', '*', '{', '$']).next().unwrap_or("");

@@ -1,7 +1,7 @@
 //! Runs the commands of a page as a reader types them: each block in a shell, in order, in a folder of the page.
 //!
-//! Words behind `sh` say what a block needs (`lab`, `mpi`, `component`), that it may end with a finding (`finding`), or why
-//! no test runs it (`build`, `cluster`).
+//! Words after `sh` state the needs of a block (`lab`, `mpi`, `component`), that it may end with a finding (`finding`), or
+//! the reason why no test runs it (`build`, `cluster`).
 
 use std::{
     ffi::OsString,
@@ -23,28 +23,28 @@ const ELSEWHERE: [(&str, &str); 2] = [
     ),
     ("cluster", "it needs machines of a cluster"),
 ];
-/// Words of blocks that run where their needs are met.
+/// Words of blocks that run if their needs are met.
 const NEEDS: [&str; 3] = ["lab", "mpi", "component"];
-/// The word of a block that may end with the exit code of a finding.
+/// Word of a block that may end with the exit code of a finding.
 const FINDING: &str = "finding";
-/// Languages of blocks: commands, and what no shell runs. `python` is run by the tests of the package.
+/// Languages of blocks: commands, and others that no shell runs. The package's tests run `python`.
 const LANGUAGES: [&str; 5] = ["sh", "console", "text", "python", "c"];
-/// Seconds after which a block is ended.
+/// Time limit of a block, in seconds.
 const LIMIT: &str = "120";
-/// The component for Open MPI, as cargo names it.
+/// File name of the component for Open MPI, as cargo names it.
 const COMPONENT: &str = "libmca_bml_flowcast.so";
 
-/// The results of the blocks of a page.
+/// Results of the blocks of a page.
 #[derive(Default)]
 pub(crate) struct Runs {
     pub(crate) passed: usize,
-    /// Places with reasons.
+    /// Places of skipped blocks, with reasons.
     pub(crate) skipped: Vec<String>,
-    /// Places with what the commands printed.
+    /// Places of failed blocks, with the output of their commands.
     pub(crate) failed: Vec<String>,
 }
 
-/// Runs the blocks of a page with commands that no session compares: those of `sh`, and those before them.
+/// Runs the blocks of a page whose output no session compares: the `sh` blocks, and those before them.
 pub(crate) fn run(page: &Path) -> Runs {
     let blocks = read(page);
     let mut runs = Runs::default();
@@ -74,7 +74,7 @@ pub(crate) fn run(page: &Path) -> Runs {
     runs
 }
 
-/// Blocks with a language or a word that nothing here knows, and commands outside of blocks that are run.
+/// Blocks with an unknown language or word, and commands outside of blocks that are run.
 pub(crate) fn unknown(page: &Path) -> Vec<String> {
     let text = fs::read_to_string(page).expect("a page");
     let indented = text.lines().enumerate().filter(|(_, line)| {
@@ -126,7 +126,7 @@ impl Block {
         self.words[1..].iter().any(|own| own == word)
     }
 
-    /// The reason why the block cannot run here.
+    /// Reason why the block cannot run here.
     fn obstacle(&self) -> Option<String> {
         if let Some((_, why)) = ELSEWHERE.iter().find(|(word, _)| self.has_word(word)) {
             return Some((*why).to_owned());
@@ -144,7 +144,7 @@ impl Block {
             })
     }
 
-    /// Runs the block; else what it printed.
+    /// Runs the block. The error is its output.
     fn execute(&self, folder: &Path) -> Result<(), String> {
         let lines: Vec<&str> = self.typed().into_iter().map(|(_, line)| line).collect();
         let said = folder.join("said");
@@ -176,7 +176,7 @@ fn missing_program(programs: &[&str]) -> Option<String> {
         .map(|program| format!("found no {program}"))
 }
 
-/// The folder of the page with what a checkout has: `examples`, `crates`, and what cargo has built.
+/// Folder of the page with the content of a checkout: `examples`, `crates`, and cargo's build output.
 fn folder(page: &Path) -> PathBuf {
     let folder = new_folder("page-runs", page);
     let links = [
@@ -195,7 +195,7 @@ fn folder(page: &Path) -> PathBuf {
     folder
 }
 
-/// Where cargo puts its programs and libraries.
+/// Folder in which cargo puts its programs and libraries.
 fn built() -> PathBuf {
     let flowcast = PathBuf::from(trycmd::cargo::cargo_bin!("flowcast"));
     flowcast
@@ -204,7 +204,7 @@ fn built() -> PathBuf {
         .to_owned()
 }
 
-/// A program in the folder of a page, which finds `flowcast` and keeps what it stores there.
+/// A program in the folder of a page. It finds `flowcast`, and the folder keeps the files that it stores.
 fn in_folder(folder: &Path, program: &str) -> Command {
     let mut command = Command::new(program);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -226,7 +226,7 @@ fn in_folder(folder: &Path, program: &str) -> Command {
     command
 }
 
-/// Ends the labs that a block left behind when it failed.
+/// Ends the labs that a failed block left behind.
 fn end_labs(folder: &Path) {
     for lab in fs::read_dir(folder.join("flowcast-lab"))
         .into_iter()

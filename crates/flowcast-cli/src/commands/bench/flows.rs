@@ -1,5 +1,5 @@
-//! `flowcast bench flows`: how many flows of a pattern a second a fluid model steps from the first start to the last end, on one
-//! core, its network's links and the ways over them included.
+//! `flowcast bench flows`: number of a pattern's flows per second that a fluid model simulates on one core, from the first
+//! start to the last end. The time includes the setup of links and routes.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use flowcast::{
 use super::{print_rates, timed};
 use flowcast_terminal::trace_args::read_pattern;
 
-/// Steps the pattern `runs` times and prints the median.
+/// Simulates the pattern `runs` times and prints the median.
 pub(super) fn run(
     input: &Path,
     network: &Network,

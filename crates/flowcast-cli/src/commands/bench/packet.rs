@@ -1,5 +1,5 @@
-//! `flowcast bench packet`: how many frames a second cross a link in the packet model, on one core; those count as well that
-//! are passed over because the state repeats.
+//! `flowcast bench packet`: number of frames per second that cross a link in the packet model on one core. Frames that are
+//! skipped because the state repeats count too.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `flowcast bench sweep`: what many what-ifs of one trace cost beside a single replay, on one core.
+//! `flowcast bench sweep`: cost of many what-ifs of one trace relative to a single replay, on one core.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use flowcast::{
 
 use flowcast_terminal::output::Format;
 
-/// Measures one replay and one sweep in turn, `runs` times, and prints the median of the ratios.
+/// Alternately measures one replay and one sweep, `runs` times each, and prints the median of the ratios.
 pub(super) fn run(
     program: &Program,
     network: &Network,
@@ -26,7 +26,7 @@ pub(super) fn run(
         bail!("--count: found 0, expected at least 1");
     }
     let networks = what_ifs(network, sets);
-    // Messages that disturb each other would cost each network a replay of its own.
+    // With contention, each network would need its own replay.
     let options = Options {
         contention: Contention::Limits,
         ..Options::default()
@@ -68,7 +68,7 @@ pub(super) fn run(
     )
 }
 
-/// From the network itself to one of twice the latency and half the bandwidth.
+/// Networks from the given one up to twice its latency and half its bandwidth.
 fn what_ifs(network: &Network, sets: usize) -> Vec<Network> {
     (0..sets)
         .map(|index: usize| {

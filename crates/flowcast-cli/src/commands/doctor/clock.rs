@@ -1,4 +1,4 @@
-//! This machine's clock, and another one's beside it.
+//! Clock of this machine, and comparison with that of another one.
 
 use std::time::Instant;
 
@@ -14,12 +14,12 @@ use super::Check;
 use crate::{commands::measure::token_for, round_trips::explained};
 use flowcast_terminal::{launcher::connected, token::TokenArgs};
 
-/// Daemons correct a clock by no more than 500 ppm; quartz drifts by less than 100.
+/// Daemons correct a clock by at most 500 ppm, and quartz drifts by less than 100 ppm.
 const MOST_DRIFT: f64 = 5e-4;
-/// Wall clocks that differ by more make logs of two machines useless.
+/// Difference of wall clocks, in seconds, beyond which logs of two machines cannot be compared.
 const MOST_APART: f64 = 1.0;
 
-/// The least step of the clock that is seen, and what a look at it costs.
+/// Checks the smallest observed step of the clock, and the cost of reading it.
 pub(super) fn resolution() -> Check {
     const LOOKS: u32 = 10_000;
     let begin = Instant::now();
@@ -42,7 +42,7 @@ pub(super) fn resolution() -> Check {
     )
 }
 
-/// The clock of the machine where `flowcast measure p2p --listen` answers.
+/// Checks the clock of the machine where `flowcast measure p2p --listen` answers.
 pub(super) fn of_peer(address: &str, token: &TokenArgs) -> Result<Check> {
     let token = token_for(address, token)?;
     let mut transport =
@@ -57,7 +57,7 @@ pub(super) fn of_peer(address: &str, token: &TokenArgs) -> Result<Check> {
     ))
 }
 
-/// Wall clocks are compared up to whole days.
+/// Compares clocks. Wall clocks are compared modulo whole days.
 fn beside(learned: &Learned, ahead: f64) -> Check {
     const NAME: &str = "clock of the peer";
     const DAY: f64 = 86_400.0;
@@ -91,7 +91,7 @@ mod tests {
         };
         let verdict = |drift: f64, ahead: f64| beside(&drifting(drift), ahead).verdict;
         assert_eq!(verdict(5e-5, -0.01), Verdict::Good);
-        // One has passed midnight.
+        // One of the clocks has passed midnight.
         assert_eq!(verdict(0.0, 86_399.99), Verdict::Good);
         assert_eq!(verdict(0.0, 2.0), Verdict::Bad);
         assert_eq!(verdict(-6e-4, 0.0), Verdict::Bad);

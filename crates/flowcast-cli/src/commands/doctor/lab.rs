@@ -1,10 +1,10 @@
-//! Whether this machine can build labs.
+//! Check that this machine can build labs.
 
 use flowcast_measure::lab::check_machine;
 
 use super::Check;
 
-/// No problem of a measurement: a lab that cannot be built is marked as what cannot be seen.
+/// A failure is marked as unknown, because it is not a problem for measurements.
 pub(super) fn check() -> Check {
     const NAME: &str = "labs";
     match check_machine() {

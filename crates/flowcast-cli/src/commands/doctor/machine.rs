@@ -1,4 +1,4 @@
-//! Processors, clocks and memory, as the kernel shows them in files.
+//! Checks of processors, clocks and memory, from files of the kernel.
 
 #[cfg(test)]
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
 use super::{Check, Verdict};
 
-/// Where to look: the files of a machine, this one's or a test's.
+/// Source of the checks: the files of this machine, or of a test.
 #[derive(Debug)]
 pub(super) struct Machine {
     root: PathBuf,
-    /// Environment variables that matter.
+    /// Relevant environment variables.
     pub variables: Vec<(String, String)>,
-    /// Processors that this process may use.
+    /// Number of processors that this process may use.
     pub processors: usize,
 }
 
@@ -30,7 +30,7 @@ impl Machine {
         }
     }
 
-    /// A machine whose files are under `root`.
+    /// Machine whose files are below `root`.
     #[cfg(test)]
     pub(super) fn under(root: &Path, variables: &[(&str, &str)]) -> Machine {
         Machine {
@@ -43,19 +43,19 @@ impl Machine {
         }
     }
 
-    /// The text of a file, without blanks around it.
+    /// Content of a file, without surrounding blanks.
     pub(super) fn read(&self, path: &str) -> Option<String> {
         fs::read_to_string(self.root.join(path))
             .ok()
             .map(|text| text.trim().to_owned())
     }
 
-    /// Whether there is such a file or folder.
+    /// `true` if there is such a file or folder.
     pub(super) fn has(&self, path: &str) -> bool {
         self.root.join(path).exists()
     }
 
-    /// Names in a folder, sorted.
+    /// Names of a folder's entries, sorted.
     pub(super) fn list(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(path))
             .into_iter()
@@ -67,7 +67,7 @@ impl Machine {
         names.into_iter().collect()
     }
 
-    /// An environment variable.
+    /// Value of an environment variable.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.variables
             .iter()
@@ -76,16 +76,16 @@ impl Machine {
     }
 }
 
-/// Where what is to be measured runs, as far as it can be seen.
+/// Extent of the measurement, as far as it is visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     /// Loopback, namespaces or cores of this machine.
     OneMachine,
-    /// Two machines or more, whose clocks and kernels may differ.
+    /// Several machines, whose clocks and kernels may differ.
     SeveralMachines,
 }
 
-/// All of them.
+/// All checks of the machine.
 pub(super) fn checks(machine: &Machine, extent: Extent) -> Vec<Check> {
     vec![
         governor(machine),
@@ -96,7 +96,7 @@ pub(super) fn checks(machine: &Machine, extent: Extent) -> Vec<Check> {
     ]
 }
 
-/// The problems that disturb a measurement while it runs, on one machine.
+/// Problems that disturb a running measurement on one machine.
 pub(super) fn disturbances(machine: &Machine) -> Vec<Check> {
     let all = checks(machine, Extent::OneMachine);
     all.into_iter()
@@ -143,7 +143,7 @@ fn clock_source(machine: &Machine) -> Check {
     Check::bad(NAME, source, advice)
 }
 
-/// Daemons that keep the clock, by the names of their processes.
+/// Process names of daemons that synchronise the clock.
 const TIME_DAEMONS: [&str; 6] = [
     "chronyd",
     "ntpd",
@@ -201,7 +201,7 @@ fn swap(machine: &Machine) -> Check {
     }
 }
 
-/// So much of a processor may be in use by others.
+/// Load of other programs, per processor, above which they disturb.
 const BUSY: f64 = 0.2;
 
 fn load(machine: &Machine) -> Check {
@@ -223,7 +223,7 @@ fn load(machine: &Machine) -> Check {
     }
 }
 
-/// Makes a file and the folders above it.
+/// Creates a file and its parent folders.
 #[cfg(test)]
 pub(super) fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);

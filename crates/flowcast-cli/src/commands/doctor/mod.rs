@@ -38,32 +38,32 @@ pub(crate) struct Doctor {
     command: Vec<OsString>,
 }
 
-/// How a check ended.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// As it should be.
+    /// No problem.
     Good,
-    /// Figures would be wrong, or nothing would work.
+    /// Results would be wrong, or nothing would work.
     Bad,
-    /// It cannot be seen here.
+    /// The state cannot be determined here.
     Unknown,
 }
 
-/// One check.
+/// A check and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Check {
-    /// What was looked at.
+    /// Subject of the check.
     pub name: &'static str,
-    /// Whether it may spoil measurements.
+    /// Result, which shows if measurements may be affected.
     pub verdict: Verdict,
-    /// What was found, in words and with units.
+    /// Finding, as text with units.
     pub found: String,
-    /// What to do, if anything.
+    /// Advice, if something should be done.
     pub advice: Option<String>,
 }
 
 impl Check {
-    /// As it should be.
+    /// A check without a problem.
     pub(super) fn good(name: &'static str, found: impl Into<String>) -> Check {
         Check {
             name,
@@ -73,7 +73,7 @@ impl Check {
         }
     }
 
-    /// It cannot be seen.
+    /// A check of something that cannot be determined.
     pub(super) fn unknown(name: &'static str, found: impl Into<String>) -> Check {
         Check {
             name,
@@ -83,7 +83,7 @@ impl Check {
         }
     }
 
-    /// Something is to be done.
+    /// A check with a problem, and advice.
     pub(super) fn bad(
         name: &'static str,
         found: impl Into<String>,
@@ -99,7 +99,7 @@ impl Check {
 }
 
 impl Doctor {
-    /// Checks and says what it found; a problem is a finding.
+    /// Runs the checks and prints the results. A problem is a finding.
     pub(crate) fn run(self) -> Result<()> {
         let mut machine = Machine::this();
         machine
@@ -146,7 +146,7 @@ impl Doctor {
     }
 }
 
-/// The provenance of a measurement that is about to begin, with what disturbs it on this machine; each problem is said on
+/// Provenance of a measurement that is about to start, with disturbances on this machine. Each problem is printed to
 /// standard error.
 pub(crate) fn provenance_of_measurement() -> BTreeMap<String, String> {
     let mut all = provenance::of_this_run();
@@ -154,8 +154,8 @@ pub(crate) fn provenance_of_measurement() -> BTreeMap<String, String> {
     all
 }
 
-/// What other programs do while none of a measurement runs: looked at for half a second, which the load of the last minute does
-/// not say, because the runs before are in it. None if they take a tenth of the processors at most.
+/// Load of other programs, observed for half a second before a measurement starts. The load average of the last minute
+/// cannot be used, because it includes the previous runs. `None` if they use at most a tenth of the processors.
 fn other_programs() -> Option<String> {
     const MOST: f64 = 0.1;
     let before = processor_time()?;
@@ -171,7 +171,7 @@ fn other_programs() -> Option<String> {
     })
 }
 
-/// The same, said on standard error with what becomes of what is measured now.
+/// Load of other programs, printed to standard error with its consequence for the measurement.
 pub(crate) fn tell_other_programs(consequence: &str) -> Option<String> {
     let found = other_programs();
     if let Some(found) = &found {
@@ -180,7 +180,7 @@ pub(crate) fn tell_other_programs(consequence: &str) -> Option<String> {
     found
 }
 
-/// Ticks of all processors since the machine started.
+/// Ticks of all processors since the machine was started.
 struct ProcessorTime {
     all: u64,
     idle: u64,
@@ -201,7 +201,7 @@ fn processor_time() -> Option<ProcessorTime> {
     })
 }
 
-/// What on this machine disturbs a measurement; none if all is well.
+/// Disturbances of a measurement on this machine; `None` if there are none.
 fn disturbances() -> Option<String> {
     let problems = machine::disturbances(&Machine::this());
     for problem in &problems {

@@ -1,4 +1,4 @@
-//! Interfaces that an MPI library would use for its messages although they lead nowhere, or to containers.
+//! Check for interfaces that an MPI library would use although they lead nowhere, or only to containers.
 
 use std::ffi::OsString;
 
@@ -7,8 +7,8 @@ use super::{Check, machine::Machine};
 const NAME: &str = "interfaces";
 const FOLDER: &str = "sys/class/net";
 
-/// The settings of Open MPI that a command has among its options (`--mca NAME VALUE`), as the variables that they are
-/// otherwise; they are stronger than those.
+/// Settings of Open MPI in the options of a command (`--mca NAME VALUE`), as the equivalent variables. Options override
+/// variables.
 pub(super) fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
     let words: Vec<String> = command
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Open MPI's TCP takes every interface that is up, bridges of containers and virtual machines too.
+/// Checks interfaces. Open MPI's TCP uses every interface that is up, bridges of containers and virtual machines included.
 pub(super) fn interfaces(machine: &Machine) -> Check {
     let up: Vec<String> = machine
         .list(FOLDER)
@@ -82,7 +82,7 @@ fn is_virtual(machine: &Machine, name: &str) -> bool {
         .any(|known| name.starts_with(known))
 }
 
-/// Whether the settings of Open MPI that can be seen leave it out.
+/// `true` if the visible settings of Open MPI exclude the interface.
 fn is_excluded(machine: &Machine, name: &str) -> bool {
     const SETTINGS: [&str; 2] = ["btl_tcp_if_include", "btl_tcp_if_exclude"];
     let [include, exclude] = SETTINGS.map(|setting| setting_of(machine, setting));

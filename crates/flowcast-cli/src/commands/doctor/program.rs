@@ -1,4 +1,4 @@
-//! Launcher, library, program and recorder: whether they fit together.
+//! Checks that launcher, library, program and recorder fit together.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,28 +18,28 @@ use crate::{
     recording::{RECORDER, RecorderPlace, WHERE_EXPECTED, find_recorder, recorder},
 };
 
-/// The MPI library whose functions a program calls.
+/// MPI library that a program calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Served {
     By(MpiLibrary),
-    /// Shared libraries, none of MPI.
+    /// Shared libraries without an MPI library.
     Without,
     Statically,
-    /// Why it cannot be seen.
+    /// Reason why the library cannot be determined.
     Unknown(&'static str),
 }
 
-/// An MPI library as the recorder sees it.
+/// An MPI library, as the recorder identifies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MpiLibrary {
     path: String,
-    /// Its binary interface, if the recorder knows it.
+    /// Binary interface, if the recorder knows it.
     abi: Option<String>,
-    /// What it says about itself, or why the recorder cannot record it.
+    /// Version according to the library, or the reason why the recorder cannot record it.
     version: String,
 }
 
-/// All of them; without a command, the launcher that is first on the search path.
+/// All checks of a command. Without a command, the first launcher on the search path is checked.
 pub(super) fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
     let name = command.first().cloned().unwrap_or_else(|| "mpirun".into());
     let found = find_on_path(machine, &name);
@@ -62,7 +62,7 @@ pub(super) fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
     checks
 }
 
-/// Whether a command names other machines, or a batch system has given this one several.
+/// Extent of a command: several machines if it names other machines, or if a batch system has allocated several nodes.
 pub(super) fn extent(machine: &Machine, command: &[OsString]) -> Extent {
     let is_launcher = command.first().is_some_and(|name| is_launcher(name));
     let names_hosts =
@@ -141,7 +141,7 @@ fn judge_library(launcher: Launcher, served: &Served, ranks: Option<usize>) -> C
     }
 }
 
-/// A launcher of one library starts a program of the other as many worlds of one rank.
+/// Checks that the library belongs to the launcher. Otherwise each process of the program would be a world of one rank.
 fn check_library(launcher: Launcher, library: &MpiLibrary, ranks: Option<usize>) -> Check {
     let MpiLibrary { path, version, .. } = library;
     let Some(abi) = &library.abi else {
@@ -170,14 +170,15 @@ fn check_library(launcher: Launcher, library: &MpiLibrary, ranks: Option<usize>)
     )
 }
 
-/// Loads the program's libraries into a program that does nothing, and lets the recorder say which one serves it.
+/// Determines the library that a program calls: loads the program's libraries into a program that does nothing, with the
+/// recorder.
 fn served(program: &Path) -> Served {
     let mut magic = [0; 4];
     let read = File::open(program).and_then(|mut file| file.read_exact(&mut magic));
     if read.is_err() {
         return Served::Unknown("the program cannot be read");
     }
-    // A script, which starts something else.
+    // A script, which starts another program.
     if magic != *b"\x7FELF" {
         return Served::Without;
     }
@@ -197,7 +198,7 @@ fn served(program: &Path) -> Served {
     ask(&libraries)
 }
 
-/// The libraries that a program is linked with, or that Python loads with mpi4py.
+/// List of the libraries with which a program is linked, or which Python loads with mpi4py.
 fn listing(program: &Path) -> Option<String> {
     const PYTHON: &str = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; \
                           print(*{line.split()[-1] + ' ()' for line in open('/proc/self/maps') if '.so' in line}, sep='\\n')";
@@ -220,7 +221,7 @@ fn listing(program: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The files in a list of `NAME => FILE (ADDRESS)` that may be MPI libraries, by their names.
+/// Files in a list of `NAME => FILE (ADDRESS)` that may be MPI libraries according to their names.
 fn libraries(listing: &str) -> Vec<&str> {
     let files = listing.lines().filter_map(|line| {
         let line = line.trim().split(" (").next()?;
@@ -250,14 +251,14 @@ fn ask(libraries: &[&str]) -> Served {
     answered(&String::from_utf8_lossy(&answer.stdout)).map_or(Served::Without, Served::By)
 }
 
-/// The recorder's answer: place, ABI, version.
+/// Parses the recorder's answer: path, ABI and version.
 fn answered(text: &str) -> Option<MpiLibrary> {
     let mut lines = text.lines();
     let (path, abi, version) = (lines.next()?, lines.next()?, lines.next()?);
     Some(MpiLibrary {
         path: path.to_owned(),
         abi: (!abi.is_empty()).then(|| abi.to_owned()),
-        // Open MPI goes on with its package.
+        // Open MPI appends its package.
         version: version.split(',').next().unwrap_or_default().to_owned(),
     })
 }

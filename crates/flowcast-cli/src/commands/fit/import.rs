@@ -1,4 +1,4 @@
-//! `flowcast fit` of outputs of other benchmarks, as samples.
+//! `flowcast fit` of outputs of other benchmarks, which are converted to samples.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -22,7 +22,7 @@ use super::{
 use crate::commands::fit_conflicts::percent;
 use flowcast_terminal::{output::Format, provenance};
 
-/// A message without data takes another way through some libraries.
+/// Some libraries handle messages without data differently.
 const NO_BYTES: &str =
     "the line is fitted to messages of at least 1 B; those of 0 B are compared with it";
 
@@ -39,9 +39,9 @@ pub(in crate::commands) struct ImportArgs {
     pub section: Vec<usize>,
 }
 
-/// The round trips of all files together, and what was left out of them.
+/// Round trips of all files, with notes on parts that were left out.
 pub(in crate::commands) struct ImportedFiles {
-    /// Half of them times from one process to another.
+    /// Round trips. Half of a round trip is the time from one process to another.
     pub samples: PrttSamples,
     files: Vec<(String, Imported)>,
 }
@@ -73,18 +73,18 @@ impl ImportedFiles {
         Ok(ImportedFiles { samples, files })
     }
 
-    /// Round trips that no benchmark measured.
+    /// Round trips that come from samples, not from benchmarks.
     pub(in crate::commands) fn from_samples(samples: PrttSamples) -> ImportedFiles {
         let files = Vec::new();
         ImportedFiles { samples, files }
     }
 
-    /// Whether they come from outputs of benchmarks.
+    /// `true` if the samples come from outputs of benchmarks.
     pub(in crate::commands) fn is_imported(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// Adds to a result the sections and lines that were left out, and notes about the fit.
+    /// Adds to a result the sections and lines that were left out, and notes on the fit.
     pub(in crate::commands) fn told(
         &self,
         document: Document,
@@ -113,7 +113,7 @@ impl ImportedFiles {
     }
 }
 
-/// Fits latency and bandwidth, writes the network if asked, and prints them.
+/// Fits latency and bandwidth, writes the network if requested, and prints them.
 pub(in crate::commands) fn run(
     files: &[FitInput],
     args: &ImportArgs,

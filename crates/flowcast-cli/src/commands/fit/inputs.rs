@@ -1,4 +1,4 @@
-//! What the files of `flowcast fit` hold, told by their content.
+//! Input files of `flowcast fit`, whose kind is determined from their content.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use flowcast::{calibrate::conflict_samples::ConflictSamples, fit::sample_table};
 
 use flowcast_terminal::files::read_text;
 
-/// What a file holds.
+/// Kind of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum FitInputKind {
     RoundTrips,
@@ -37,7 +37,7 @@ impl fmt::Display for FitInputKind {
 }
 
 impl FitInputKind {
-    /// By the columns of a table.
+    /// Kind of a table, from its columns.
     fn of_columns(text: &str) -> FitInputKind {
         if ConflictSamples::is_one(text) {
             FitInputKind::Conflicts
@@ -57,7 +57,7 @@ impl FitInputKind {
     }
 }
 
-/// A file, read; of a recording, which is a folder, there is no text.
+/// An input and its text. The text is empty for a recording, which is a folder.
 pub(in crate::commands) struct FitInput {
     pub path: PathBuf,
     pub kind: FitInputKind,
@@ -65,7 +65,7 @@ pub(in crate::commands) struct FitInput {
 }
 
 impl FitInput {
-    /// Reads a file and tells what it holds; a folder is a recording.
+    /// Reads a file and determines its kind. A folder is a recording.
     pub(in crate::commands) fn read(path: &Path) -> Result<FitInput> {
         let path = path.to_owned();
         if path.is_dir() {
@@ -77,7 +77,7 @@ impl FitInput {
         Ok(FitInput { path, kind, text })
     }
 
-    /// The content, taken apart; an error names the file.
+    /// Parses the content. An error names the file.
     pub(in crate::commands) fn parsed<T, E>(
         &self,
         parse: impl FnOnce(&str) -> Result<T, E>,
@@ -88,13 +88,13 @@ impl FitInput {
         parse(&self.text).with_context(|| self.place())
     }
 
-    /// As it is called in messages.
+    /// Name of the file for messages.
     pub(in crate::commands) fn place(&self) -> String {
         self.path.display().to_string()
     }
 }
 
-/// What all inputs hold.
+/// Common kind of all inputs.
 pub(in crate::commands) fn one_kind(inputs: &[FitInput]) -> Result<FitInputKind> {
     let (kind, place) = (inputs[0].kind, inputs[0].place());
     for other in &inputs[1..] {

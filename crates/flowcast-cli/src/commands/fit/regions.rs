@@ -30,19 +30,19 @@ use crate::{
 };
 use flowcast_terminal::{output::Format, provenance, say};
 
-/// What is fitted, and where it goes.
+/// Inputs, options and outputs of the fit.
 pub(in crate::commands) struct FitRegions<'a> {
     pub recordings: &'a [PathBuf],
     pub output: Option<&'a Path>,
     pub name: String,
     pub rendezvous_from: Option<Bytes>,
-    /// What is known of the network beforehand: with wire rates the latency of packets is fitted as well.
+    /// Network with values that are known before the fit. If it has wire rates, the latency of packets is fitted too.
     pub known: Option<Network>,
     pub format: Format,
 }
 
 impl FitRegions<'_> {
-    /// Fits, writes the network file if asked, and prints what was found.
+    /// Fits, writes the network file if requested, and prints the results.
     pub(in crate::commands) fn run(&self) -> Result<()> {
         let recordings = self
             .recordings
@@ -126,7 +126,7 @@ impl FitRegions<'_> {
     }
 }
 
-/// On the regions that were fitted to, by their names.
+/// Accuracy of a model on the fitted regions, by their names.
 fn accuracy(model: &str, errors: BTreeMap<String, Vec<f64>>) -> Result<Accuracy> {
     let entry = Accuracy::of_errors(model, CaseKind::Regions, "the regions fitted to", errors)?;
     Ok(Accuracy {
@@ -201,7 +201,7 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
         .lines(packets)
 }
 
-/// The operation of a collective; all others are of messages.
+/// Name of a collective operation; `messages` for all other regions.
 fn name(region: &MeasuredRegion) -> &str {
     match region.exercise {
         Exercise::Collective(op, ..) => op.name(),

@@ -52,7 +52,7 @@ pub(super) struct HplArgs {
     costs: Vec<String>,
 }
 
-/// Process rows and columns.
+/// Number of process rows and columns.
 #[derive(Debug, Clone, Copy)]
 struct Grid {
     rows: u32,
@@ -92,7 +92,7 @@ impl HplArgs {
             broadcast: self.bcast,
             swap: self.swap,
         };
-        // Deeper than that the program broadcasts panels that are empty.
+        // With a larger depth, HPL would broadcast empty panels.
         if self.depth > settings.panels() {
             bail!(
                 "--depth: found {}, expected at most as many as there are panels ({})",
@@ -103,7 +103,7 @@ impl HplArgs {
         Ok(settings)
     }
 
-    /// With the share of the spread that differs from call to call.
+    /// Kernel rates, and the fraction of the spread that differs from call to call.
     fn costs(&self) -> Result<(KernelRates, f64)> {
         let (mut rates, mut call_spread) = (KernelRates::default(), 0.0);
         for text in &self.costs {
@@ -128,7 +128,7 @@ impl HplArgs {
 }
 
 impl Generate {
-    /// Writes the trace of a run of HPL.
+    /// Writes the trace of an HPL run.
     pub(super) fn write_hpl(self) -> Result<()> {
         let Computation::ByFile(table) = &self.compute else {
             bail!(
@@ -186,7 +186,7 @@ impl Generate {
                         strict: false,
                         collectives: None,
                     };
-                    // The system's own reason: a full disk, or a reader that has gone away.
+                    // Keeps the system's own reason: a full disk, or a reader that has closed the stream.
                     losses = conversion.write(&trace, out).map_err(|error| match error {
                         ConversionError::Write(error) => error.into(),
                         error => anyhow::Error::from(error),

@@ -1,5 +1,5 @@
-//! `flowcast lab cable-check`: how precise a link emulator is. `flowcast lab serve-cables`: the process that a
-//! testbed starts to carry the frames.
+//! `flowcast lab cable-check`: measures the precision of a link emulator. `flowcast lab serve-cables`: process of a lab that
+//! carries the frames.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub(crate) struct CableCheckCommand {
 }
 
 impl CableCheckCommand {
-    /// Builds the lab, checks it and says what was seen.
+    /// Builds the lab, checks its link emulators and prints the results.
     pub(crate) fn run(self) -> Result<()> {
         let spec = load(&self.lab, &self.overrides)?;
         if spec.cable.is_none() {
@@ -72,7 +72,7 @@ pub(crate) struct ServeCables {
 }
 
 impl ServeCables {
-    /// Carries frames until it is killed.
+    /// Carries frames until the process is killed.
     pub(crate) fn run(self) -> Result<()> {
         let spec = LabSpec::from_toml(&read_text(&self.file)?, &[])
             .context("the lab file of the cable")?;
@@ -92,7 +92,7 @@ fn complaint(check: &CableCheck) -> String {
     )
 }
 
-/// What the link emulator did, by rail and direction.
+/// Measurements of the link emulator, by rail and direction.
 fn directions(checks: &[CableCheck]) -> Table {
     rows(checks)
         .column("rail", "rail", |check| check.rail)
@@ -129,7 +129,7 @@ fn megabits(rate: Rate) -> Value {
     shown(rate, format!("{:.3}", rate.as_bytes_per_second() * 8e-6))
 }
 
-/// How late frames were delivered.
+/// Quantiles of the lateness of frames, in microseconds.
 pub(super) fn quantiles(late: &Lateness) -> Record {
     Record::new()
         .field("median", late.median.as_micros())

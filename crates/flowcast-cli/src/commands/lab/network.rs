@@ -1,4 +1,4 @@
-//! `flowcast lab network`: the network file that follows from a lab's rates and windows.
+//! `flowcast lab network`: network file that corresponds to a lab's rates and windows.
 
 use anyhow::Result;
 use clap::Args;

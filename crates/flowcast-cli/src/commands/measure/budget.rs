@@ -1,4 +1,4 @@
-//! `flowcast measure p2p --adaptive`: round trips chosen one after the other.
+//! `flowcast measure p2p --adaptive`: round trips that are chosen one after the other.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use super::{KeptSamples, Reached, stop_text};
 use crate::{commands::doctor, round_trips::explained};
 use flowcast_terminal::{output::Format, progress::Progress};
 
-/// Measures, writes the samples and says what they cost and tell.
+/// Measures, writes the samples, and prints their cost and the parameters.
 pub(super) fn run(
     other: Reached,
     waiting: Waiting,

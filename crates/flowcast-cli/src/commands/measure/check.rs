@@ -1,4 +1,4 @@
-//! `flowcast measure check`: whether a network still is what its file says.
+//! `flowcast measure check`: checks that a network still agrees with its file.
 
 use anyhow::Result;
 use clap::Args;
@@ -60,7 +60,7 @@ pub(crate) struct MeasureCheck {
 }
 
 impl MeasureCheck {
-    /// Measures, compares and says what has changed.
+    /// Measures, compares and prints the changes.
     pub(crate) fn run(self) -> Result<()> {
         let network = load(&self.network, &[])?;
         let plan = CheckPlan {
@@ -85,7 +85,7 @@ impl MeasureCheck {
             None => {
                 let (mut client, mut server) =
                     loopback_pair(self.waiting.into()).map_err(|error| explained(error.into()))?;
-                // It ends with the connection.
+                // The thread ends with the connection.
                 std::thread::spawn(move || answer(&mut server));
                 check(&mut client, &network, &plan)
             }

@@ -1,4 +1,4 @@
-//! `flowcast measure conflicts`: the elementary conflicts of a network, carried for real.
+//! `flowcast measure conflicts`: measures the elementary conflicts of a network.
 
 mod summary;
 
@@ -96,7 +96,7 @@ fn kind(text: &str) -> Result<ConflictKind, String> {
 }
 
 impl MeasureConflicts {
-    /// Carries what is missing and writes the file.
+    /// Measures the missing conflicts and writes the file.
     pub(crate) fn run(self) -> Result<()> {
         let options = self.repeating.options()?;
         declare(
@@ -240,7 +240,7 @@ impl MeasureConflicts {
     }
 }
 
-/// A measurement on its way.
+/// A measurement in progress.
 struct Run {
     wanted: Vec<Conflict>,
     racks: Racks,

@@ -8,8 +8,8 @@ use flowcast::{
     units::Time,
 };
 
-/// Every flow with its median, the interval of its mean, and its repetitions; for people how many times longer than alone the
-/// flows of each conflict took.
+/// Document with every flow, its median, the interval of its mean, and its repetitions. The table for people has the
+/// slowdown of each conflict's flows.
 pub(super) fn document(samples: &ConflictSamples) -> Document {
     let alone = alone(&samples.measured);
     let table = rows(&samples.measured)
@@ -76,7 +76,7 @@ fn flows(measured: &MeasuredConflict) -> Value {
         .into()
 }
 
-/// The median of a message of whole size alone, in seconds.
+/// Median time of a single message of full size, in seconds.
 fn alone(all: &[MeasuredConflict]) -> f64 {
     let first = all
         .iter()

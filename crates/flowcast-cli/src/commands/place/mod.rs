@@ -1,4 +1,4 @@
-//! `flowcast place`: which rank should run on which node.
+//! `flowcast place`: finds mappings of ranks to nodes.
 
 mod nodes;
 mod times;
@@ -87,7 +87,7 @@ pub(crate) struct Place {
     format: Format,
 }
 
-/// Names the inputs of this command beside the formats of traces.
+/// Adds the inputs of this command to the formats of traces in an error.
 fn with_own_formats(error: Error) -> Error {
     const MESSAGES: &str = "bytes between ranks (a table with the columns from,to,bytes, or a METIS graph), a pattern or steps between ranks";
     match error.downcast() {
@@ -107,7 +107,7 @@ fn objective(text: &str) -> Result<PlacementObjective, String> {
 }
 
 impl Place {
-    /// Searches and prints.
+    /// Searches and prints the result.
     pub(crate) fn run(self) -> Result<()> {
         let inputs = std::iter::once(self.input.as_path()).chain(self.nodes.files());
         let mapping = self.output.iter().map(|path| Output::new("-o", path));
@@ -215,7 +215,7 @@ impl Place {
         }
         while !search.batch().is_empty() {
             let known = tried.known(search.batch().len());
-            // What is known costs no time.
+            // Known times cost nothing.
             if search.moves() > 0 && (search.moves() >= moves || (known.is_none() && !has_time())) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! The nodes that ranks may run on: how many ranks fit on each, what they are called and where they stand.
+//! Nodes on which ranks may run: their slots, names and positions.
 
 use std::{path::Path, str::FromStr};
 
@@ -31,12 +31,12 @@ pub(super) struct NodeArgs {
     allocations: Option<String>,
 }
 
-/// Ranks that fit on nodes.
+/// Number of ranks that fit on nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SlotList {
-    /// One for all nodes, or one for each.
+    /// One number for all nodes, or one for each.
     of_nodes: Vec<u32>,
-    /// Sockets or other domains of each node, which have equal parts of its slots.
+    /// Sockets or other domains of each node, over which its slots are divided evenly.
     domains: u32,
 }
 
@@ -78,7 +78,7 @@ impl NodeArgs {
         named.map(Path::new).filter(|path| path.is_file())
     }
 
-    /// The nodes; without any word of slots all have room for an equal share of the ranks.
+    /// The nodes. If no slots are given, each node has room for an equal share of the ranks.
     pub(super) fn job(&self, network: &Network, ranks: usize) -> Result<Job> {
         let mut job = self.hosts.job()?;
         job.positions = self.positions(network, &job.hosts)?;
@@ -138,7 +138,7 @@ impl NodeArgs {
             if names.is_empty() {
                 return Ok(Vec::new());
             }
-            // Names that do not tell their place stand in the order of the list.
+            // Nodes whose names have no place are in the order of the list.
             return match host_places(names, blocks) {
                 Ok(places) => Ok(positions(topology, &places).context("--hosts")?),
                 Err(error) if blocks.is_some() => Err(error).context("--hosts"),

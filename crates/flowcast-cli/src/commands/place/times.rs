@@ -1,4 +1,4 @@
-//! The times of mappings that a search has tried, kept beside its output until it ends.
+//! Times of the mappings that a search has tried. They are stored beside its output until the search ends.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use flowcast_terminal::growing::{GrowingFile, partial};
 
 const CONTENT: &str = "the mappings of an interrupted search";
 
-/// Times in the order of the mappings, those of an interrupted search first; by default nothing is kept.
+/// Times in the order of the mappings, starting with those of an interrupted search. By default, nothing is stored.
 #[derive(Default)]
 pub(super) struct TriedTimes {
-    /// From an earlier run, not yet given out.
+    /// Times of an earlier run that have not been used yet.
     earlier: std::vec::IntoIter<Time>,
     kept: Option<GrowingFile>,
 }
 
 impl TriedTimes {
-    /// Of a search that writes to `target`, whose inputs have a fingerprint.
+    /// Opens the times of a search that writes to `target`. The fingerprint identifies its inputs.
     pub(super) fn open(target: &Path, resume: bool, fingerprint: &str) -> Result<TriedTimes> {
         let path = partial(target);
         let head = format!(
@@ -54,18 +54,18 @@ impl TriedTimes {
         })
     }
 
-    /// The times of so many mappings, if an earlier run knew them all.
+    /// Times of this number of mappings, if the earlier run has them all.
     pub(super) fn known(&mut self, mappings: usize) -> Option<Vec<Time>> {
         let whole = self.earlier.len() >= mappings;
         whole.then(|| self.earlier.by_ref().take(mappings).collect())
     }
 
-    /// How many times of an earlier run are left.
+    /// Number of remaining times of the earlier run.
     pub(super) fn left(&self) -> usize {
         self.earlier.len()
     }
 
-    /// Keeps the times of a batch.
+    /// Stores the times of a batch.
     pub(super) fn append(&mut self, times: &[Time]) -> Result<()> {
         let Some(file) = &mut self.kept else {
             return Ok(());
@@ -74,7 +74,7 @@ impl TriedTimes {
         file.append(&lines.collect::<String>())
     }
 
-    /// Writes the result in the place of the times.
+    /// Replaces the times by the result.
     pub(super) fn finish(&self, text: &str) -> Result<()> {
         match &self.kept {
             Some(file) => file.finish_text(text),

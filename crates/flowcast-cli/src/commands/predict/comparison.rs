@@ -1,4 +1,4 @@
-//! `flowcast predict` with several networks, models or mappings: one table, one page.
+//! `flowcast predict` with several networks, models or mappings: one table and one page for all.
 
 use anyhow::{Context, Result};
 use flowcast::{
@@ -32,9 +32,9 @@ use flowcast_terminal::{
 struct ComparisonRow<'a> {
     network: Option<&'a Network>,
     mapping: Option<&'a str>,
-    /// Name of the network, with model and mapping where there are several.
+    /// Name of the network, with model and mapping if there are several.
     label: String,
-    /// What the interval covers, or why there is none.
+    /// Coverage of the interval, or the reason why there is none.
     margin: String,
     result: CaseResult,
 }
@@ -44,7 +44,7 @@ impl ComparisonRow<'_> {
         self.network.map_or(BY_PARAMETERS, |network| &network.name)
     }
 
-    /// The part of the ranks' time that is not the program's own computation.
+    /// Fraction of the ranks' time that is not the program's own computation.
     fn communication(&self) -> Option<f64> {
         let outcome = &self.result.of_trace()?.outcome;
         Some(SetOutcome::from(outcome).communication_share())
@@ -95,7 +95,7 @@ pub(super) fn of_trace(asked: &PredictQuestion<'_>) -> Result<()> {
         view: asked.args.report.is_some(),
         ..Outputs::default()
     };
-    // What the cases, which run side by side, leave to each of them.
+    // Threads per case: the cases run concurrently and share the processors.
     let networks = places(networks);
     let threads = threads() / (networks.len() * models.len() * mappings.len());
     let mut cases = Vec::new();
@@ -149,7 +149,7 @@ pub(super) fn of_pattern(
     asked.args.format.print(&document(&rows))
 }
 
-/// The networks; a schedule may do without one.
+/// The networks. A schedule may have none.
 fn places(networks: &[Network]) -> Vec<Option<&Network>> {
     if networks.is_empty() {
         return vec![None];
@@ -157,7 +157,7 @@ fn places(networks: &[Network]) -> Vec<Option<&Network>> {
     networks.iter().map(Some).collect()
 }
 
-/// Predicts the cases, each with the name of its mapping, on threads.
+/// Predicts the cases, each with the name of its mapping, on several threads.
 fn predict<'a>(
     cases: &[(Case<'a>, Option<&'a str>)],
     outputs: Outputs,
@@ -194,7 +194,7 @@ fn predict<'a>(
     Ok(rows)
 }
 
-/// Name of the network, with model and mapping where there are several.
+/// Name of the network, with model and mapping if there are several.
 fn label(
     network: Option<&Network>,
     (model, mapping): (&str, Option<&str>),
@@ -207,10 +207,10 @@ fn label(
     names.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What stands for the network of a schedule by LogGOPS parameters.
+/// Name instead of a network for a schedule with LogGOPS parameters.
 const BY_PARAMETERS: &str = "LogGOPS";
 
-/// Which combination is the fastest.
+/// Sentence that names the fastest combination.
 fn verdict_of(all: &[ComparisonRow<'_>]) -> Option<String> {
     let names: Vec<String> = all.iter().map(|row| row.label.clone()).collect();
     verdict(&names, &times(all))
@@ -222,7 +222,7 @@ fn times<'a>(all: &'a [ComparisonRow<'_>]) -> Vec<PredictedTime<'a>> {
         .collect()
 }
 
-/// The notes of all combinations, each once.
+/// Notes of all combinations, each once.
 fn notes(all: &[ComparisonRow<'_>]) -> Vec<String> {
     of_predictions(all.iter().map(|row| {
         let notes = row.result.of_trace().map_or(&[][..], |of| &of.notes);
@@ -230,7 +230,7 @@ fn notes(all: &[ComparisonRow<'_>]) -> Vec<String> {
     }))
 }
 
-/// Ranks and messages, margins, then models with their rules and what they leave out.
+/// Ranks and messages, margins, and models with their rules and omissions.
 fn explained(all: &[ComparisonRow<'_>]) -> Vec<String> {
     let counts = all.iter().filter_map(|row| {
         let outcome = &row.result.of_trace()?.outcome;
@@ -299,7 +299,8 @@ fn document(all: &[ComparisonRow<'_>]) -> Document {
         .noted(notes(all))
 }
 
-/// The choice of a row where all messages go between nodes is said with the same choice of a row where some do not.
+/// Replaces the choice of a row without messages inside nodes by the same choice of a row that has some, so that it is
+/// printed only once.
 fn with_inside<'a>(choice: &'a ModelChoice, choices: &[&'a ModelChoice]) -> &'a ModelChoice {
     let with = choices
         .iter()
@@ -318,7 +319,7 @@ fn with_inside<'a>(choice: &'a ModelChoice, choices: &[&'a ModelChoice]) -> &'a 
     }
 }
 
-/// Messages, bytes, and what they take one after the other.
+/// Number of messages, bytes, and the sum of their times.
 fn inside_cell(
     InsideTraffic {
         messages,

@@ -1,4 +1,4 @@
-//! The part of `flowcast predict` for patterns of concurrent communications.
+//! Part of `flowcast predict` for patterns of concurrent communications.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use flowcast_terminal::{
     files::write_text, network_args::tell_rate_kind, trace_args::read_pattern,
 };
 
-/// Predicts and prints; for several networks or models a row for each. A pattern without `step` lines has one step.
+/// Predicts and prints. Several networks or models have a row each. A pattern without `step` lines has one step.
 pub(super) fn run(asked: &PredictQuestion<'_>, input: &Path) -> Result<()> {
     let typed = asked.args;
     let (name, content) = read_pattern(input)?;

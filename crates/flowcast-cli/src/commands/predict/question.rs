@@ -1,5 +1,5 @@
-//! What `flowcast predict` is asked, by its inputs and how many networks, models and mappings there are; and which options go with
-//! it.
+//! Kind of question that `flowcast predict` answers, from the inputs and the numbers of networks, models and mappings, and
+//! the options that apply to it.
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ use flowcast_terminal::{
     trace_args::first_file,
 };
 
-/// What is to be predicted.
+/// Subject of the prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
     Pattern,
-    /// A pattern on several networks or by several models.
+    /// A pattern on several networks or with several models.
     Patterns,
     Trace,
-    /// A trace on several networks, by several models or with several mappings.
+    /// A trace on several networks, with several models or with several mappings.
     Comparison,
     /// A trace over several rails.
     Rails,
-    /// Several traces at once.
+    /// Several concurrent traces.
     Traces,
     Scenarios,
 }
@@ -53,7 +53,7 @@ impl fmt::Display for Question {
 }
 
 impl Question {
-    /// By the kind of the inputs, and how many networks, models and mappings there are.
+    /// Determines the question from the kind of the inputs, and from the numbers of networks, models and mappings.
     pub(super) fn from_inputs(asked: &PredictQuestion<'_>) -> Result<Question> {
         let (inputs, trace) = (&asked.args.inputs, &asked.args.trace);
         let places = asked.networks.len().max(1) * asked.models.len().max(1);
@@ -73,7 +73,7 @@ impl Question {
         })
     }
 
-    /// Refuses options that do not go with what was asked.
+    /// Refuses options that do not apply to the question.
     pub(super) fn refuse_others(self, asked: &PredictQuestion<'_>) -> Result<()> {
         let (args, trace) = (asked.args, &asked.args.trace);
         let is_svg = args
@@ -136,7 +136,7 @@ impl Question {
         refuse_others(&self, options).map_err(|error| anyhow!("{error}{}", self.way_out()))
     }
 
-    /// Advice for a question about several things, behind an error; empty for one about a single thing.
+    /// Advice after an error in a question about several things; empty for a question about a single one.
     fn way_out(self) -> &'static str {
         match self {
             Comparison => "; predict one at a time, and `flowcast compare` two saved by --json",

@@ -1,4 +1,4 @@
-//! `flowcast predict` on a trace: when each rank ends, and where its time goes.
+//! `flowcast predict` for a trace: finish times of the ranks, and their times by activity.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ use flowcast_terminal::{
     },
 };
 
-/// How often the delays of `--noise` are drawn unless `--replicates` says.
+/// Default number of draws for the delays of `--noise`.
 pub(super) const NOISE_DRAWS: u32 = 200;
 
 /// Options that only a trace takes.
@@ -78,7 +78,7 @@ pub(in crate::commands) struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// The trace; loops stay loops, which unfold where they cannot be jumped, or where they are to.
+    /// Opens the trace and keeps its loops. They are expanded later if they cannot be skipped, or here if requested.
     pub(in crate::commands) fn open(&self, path: &Path) -> Result<Trace> {
         let folded = open_by(path, self.compute)?;
         let trace = if self.unfold { flat(folded)? } else { folded };
@@ -88,7 +88,7 @@ impl TraceArgs {
         Ok(trace)
     }
 
-    /// The request for a replay, with the first mapping.
+    /// Request for a replay with the first mapping.
     fn replay(&self, model: Option<&String>) -> Result<ReplayRequest> {
         let numbers = self.goal_params.as_deref().map(goal_numbers);
         Ok(ReplayRequest {
@@ -100,7 +100,7 @@ impl TraceArgs {
         })
     }
 
-    /// The options of a replay by a model and a mapping.
+    /// Options of a replay with a model and a mapping.
     pub(in crate::commands) fn options(
         &self,
         contention: Contention,
@@ -117,7 +117,7 @@ impl TraceArgs {
         })
     }
 
-    /// As the library takes them where there is one model and one mapping.
+    /// Options of a replay with one model and one mapping.
     fn options_of_one(&self, asked: &PredictQuestion<'_>) -> Result<Options> {
         let request = self.replay(asked.args.model.first())?;
         Ok(Options {
@@ -126,7 +126,7 @@ impl TraceArgs {
         })
     }
 
-    /// How delays are drawn.
+    /// Options for drawing delays.
     fn noise(&self, noise: ComputeNoise, asked: &PredictQuestion<'_>) -> NoiseOptions {
         NoiseOptions {
             noise,
@@ -137,7 +137,7 @@ impl TraceArgs {
         }
     }
 
-    /// What the predicted time is under the delays that were asked for.
+    /// Predicted time under the requested delays.
     fn noisy(&self, prepared: &Prepared<'_>, asked: &PredictQuestion<'_>) -> Result<Option<Noisy>> {
         let Some(text) = &self.noise else {
             return Ok(None);
@@ -195,7 +195,7 @@ pub(super) fn run_scenarios(asked: &PredictQuestion<'_>, file: &Path) -> Result<
     )
 }
 
-/// A program among several that run at once.
+/// One of several concurrent programs.
 struct TracePart {
     name: String,
     program: Program,
@@ -208,7 +208,7 @@ impl TracePart {
     }
 }
 
-/// Opens the programs that run at once.
+/// Opens the concurrent programs.
 fn open_parts(asked: &PredictQuestion<'_>) -> Result<Vec<TracePart>> {
     let args = &asked.args.trace;
     let mut parts = Vec::new();
@@ -227,7 +227,7 @@ fn open_parts(asked: &PredictQuestion<'_>) -> Result<Vec<TracePart>> {
     Ok(parts)
 }
 
-/// The programs made ready to run at once, each where its mapping says.
+/// Prepares the programs to run concurrently, each with its mapping.
 fn together<'a>(asked: &'a PredictQuestion<'_>, programs: &[&Program]) -> Result<Prepared<'a>> {
     let args = &asked.args.trace;
     let network = asked.networks.first().ok_or(Error::NoNetwork)?;
@@ -246,7 +246,7 @@ fn together<'a>(asked: &'a PredictQuestion<'_>, programs: &[&Program]) -> Result
     )?))
 }
 
-/// Predicts one trace, or several that run at once, and prints.
+/// Predicts one trace or several concurrent ones, and prints the result.
 pub(super) fn run(asked: &PredictQuestion<'_>) -> Result<()> {
     let (args, network) = (&asked.args.trace, asked.networks.first());
     let mut parts = Vec::new();
@@ -276,7 +276,7 @@ pub(super) fn run(asked: &PredictQuestion<'_>) -> Result<()> {
     });
     let mut prediction = match predicted {
         Err(error) if matches!(error.downcast_ref(), Some(Error::Stopped)) => {
-            // What is at fault is told by the schedule itself, which was given up and is read again.
+            // The cause is found from the schedule itself. It was consumed, so it is read again.
             let trace = open_trace(&asked.args.inputs[0])?;
             Prepared::new(&trace, network, &args.options_of_one(asked)?)?
                 .predict(Outputs::default(), &asked.fields())?
@@ -306,7 +306,7 @@ pub(super) fn run(asked: &PredictQuestion<'_>) -> Result<()> {
     asked.args.format.print(&document)
 }
 
-/// The numbers of `L,o,g,G,S`.
+/// Parses the numbers of `L,o,g,G,S`.
 pub(in crate::commands) fn goal_numbers(text: &str) -> Result<[f64; 5]> {
     let numbers = text.split(',').map(|number| number.trim().parse());
     let numbers: Result<Vec<f64>, _> = numbers.collect();

@@ -1,4 +1,5 @@
-//! `flowcast rails advise`: whether a second network helps, for which messages, and what to set elsewhere.
+//! `flowcast rails advise`: estimates the benefit of a second network, the messages that gain, and settings for other
+//! libraries.
 
 use std::{
     collections::BTreeMap,
@@ -107,7 +108,7 @@ impl Advise {
             .print(&self.document(&networks, &interfaces, &advice, &settings))
     }
 
-    /// Prints what a program gains from the networks.
+    /// Prints the gain of a program from the networks.
     fn about_program(&self, input: &Path, networks: &[Network]) -> Result<()> {
         let policies = match &self.schedulers[..] {
             [] => &[MessagePolicy::default(), MessagePolicy::Stock][..],
@@ -128,7 +129,7 @@ impl Advise {
             .print(&advice.document(&input.display().to_string()))
     }
 
-    /// Those that are given, else placeholders: a network does not say which interface of a node leads to it.
+    /// Given names, or placeholders, because a network does not name the interface of a node that leads to it.
     fn interfaces(&self, networks: &[Network]) -> Result<Vec<String>> {
         let (found, expected) = (self.interfaces.len(), networks.len());
         ensure!(
@@ -144,7 +145,7 @@ impl Advise {
 }
 
 impl Advise {
-    /// The names of the interfaces, else of the networks, with asterisks; networks of one name are numbered.
+    /// Names of the interfaces, or of the networks, with asterisks. Networks with the same name are numbered.
     fn names_of(&self, networks: &[Network]) -> Vec<String> {
         networks
             .iter()
@@ -244,7 +245,7 @@ fn advised_help() -> String {
     format!("The program that is to gain. {}", program_help())
 }
 
-/// The parameters with their standard errors.
+/// Parameters of a rail with their standard errors.
 fn known_rail(network: &Network) -> KnownRail {
     let [latency, overhead, gap] = ["nic.latency", "nic.overhead", "nic.gap"]
         .map(|field| Time::from_nanos(standard_error(network, field)));
@@ -260,7 +261,7 @@ fn known_rail(network: &Network) -> KnownRail {
     }
 }
 
-/// As a bare number, as the field has it.
+/// Standard error as a bare number, in the unit of the field.
 fn standard_error(network: &Network, field: &str) -> f64 {
     network
         .intervals

@@ -36,11 +36,11 @@ use flowcast_terminal::{
 };
 use point::PointRun;
 
-/// Ours first, then the thesis' from the best to the worst.
+/// Flowcast's schedulers first, then those of the thesis from the best to the worst.
 const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-overlap,latency,overlap,fixed-point,vft,\
                      vft-clock,gap,weighted-round-robin,wfq,vtrr,round-robin";
 
-/// Bytes of the largest size unless `--sizes` says: a power of two.
+/// Default for the largest size, in bytes. A power of two.
 const LARGEST: u64 = 1 << 16;
 
 fn sizes_help() -> String {
@@ -114,7 +114,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Measures and prints.
+    /// Measures and prints the results.
     pub(crate) fn run(self) -> Result<()> {
         ensure!(
             self.repetitions > 0,
@@ -141,7 +141,7 @@ impl Bench {
             let result = count::run(&mut link, &self.rails, course, plan, self.format);
             return end(&mut link).map_err(unexpected).and(result);
         };
-        // Before the processors are busy with the runs themselves.
+        // Taken before the runs themselves occupy the processors.
         let provenance = doctor::provenance_of_measurement();
         self.measure(&mut link, &subjects, results)?;
         end(&mut link).map_err(unexpected)?;
@@ -151,7 +151,7 @@ impl Bench {
         self.deliver(&subjects, results, &provenance)
     }
 
-    /// Those of an interrupted run among them.
+    /// Results, including those of an interrupted run.
     fn results(&self, subjects: &[Subject]) -> Result<Results> {
         let SplitRule {
             from,
@@ -215,8 +215,8 @@ impl Bench {
             .collect()
     }
 
-    /// A round goes through all points before the next begins: what disturbs the machine for a while spoils one round of
-    /// some points, not all rounds of one.
+    /// Each round visits all points before the next starts. A temporary disturbance therefore affects one round of some
+    /// points, and not all rounds of one point.
     fn measure(
         &self,
         link: &mut RailLink,

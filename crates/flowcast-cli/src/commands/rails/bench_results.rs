@@ -1,4 +1,4 @@
-//! The samples of `flowcast rails bench`, in a file beside the result until all rounds are measured.
+//! Samples of `flowcast rails bench`, in a file beside the result until all rounds are complete.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -12,19 +12,19 @@ use flowcast::{
 use crate::commands::samples_file::SamplesFile;
 use flowcast_terminal::growing::GrowingFile;
 
-/// The results of one N and size: for each subject the one-way times of the rounds.
+/// Results of one N and size: the one-way times of all rounds for each subject.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Point {
-    /// Messages of a round, which are under way together; at least 1.
+    /// Number of messages of a round that are in flight together, at least 1.
     pub messages: u32,
     /// Size of each message.
     pub size: Bytes,
-    /// In the order of the subjects.
+    /// One-way times, by subject and round.
     pub one_way: Vec<Vec<Time>>,
 }
 
 impl Point {
-    /// Median rate of a subject in Mbit/s.
+    /// Median rate of a subject, in Mbit/s.
     pub(super) fn rate(&self, subject: usize) -> f64 {
         let micros: Vec<f64> = self.one_way[subject]
             .iter()
@@ -37,26 +37,26 @@ impl Point {
         )
     }
 
-    /// The rate of a subject over that of the best of the last `alone` ones.
+    /// Ratio of a subject's rate to that of the best of the last `alone` subjects.
     pub(super) fn over_best_alone(&self, subject: usize, alone: usize) -> f64 {
         let rails = self.one_way.len() - alone..self.one_way.len();
         self.rate(subject) / rails.map(|rail| self.rate(rail)).fold(0.0, f64::max)
     }
 }
 
-/// What is measured: the first line of the file says it, and a run goes on only with rows of the same.
+/// Plan of the measurement. The header of the file contains it, and a run is only resumed with rows of the same plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plan {
-    /// Rails, sizes and so on: the header lines of the file.
+    /// Rails, sizes and further settings: the header lines of the file.
     pub settings: BTreeMap<String, String>,
-    /// Names of the schedulers and lone rails, as the table heads its columns.
+    /// Names of the schedulers and single rails, which are the column headings of the table.
     pub names: Vec<String>,
-    /// N and sizes, in the order in which a round takes them.
+    /// N and sizes, in the order of a round.
     pub points: Vec<(u32, Bytes)>,
 }
 
 impl Plan {
-    /// The rows of the visit with this number: visits go through all points, round by round.
+    /// Rows of the visit with this number. Visits go through all points, round by round.
     fn rows(&self, visit: usize, one_way: &[Time]) -> String {
         let (messages, size) = self.points[visit % self.points.len()];
         let round = visit / self.points.len() + 1;
@@ -80,8 +80,7 @@ fn megabits(messages: u32, size: Bytes, one_way: Time) -> f64 {
     f64::from(messages) * size.0 as f64 * 8.0 / one_way.as_micros()
 }
 
-/// The visits so far: at each, one time for each subject. With a file, killed runs lose at most the visit that they were
-/// at.
+/// Visits so far, each with one time per subject. With a file, a killed run loses at most its current visit.
 #[derive(Debug)]
 pub(super) struct Results {
     plan: Plan,
@@ -95,7 +94,7 @@ const FORM: SampleForm = SampleForm {
 };
 
 impl Results {
-    /// Kept in memory only.
+    /// Results in memory only.
     pub(super) fn unkept(plan: Plan) -> Results {
         Results {
             plan,
@@ -104,7 +103,7 @@ impl Results {
         }
     }
 
-    /// Kept in a file; with `resume` it goes on with the samples of an interrupted run, if there are any.
+    /// Results in a file. With `resume`, it continues with the samples of an interrupted run, if there are any.
     pub(super) fn open(target: &Path, resume: bool, plan: Plan) -> Result<Results> {
         let same: Vec<&str> = plan.settings.keys().map(String::as_str).collect();
         let file = SamplesFile {
@@ -129,7 +128,7 @@ impl Results {
         })
     }
 
-    /// How many visits are done.
+    /// Number of completed visits.
     pub(super) fn visits(&self) -> usize {
         self.visits.len()
     }
@@ -163,7 +162,7 @@ impl Results {
         Ok(())
     }
 
-    /// Writes the whole file and removes the partial one.
+    /// Writes the complete file and removes the partial one.
     pub(super) fn finish(&self) -> Result<()> {
         let Some(kept) = &self.kept else {
             return Ok(());

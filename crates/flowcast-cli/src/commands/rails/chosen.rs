@@ -1,4 +1,4 @@
-//! The subjects of `flowcast rails bench`: schedulers over all rails, and each rail alone.
+//! Subjects of `flowcast rails bench`: schedulers over all rails, and each rail alone.
 
 use flowcast::scheduler::{
     RailId, RailSet, RailsError,
@@ -9,26 +9,26 @@ use flowcast_rails::exchange::Course;
 
 use super::live::LiveRail;
 
-/// What `--scheduler` names.
+/// Value of `--scheduler`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Chosen {
-    /// With the parameters given; earliest delivery divides long messages.
+    /// Scheduler with the given parameters. Earliest delivery divides long messages.
     Fixed(SchedulerName),
-    /// Earliest delivery of whole messages.
+    /// Earliest delivery without division of messages.
     Whole,
-    /// With parameters that follow the rails.
+    /// Earliest delivery with parameters that follow the rails.
     Adaptive,
-    /// With parameters that follow the rails, and the best rail alone where measurements show it to be faster.
+    /// Earliest delivery with parameters that follow the rails; the best rail alone if measurements show that it is faster.
     Guarded,
 }
 
-/// A scheduler over all rails, or a rail alone.
+/// A scheduler over all rails, or a single rail.
 pub(super) struct Subject {
     /// Name in tables and plots.
     pub name: String,
-    /// The scheduler, also where there is one rail to choose.
+    /// Scheduler, even if there is only one rail.
     pub chosen: Chosen,
-    /// The rails that it may use.
+    /// Rails that it may use.
     pub rails: RailSet,
 }
 
@@ -46,7 +46,7 @@ impl std::str::FromStr for Chosen {
 }
 
 impl Chosen {
-    /// Over these rails.
+    /// Course over these rails.
     pub(super) fn course(self, rails: RailSet, split: SplitRule) -> Course {
         let scheduler = match self {
             Chosen::Fixed(name) => name,
@@ -61,7 +61,7 @@ impl Chosen {
         }
     }
 
-    /// For people.
+    /// Name for people.
     pub(super) fn name(self) -> String {
         match self {
             Chosen::Fixed(name) => name.to_string(),
@@ -72,7 +72,7 @@ impl Chosen {
     }
 }
 
-/// Each scheduler over all rails, then each rail alone.
+/// Each scheduler over all rails, followed by each rail alone.
 pub(super) fn subjects(schedulers: &[Chosen], rails: &[LiveRail]) -> Vec<Subject> {
     let all = RailSet::first(rails.len());
     let together = schedulers.iter().map(|chosen| Subject {

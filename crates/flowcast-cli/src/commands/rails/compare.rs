@@ -1,4 +1,4 @@
-//! `flowcast rails compare`: schedulers against the optimum on random sets.
+//! `flowcast rails compare`: compares schedulers with the optimum on random sets of messages.
 
 use anyhow::Result;
 use clap::Args;
@@ -64,7 +64,7 @@ struct Combination {
 }
 
 impl Compare {
-    /// Compares and prints.
+    /// Compares and prints the ratios.
     pub(crate) fn run(self) -> Result<()> {
         let rails = if self.rails.is_empty() {
             thesis_rails()
@@ -178,7 +178,7 @@ impl Compare {
     }
 }
 
-/// The ratios of each scheduler in four figures.
+/// Four statistics of each scheduler's ratios.
 fn figures(
     title: impl Into<String>,
     schedulers: &[SchedulerName],

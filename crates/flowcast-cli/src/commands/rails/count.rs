@@ -1,4 +1,4 @@
-//! `flowcast rails bench --count`: numbered messages, checked at the other end, while rails come and go.
+//! `flowcast rails bench --count`: sends numbered messages, which the other end checks, while rails fail and recover.
 
 use std::time::Instant;
 
@@ -32,30 +32,30 @@ pub(super) struct CountArgs {
     withdraw: Option<String>,
 }
 
-/// What is to be counted.
+/// Plan of the counting test.
 pub(super) struct CountPlan {
     messages: u64,
     size: Bytes,
     withdraw: Option<RailId>,
 }
 
-/// How the bytes were divided by some instant.
+/// Division of the bytes over the rails up to a time.
 struct RailShare {
     at_s: f64,
     given: Vec<u64>,
     slowdown: Vec<f64>,
 }
 
-/// Shares are noted as often.
+/// Interval at which shares are recorded, in seconds.
 const EVERY_SECONDS: f64 = 0.025;
 
 impl CountArgs {
-    /// Whether messages are to be counted.
+    /// `true` if the counting test is requested.
     pub(super) fn is_asked(&self) -> bool {
         self.count.is_some()
     }
 
-    /// What was asked for.
+    /// Plan of the requested test.
     pub(super) fn plan(&self, rails: &[LiveRail]) -> Result<CountPlan> {
         let withdraw = self
             .withdraw
@@ -78,7 +78,7 @@ impl CountArgs {
     }
 }
 
-/// Counts and prints; a message lost, spoilt or out of order is a finding.
+/// Runs the test and prints the results. A lost, corrupted or out-of-order message is a finding.
 pub(super) fn run(
     link: &mut RailLink,
     rails: &[LiveRail],

@@ -1,4 +1,4 @@
-//! The arguments for rails and messages that several commands share.
+//! Arguments for rails and messages that several commands share.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(super) struct RailArgs {
 }
 
 impl RailArgs {
-    /// The parameters of the rails.
+    /// Parameters of the rails.
     pub(super) fn costs(&self) -> Vec<LogGp> {
         self.rails.iter().map(|rail| rail.cost).collect()
     }
@@ -43,12 +43,12 @@ pub(super) struct MessageArgs {
 }
 
 impl MessageArgs {
-    /// Reads the file.
+    /// Reads the file of messages.
     pub(super) fn read(&self) -> Result<Vec<RailMessage>> {
         read_parsed(&self.messages, messages::read)
     }
 
-    /// Which rail each message takes, and when it is delivered.
+    /// Table with the rail and the delivery time of each message.
     pub(super) fn table<'a>(
         &self,
         messages: &'a [RailMessage],
@@ -65,7 +65,7 @@ impl MessageArgs {
     }
 }
 
-/// Shares as given, or in proportion to the bandwidths.
+/// Given shares, or shares in proportion to the bandwidths.
 pub(super) fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
     Ok(if given.is_empty() {
         Shares::by_bandwidth(rails)?
@@ -74,7 +74,7 @@ pub(super) fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
     })
 }
 
-/// A schedule for programs.
+/// Document of a schedule.
 pub(super) fn scheduled(schema: &'static str, schedule: &RailSchedule) -> Document {
     Document::new(schema)
         .field(
@@ -90,7 +90,7 @@ pub(super) fn scheduled(schema: &'static str, schedule: &RailSchedule) -> Docume
         .field("mean_us", schedule.mean)
 }
 
-/// A rail's LogGP parameters, as results have them.
+/// LogGP parameters of rails, in the format of results.
 pub(super) fn rail_parameters<'a>(rails: impl Iterator<Item = (&'a str, &'a LogGp)>) -> Value {
     rows(rails)
         .field("name", |(name, _)| name)

@@ -1,4 +1,4 @@
-//! Live rails on the command line: `NAME=ADDRESS:PORT,network=NET` and how ends wait.
+//! Live rails on the command line, `NAME=ADDRESS:PORT,network=NET`, and the waiting of both ends.
 
 use std::{
     net::{SocketAddr, ToSocketAddrs},
@@ -25,15 +25,15 @@ use flowcast_rails::{
 
 use flowcast_terminal::{exit::EnvironmentLacks, network_args};
 
-/// A rail is given up that is silent for so long while the other end answers on another one.
+/// A rail is given up after this time of silence if the other end answers on another rail.
 const SILENCE: Time = Time::from_nanos(2e9);
 
 /// A rail with its name and its path.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveRail {
-    /// Name in tables: the network's, numbered where two have the same.
+    /// Name in tables: that of the network, numbered if several have the same.
     pub name: String,
-    /// LogGP parameters, and the addresses that it connects.
+    /// LogGP parameters and addresses of the rail.
     pub path: RailPath,
 }
 
@@ -47,7 +47,7 @@ pub(in crate::commands) enum WaitingKind {
 }
 
 impl WaitingKind {
-    /// As the transport has it.
+    /// Waiting of the transport.
     pub(super) fn waiting(self) -> LinkWaiting {
         match self {
             WaitingKind::Sleep => LinkWaiting::Sleep,
@@ -56,7 +56,7 @@ impl WaitingKind {
     }
 }
 
-/// What both ends use.
+/// Settings that both ends share.
 pub(super) fn session_rule(token: Token) -> SessionRule {
     SessionRule {
         window: 1024,
@@ -68,12 +68,12 @@ pub(super) fn session_rule(token: Token) -> SessionRule {
     }
 }
 
-/// A broken link is the environment's fault.
+/// Error of a broken link, which is an error of the environment.
 pub(super) fn lacking(error: LinkError) -> anyhow::Error {
     EnvironmentLacks(error.to_string()).into()
 }
 
-/// An address such as `10.0.1.2:7400`.
+/// Parses an address such as `10.0.1.2:7400`.
 pub(super) fn address(text: &str) -> Result<SocketAddr> {
     let expected = || format!("found `{text}`, expected ADDRESS:PORT such as 10.0.1.2:7400");
     text.to_socket_addrs()
@@ -82,7 +82,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr> {
         .with_context(expected)
 }
 
-/// Reads `a=10.0.1.2:7400,from=10.0.1.1,device=eth1,network=a.toml`; `loggp=g/G/o/Lus` instead of a network.
+/// Parses `a=10.0.1.2:7400,from=10.0.1.1,device=eth1,network=a.toml`, with `loggp=g/G/o/Lus` as alternative to a network.
 pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
     let expected = || {
         anyhow!(

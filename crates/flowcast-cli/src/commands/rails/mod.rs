@@ -1,4 +1,4 @@
-//! `flowcast rails`: which of several networks takes the next message.
+//! `flowcast rails`: distributes messages over several networks.
 
 mod advise;
 mod bench;

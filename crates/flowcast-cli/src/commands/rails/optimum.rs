@@ -1,4 +1,4 @@
-//! `flowcast rails optimum`: the best that any scheduler could do.
+//! `flowcast rails optimum`: the best possible schedule.
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -46,7 +46,7 @@ enum Goal {
 }
 
 impl FindOptimum {
-    /// Prints the schedule.
+    /// Finds and prints the schedule.
     pub(crate) fn run(self) -> Result<()> {
         let (rails, messages) = (self.rails.costs(), self.messages.read()?);
         let objective = match self.objective {

@@ -39,11 +39,11 @@ pub(crate) struct Serve {
     token: TokenArgs,
 }
 
-/// A day, in seconds.
+/// Longest time limit: a day, in seconds.
 const MOST_IDLE: f64 = 86_400.0;
 
 impl Serve {
-    /// Answers until it is ended.
+    /// Answers until the process is ended.
     pub(crate) fn run(self) -> Result<()> {
         let mut door = Listener::open(&self.listen).map_err(lacking)?;
         for address in door.addresses().map_err(lacking)? {
@@ -76,7 +76,7 @@ impl Serve {
     }
 }
 
-/// A failed link is the environment's fault, what was said on it is not.
+/// A failed link is an error of the environment; wrong content on it is not.
 pub(super) fn unexpected(error: ExchangeError) -> anyhow::Error {
     match error {
         ExchangeError::Link(error) => lacking(error),

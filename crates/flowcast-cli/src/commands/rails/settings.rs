@@ -1,26 +1,26 @@
 //! Settings of message-passing libraries that approximate an advice.
 //!
-//! No library chooses the rail of a small message by size and load. What can be set is the rail of all small messages,
-//! the way in which large messages are divided, and the size that separates the two.
+//! No library chooses the rail of a small message by size and load. The available settings are the rail of all small
+//! messages, the division of large messages, and the size that separates the two.
 
 use flowcast::{model::loggp::LogGp, scheduler::advise::Advice, table::shell_word, units::Bytes};
 
-/// What to set in one library.
+/// Settings of one library.
 pub(super) struct Settings {
     /// Name of the library.
     pub of: &'static str,
     /// Lines for a command or an environment.
     pub lines: Vec<String>,
-    /// What the lines do, in a sentence.
+    /// Sentence that explains the lines.
     pub remark: &'static str,
 }
 
-/// For Open MPI, UCX and libfabric.
+/// Settings for Open MPI, UCX and libfabric.
 pub(super) fn nearest(interfaces: &[String], costs: &[LogGp], advice: &Advice) -> [Settings; 3] {
     let together = threshold(advice).is_some() && interfaces.len() > 1;
     let small = advice.sizes.first().map_or(0, |at| at.alone.index());
     let mut order: Vec<usize> = (0..interfaces.len()).collect();
-    // The rail of the small messages first; alone, if no size gains from the others.
+    // The rail of the small messages is first. It is the only one if no size gains from the others.
     order.sort_by_key(|rail| (*rail != small, *rail));
     order.truncate(if together { order.len() } else { 1 });
     let from = threshold(advice).filter(|_| together);
@@ -31,7 +31,7 @@ pub(super) fn nearest(interfaces: &[String], costs: &[LogGp], advice: &Advice) -
     ]
 }
 
-/// For the settings: a size that divides small from large messages.
+/// Size that separates small from large messages in the settings.
 fn threshold(advice: &Advice) -> Option<Bytes> {
     advice.split_from.or(advice.together_from)
 }
@@ -89,7 +89,7 @@ fn ucx(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Byt
         speeds.clone().fold(f64::INFINITY, f64::min),
         speeds.fold(0.0, f64::max),
     );
-    // Its default leaves out devices more than four times slower than the fastest.
+    // By default, UCX ignores devices that are more than four times slower than the fastest.
     if from.is_some() && fastest > 0.0 && slowest > 4.0 * fastest {
         lines.push(format!(
             "  UCX_MULTI_LANE_MAX_RATIO={:.1}",

@@ -1,4 +1,4 @@
-//! `flowcast rails simulate`: what a scheduler does with a list of messages.
+//! `flowcast rails simulate`: schedule of a list of messages by a scheduler.
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -50,7 +50,7 @@ pub(crate) struct Simulate {
 }
 
 impl Simulate {
-    /// Prints the schedule.
+    /// Computes and prints the schedule.
     pub(crate) fn run(self) -> Result<()> {
         let (rails, messages) = (self.rails.costs(), self.messages.read()?);
         if let Some(rule) = self.split_from {

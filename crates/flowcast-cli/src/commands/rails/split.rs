@@ -1,4 +1,4 @@
-//! `flowcast rails simulate --split-from`: large messages over several rails at once.
+//! `flowcast rails simulate --split-from`: divides large messages over several rails.
 
 use anyhow::Result;
 use flowcast::{
@@ -16,7 +16,7 @@ use flowcast::{
 
 use flowcast_terminal::{output::Format, tables::Most};
 
-/// Reads `64KiB` or `64KiB,8KiB`, the least size of a piece.
+/// Parses `64KiB` or `64KiB,8KiB`; the second size is the smallest size of a piece.
 pub(super) fn rule(text: &str) -> Result<SplitRule, UnitError> {
     let (from, piece) = text.split_once(',').unwrap_or((text, "8KiB"));
     Ok(SplitRule {

@@ -1,4 +1,4 @@
-//! `flowcast sweep`: many what-ifs of one trace, in parts if need be, and the parts put together.
+//! `flowcast sweep`: replays many what-ifs of one trace, optionally in parts, and merges the parts.
 
 mod output;
 mod remote;
@@ -132,7 +132,7 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// Neighbouring sets; the parts differ by one set at most.
+    /// Consecutive sets of the part. The sizes of the parts differ by at most one set.
     fn sets(self, all: usize) -> Range<usize> {
         let [from, to] = [self.number - 1, self.number]
             .map(|number| (number as u128 * all as u128 / self.of as u128) as usize);
@@ -141,7 +141,7 @@ impl Shard {
 }
 
 impl Sweep {
-    /// Replays, or merges, and writes.
+    /// Replays or merges, and writes the results.
     pub(crate) fn run(self) -> Result<()> {
         let named = self.network.iter().chain(&self.mapping).map(Path::new);
         let inputs = self
@@ -192,12 +192,12 @@ impl Sweep {
         self.draw()
     }
 
-    /// The file that keeps the sets.
+    /// File that keeps the sets.
     fn target(&self) -> Option<&Path> {
         self.output.as_deref().or(self.report.as_deref())
     }
 
-    /// Draws the rows of the output, if a page was asked for beside it.
+    /// Draws the rows of the output if a page is requested too.
     fn draw(&self) -> Result<()> {
         let (Some(output), Some(report)) = (&self.output, &self.report) else {
             return Ok(());
@@ -243,7 +243,7 @@ impl Sweep {
         })
     }
 
-    /// Says the notes, and each model once.
+    /// Prints the notes, and each model once.
     fn say(study: &Study) {
         tell_notes(study.notes());
         let models = study.models().iter().map(ToString::to_string);
@@ -317,12 +317,12 @@ impl Sweep {
     }
 }
 
-/// A file without its folders.
+/// Name of a file without its folders.
 fn file_name(path: &Path) -> Option<Cow<'_, str>> {
     path.file_name().map(|name| name.to_string_lossy())
 }
 
-/// Whether an earlier run has done everything.
+/// `true` if an earlier run has completed all sets.
 fn is_done(target: &Path, header: &str, mut sets: Range<usize>) -> bool {
     let part = read_own_text(target).and_then(|text| {
         let text = if output::is_page(target) {

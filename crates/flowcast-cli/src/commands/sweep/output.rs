@@ -1,5 +1,5 @@
-//! Where rows go: to a file beside its place until all are there, so that no finished set is lost, or to standard
-//! output at the end.
+//! Output of rows. They are written to a file beside the output until all are complete, so that no finished set is lost, or
+//! to standard output at the end.
 
 use std::{io::Write, path::Path};
 
@@ -14,7 +14,7 @@ use flowcast_terminal::{
     print_out,
 };
 
-/// The rows of this run, and the file that keeps them meanwhile.
+/// Rows of this run, and the file that keeps them in the meantime.
 #[derive(Debug)]
 pub(super) struct Output {
     header: String,
@@ -25,12 +25,12 @@ pub(super) struct Output {
 const CONTENT: &str = "the sets of an interrupted run";
 
 impl Output {
-    /// Refuses to lose what an interrupted run has left.
+    /// Refuses to overwrite the results of an interrupted run.
     pub(super) fn refuse_earlier(target: &Path) -> Result<()> {
         GrowingFile::start(&partial(target), CONTENT, "").map(drop)
     }
 
-    /// Goes on with an interrupted run, if there is one; without a target it is for the standard output.
+    /// Resumes an interrupted run if there is one. Without a target, the output is the standard output.
     pub(super) fn open(target: Option<&Path>, header: String) -> Result<Output> {
         let (mut rows, mut kept) = (Rows::default(), None);
         if let Some(path) = target.map(partial) {
@@ -49,12 +49,12 @@ impl Output {
         Ok(Output { header, rows, kept })
     }
 
-    /// The rows so far.
+    /// Rows so far.
     pub(super) fn rows(&self) -> &Rows {
         &self.rows
     }
 
-    /// Adds rows; they are in the system's hands when this returns.
+    /// Adds rows. They are passed to the system before the function returns.
     pub(super) fn append(&mut self, rows: Vec<(usize, String)>) -> Result<()> {
         if let Some(file) = &mut self.kept {
             file.append(
@@ -80,7 +80,7 @@ impl Output {
     }
 }
 
-/// Whether a result is to be drawn.
+/// `true` if the result is a page.
 pub(super) fn is_page(target: &Path) -> bool {
     target.extension().is_some_and(|ending| ending == "html")
 }
@@ -101,13 +101,13 @@ pub(super) fn write_as(
     Ok(out.write_all(page(target, &csv).as_bytes())?)
 }
 
-/// The page of a header and rows.
+/// Page with a header and rows.
 pub(super) fn page(target: &Path, csv: &str) -> String {
     let named = target.file_stem().unwrap_or_default().to_string_lossy();
     sweep_page::html(&format!("Sweep {named}"), csv)
 }
 
-/// Writes a header and rows.
+/// Writes a header and rows as text.
 pub(super) fn write(out: &mut impl Write, header: &str, rows: &Rows) -> Result<()> {
     out.write_all(header.as_bytes())?;
     rows.lines()

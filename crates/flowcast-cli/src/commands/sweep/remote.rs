@@ -1,7 +1,7 @@
-//! Sets that are replayed by the workers of a Dask cluster: the Python package hands them out and gives their lines back.
+//! Sets that are replayed by the workers of a Dask cluster. The Python package distributes them and returns their lines.
 //!
-//! The child gets the job as a line of JSON and the compiled trace, and ends when its standard input does, which is at the
-//! latest when this process ends.
+//! The child gets the job as a line of JSON and the compiled trace. It ends when its standard input closes, at the latest
+//! when this process ends.
 
 use std::{
     io::{BufRead, BufReader, ErrorKind, Write},
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use flowcast_terminal::exit::EnvironmentLacks;
 
-/// Which Python has the package.
+/// Python interpreter that has the package.
 const PYTHON: &str = "python3";
-/// How many lines are handed on together.
+/// Number of lines that are passed on together.
 const AT_ONCE: usize = 64;
 
 /// `dask:ADDRESS`, the address of a scheduler.
@@ -41,7 +41,7 @@ impl FromStr for Executor {
 }
 
 impl Executor {
-    /// Refuses to begin without the package and Dask.
+    /// Refuses to start without the package and Dask.
     pub(super) fn look_for_package(&self) -> Result<()> {
         let mut python = Command::new(PYTHON);
         python
@@ -58,7 +58,7 @@ impl Executor {
         )
     }
 
-    /// Replays the sets, ascending, of the study that `job` describes; `done` gets the lines of several at a time.
+    /// Replays the ascending sets of the study that `job` describes. `done` gets the lines of several sets at a time.
     pub(super) fn run(
         &self,
         trace: &Trace,
@@ -100,7 +100,7 @@ impl Executor {
         }
     }
 
-    /// `CODE MESSAGE` as an error.
+    /// Error from `CODE MESSAGE`.
     fn fault(&self, text: &str) -> anyhow::Error {
         let (code, message) = text.split_once(' ').unwrap_or(("", text));
         let said = format!("--executor dask:{}: {message}", self.address);
@@ -111,14 +111,14 @@ impl Executor {
     }
 }
 
-/// Neighbouring sets: the first of each row, and that after its last.
+/// Ranges of consecutive sets: the first set of each range, and the set after its last.
 fn ranges(sets: &[usize]) -> Vec<[usize; 2]> {
     sets.chunk_by(|one, next| one + 1 == *next)
         .map(|row| [row[0], row[0] + row.len()])
         .collect()
 }
 
-/// The child, which does not outlive its owner.
+/// Child process, which does not outlive its owner.
 struct Worker(Child);
 
 impl Worker {
@@ -145,7 +145,7 @@ impl Worker {
             .and_then(|()| input.write_all(content))
             .and_then(|()| input.flush());
         match told {
-            // A child that has ended says why in its lines.
+            // A child that has ended gives the reason in its lines.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
         }
@@ -164,13 +164,13 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // It may have ended already.
+        // The child may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What a study varies, and how its program is replayed, for the package.
+/// Parameters of a study and its replay options, for the package.
 pub(super) fn job(
     sweep: &super::Sweep,
     trace: &str,
@@ -195,7 +195,7 @@ pub(super) fn job(
     }))
 }
 
-/// How collectives are carried out, its file with all folders: workers run elsewhere.
+/// Value of the collectives option with an absolute path, because workers run elsewhere.
 fn absolute(how: &str) -> Result<String> {
     let Some(file) = how.strip_prefix("algorithm:") else {
         return Ok(how.to_owned());

@@ -1,4 +1,4 @@
-//! `--accuracy NET.toml`: the errors of a validation, kept in the accuracy record of the network file.
+//! `--accuracy NET.toml`: stores the errors of a validation in the accuracy record of the network file.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,7 @@ use flowcast_terminal::{
     provenance,
 };
 
-/// The lot of runs on a busy machine.
+/// Consequence for runs on a busy machine.
 pub(super) const MARKED: &str = "what is measured now is marked and kept in no accuracy record";
 
 /// Where errors are kept.
@@ -41,8 +41,8 @@ pub(super) struct AccuracyArgs {
 }
 
 impl AccuracyArgs {
-    /// Adds the entries to the file, if one is named; `network` is what was predicted with, as it was read. Refuses what was
-    /// measured while something disturbed it.
+    /// Adds the entries to the file, if one is given. `network` is the network of the predictions, as it was read. Refuses
+    /// measurements that were disturbed.
     pub(super) fn keep(
         &self,
         network: &Network,
@@ -80,7 +80,7 @@ impl AccuracyArgs {
         )
     }
 
-    /// Checks that there will be a place to write to, before anything is measured.
+    /// Checks the name of the file before anything is measured.
     pub(super) fn check(&self) -> Result<()> {
         match self.file.as_deref().and_then(Path::extension) {
             Some(ending) if ending != "toml" => {
@@ -94,7 +94,7 @@ impl AccuracyArgs {
     }
 }
 
-/// A network without what stands behind its numbers.
+/// The network without the origin of its values.
 fn numbers(network: &Network) -> Network {
     let mut network = network.clone();
     network.accuracy.clear();
@@ -110,8 +110,8 @@ fn numbers(network: &Network) -> Network {
     }
 }
 
-/// Of each model on the flows of all patterns, and on the patterns as a whole. `network` is what the models had, `over`
-/// what carried the messages.
+/// Accuracy of each model on the flows of all patterns, and on the patterns as a whole. `network` is the network of the
+/// models, `over` the transport of the messages.
 pub(super) fn of_patterns(
     validation: &Validation,
     flows: &[Observations<FlowPlace>],
@@ -141,7 +141,8 @@ pub(super) fn of_patterns(
     Ok(entries)
 }
 
-/// Of each predictor on a program as a whole, and on its regions; `name` is what the accuracy record calls the program.
+/// Accuracy of each predictor on a program as a whole, and on its regions. `name` is the program's name in the accuracy
+/// record.
 pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<Accuracy>> {
     let rows = validation.rows()?;
     let mut entries = Vec::new();
@@ -168,7 +169,7 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
     Ok(entries)
 }
 
-/// With where and when it was measured.
+/// Adds the machine and date of the measurement.
 fn dated(entry: Accuracy) -> Accuracy {
     let run = provenance::of_this_run();
     let [host, kernel, date] =

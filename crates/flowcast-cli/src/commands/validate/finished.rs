@@ -1,4 +1,4 @@
-//! Patterns that were carried, as lines of a journal.
+//! Completed patterns, as lines of a journal.
 
 use flowcast::{
     model::cluster::flow::Flow,
@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 use super::{journal, patterns::NamedPattern};
 use flowcast_terminal::repeating::Over;
 
-/// In which lab, and from what program.
+/// Lab and transport of the patterns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
-    /// The lab that carried the patterns; a run goes on only in the same.
+    /// Lab that carried the patterns. A run can only be resumed in the same lab.
     pub lab: LabSpec,
-    /// What carried the messages, if not TCP.
+    /// Transport of the messages, if it is not TCP.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     over: String,
 }
 
 impl Header {
-    /// Of a lab.
+    /// Header for patterns in a lab.
     pub(super) fn new(lab: &LabSpec, over: Over) -> Header {
         let over = if over == Over::Mpi { "mpi" } else { "" };
         Header {
@@ -31,7 +31,7 @@ impl Header {
         }
     }
 
-    /// What carried the messages.
+    /// Transport of the messages.
     pub(super) fn over(&self) -> &str {
         if self.over.is_empty() {
             "tcp"
@@ -47,27 +47,27 @@ impl journal::Header for Header {
     const SAME: &'static str = "lab or carrier";
 }
 
-/// A pattern that was carried.
+/// A completed pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Finished {
     /// Name of the pattern, unique in its configuration.
     pub name: String,
-    /// The configuration it belongs to.
+    /// Configuration to which it belongs.
     pub configuration: String,
-    /// Whether all durations are known as well as was asked.
+    /// `true` if all durations have the requested precision.
     pub is_precise: bool,
-    /// Repetitions that were not counted, where it is known.
+    /// Number of repetitions that were not counted, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_ups: Option<u32>,
-    /// What disturbed the machine, if something did.
+    /// Disturbance of the machine, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed_by: Option<String>,
-    /// The flows and how long they took.
+    /// Flows with their durations.
     pub flows: Vec<FinishedFlow>,
 }
 
-/// A flow that was carried.
+/// A flow with its durations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FinishedFlow {
@@ -77,7 +77,7 @@ pub(super) struct FinishedFlow {
     bytes: u64,
     start_s: f64,
     durations_s: Vec<f64>,
-    /// Its step, counted from 0.
+    /// Number of its step, counted from 0.
     #[serde(default, skip_serializing_if = "is_first")]
     step: u32,
 }
@@ -87,7 +87,7 @@ fn is_first(step: &u32) -> bool {
 }
 
 impl Finished {
-    /// From a pattern and its run.
+    /// Completed pattern from its description and its run.
     pub(super) fn new(named: &NamedPattern, run: &PatternRun, warm_ups: usize) -> Finished {
         Finished {
             name: named.name.clone(),
@@ -117,7 +117,7 @@ impl Finished {
         }
     }
 
-    /// The flows.
+    /// Flows without their durations.
     pub(super) fn pattern_flows(&self) -> Vec<Flow> {
         self.flows
             .iter()
@@ -131,19 +131,19 @@ impl Finished {
             .collect()
     }
 
-    /// How often it was carried and counted.
+    /// Number of counted repetitions.
     pub(super) fn repetitions(&self) -> u32 {
         self.flows
             .first()
             .map_or(1, |flow| flow.durations_s.len() as u32)
     }
 
-    /// The step of each flow.
+    /// Number of the step, by flow.
     pub(super) fn steps(&self) -> Vec<u32> {
         self.flows.iter().map(|flow| flow.step).collect()
     }
 
-    /// Durations by flow, then by repetition.
+    /// Durations, by flow and repetition.
     pub(super) fn durations(&self) -> Vec<Vec<Time>> {
         self.flows
             .iter()
@@ -156,7 +156,7 @@ impl Finished {
             .collect()
     }
 
-    /// Whether it is this pattern.
+    /// `true` if this is the given pattern.
     pub(super) fn is(&self, named: &NamedPattern) -> bool {
         self.name == named.name
             && self.steps() == named.step_of
@@ -209,7 +209,7 @@ mod tests {
         let mut journal = Journal::start(&path, &header).unwrap();
         journal.append(&finished("a")).unwrap();
         journal.append(&finished("b")).unwrap();
-        // Killed in the middle of a line.
+        // The run was killed in the middle of a line.
         drop(journal);
         OpenOptions::new()
             .append(true)
@@ -262,7 +262,7 @@ mod tests {
             format!("{:#}", read::<Header, Finished>(&path).err().unwrap())
                 .contains("x.journal:3: ")
         );
-        // Killed before the header was there.
+        // The run was killed before the header was complete.
         std::fs::write(&path, "# par").unwrap();
         assert!(
             Journal::resume::<_, Finished>(&path, &header("bus"))

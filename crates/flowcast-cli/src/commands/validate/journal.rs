@@ -1,6 +1,6 @@
-//! A journal of finished measurements: one line of JSON each, written before the next measurement begins.
+//! Journal of completed measurements: one line of JSON each, written before the next measurement starts.
 //!
-//! The first line, the header, says how the measurements were made. A line with a checksum stands before each, as in
+//! The first line, the header, describes the measurements. Each line is preceded by a line with a checksum, as in
 //! [`growing`](flowcast_terminal::growing).
 
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use flowcast_terminal::{
     growing::{self, GrowingFile, beside},
 };
 
-/// The schema that this version writes.
+/// Schema that this version writes.
 const SCHEMA: &str = "flowcast/journal/1";
 
-/// The first line: what the others have in common.
+/// First line: properties that the other lines share.
 pub(super) trait Header: Serialize + DeserializeOwned + PartialEq {
-    /// What was run, as the first line names it: `validation` or `app-validation`.
+    /// Kind of the runs in the first line: `validation` or `app-validation`.
     const KIND: &'static str;
-    /// What the lines are, for people.
+    /// Description of the lines for people.
     const LINES: &'static str;
-    /// What has to be the same for a run to go on with them.
+    /// Properties that must be the same to resume a run.
     const SAME: &'static str;
 }
 
-/// The file.
+/// File of the journal.
 #[derive(Debug)]
 pub(super) struct Journal(GrowingFile);
 
 impl Journal {
-    /// Starts afresh.
+    /// Starts a new journal.
     pub(super) fn start<H: Header>(path: &Path, header: &H) -> Result<Journal> {
         Ok(Journal(GrowingFile::start(
             path,
@@ -41,7 +41,7 @@ impl Journal {
         )?))
     }
 
-    /// Goes on with an earlier run, if there is one, and gives its lines.
+    /// Resumes the journal of an earlier run, if there is one, and returns its lines.
     pub(super) fn resume<H: Header, L: DeserializeOwned>(
         path: &Path,
         header: &H,
@@ -69,7 +69,7 @@ impl Journal {
         Ok((Journal(file), lines))
     }
 
-    /// Adds a line.
+    /// Appends a line.
     pub(super) fn append(&mut self, line: &impl Serialize) -> Result<()> {
         self.0.append(&line_of(line)?)
     }
@@ -90,11 +90,11 @@ fn line_of(content: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(content)? + "\n")
 }
 
-/// What a journal holds.
+/// Content of a journal.
 pub(super) struct Content<H, L> {
-    /// The first line: what the journal is about.
+    /// First line: the description of the measurements.
     pub header: H,
-    /// The lines behind it, as far as they are whole.
+    /// The other lines, up to the first incomplete one.
     pub lines: Vec<L>,
 }
 
@@ -131,12 +131,12 @@ fn place(path: &Path, line: usize) -> String {
     format!("{}:{}", path.display(), line + 1)
 }
 
-/// Its place: `FILE.html.journal`.
+/// Path of the journal: `FILE.html.journal`.
 pub(super) fn path_beside(report: &Path) -> PathBuf {
     beside(report, ".journal")
 }
 
-/// Checks the page and the file of its figures before anything is run.
+/// Checks that the page and the file of its figures can be written, before anything is run.
 pub(super) fn declare_page<'a>(
     inputs: impl Iterator<Item = &'a Path>,
     report: &Path,

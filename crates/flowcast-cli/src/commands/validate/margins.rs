@@ -1,4 +1,4 @@
-//! `flowcast validate margins`: whether intervals hold what was measured as often as they say.
+//! `flowcast validate margins`: checks that intervals contain measurements as often as their level states.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -32,7 +32,7 @@ pub(crate) struct ValidateMargins {
 }
 
 impl ValidateMargins {
-    /// Counts and prints.
+    /// Counts the measurements inside the intervals and prints the shares.
     pub(crate) fn run(self) -> Result<()> {
         let by = self
             .accuracy

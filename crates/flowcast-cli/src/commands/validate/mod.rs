@@ -1,4 +1,4 @@
-//! `flowcast validate`: predictions against measurements.
+//! `flowcast validate`: compares predictions with measurements.
 
 mod accuracy;
 mod app;

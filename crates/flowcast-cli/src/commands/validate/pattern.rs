@@ -1,4 +1,4 @@
-//! `flowcast validate pattern`: patterns carried for real in a lab, and each predicted with each model.
+//! `flowcast validate pattern`: carries patterns in a lab, and predicts each of them with each model.
 
 use std::{
     path::{Path, PathBuf},
@@ -120,7 +120,7 @@ fn lab_help() -> String {
 }
 
 impl ValidatePattern {
-    /// Carries what is missing, predicts, reports.
+    /// Carries the missing patterns, predicts them and reports the errors.
     pub(crate) fn run(self) -> Result<()> {
         let inputs = [&self.network, &self.mapping]
             .into_iter()
@@ -196,7 +196,7 @@ impl ValidatePattern {
         Ok((content.header, content.lines))
     }
 
-    /// The patterns of this run that are finished, those of an earlier run among them.
+    /// Completed patterns of this run, including those of an earlier run.
     fn carried(&self, set: &Set) -> Result<(Header, Vec<Finished>)> {
         let spec = self.spec(set)?;
         let draw = Draw {
@@ -275,7 +275,7 @@ impl ValidatePattern {
         load(lab, &self.lab_set)
     }
 
-    /// That of the command line, else that of the lab.
+    /// Network of the command line; otherwise that of the lab.
     fn given(&self, spec: &LabSpec) -> Result<Network> {
         match &self.network {
             None => Ok(network_of(spec)),
@@ -303,7 +303,7 @@ impl ValidatePattern {
     }
 }
 
-/// With the lab's wire rates and latency, if the network has none of its own.
+/// The network with the lab's wire rates and latency, if it has no wire rate.
 fn with_wire(given: &Network, lab: &Network) -> Network {
     if given.nic.rate.given_wire().is_some() {
         return given.clone();

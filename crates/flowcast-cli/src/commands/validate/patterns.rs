@@ -1,4 +1,4 @@
-//! The pattern sets of a validation, and the default testbed of each.
+//! Pattern sets of a validation, and the default lab of each.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use flowcast_measure::lab::LabSpec;
 use crate::commands::mapping::on_nodes;
 use flowcast_terminal::{files::read_bytes, say, trace_args::parse_mapping};
 
-/// The set that was asked for.
+/// Requested set of patterns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Set {
     /// RR-5910: thirty flows of a chain.
@@ -37,22 +37,22 @@ pub(super) enum Set {
 pub(super) struct NamedPattern {
     /// Name of the pattern, unique in its configuration.
     pub name: String,
-    /// The configuration it belongs to.
+    /// Configuration to which it belongs.
     pub configuration: String,
-    /// The flows and their racks.
+    /// Flows with their racks.
     pub pattern: Pattern,
-    /// The step of each flow, from 0 on; the flows of a step stand together.
+    /// Number of each flow's step, from 0 on. The flows of a step are contiguous.
     pub step_of: Vec<u32>,
 }
 
 impl NamedPattern {
-    /// The flows step by step.
+    /// Flows, grouped by step.
     pub(super) fn steps(&self) -> Vec<Vec<Flow>> {
         by_step(&self.pattern.flows, &self.step_of)
     }
 }
 
-/// Flows step by step.
+/// Groups flows by step.
 pub(super) fn by_step(flows: &[Flow], step_of: &[u32]) -> Vec<Vec<Flow>> {
     let mut steps: Vec<Vec<Flow>> = Vec::new();
     let mut last = None;
@@ -66,28 +66,28 @@ pub(super) fn by_step(flows: &[Flow], step_of: &[u32]) -> Vec<Vec<Flow>> {
     steps
 }
 
-/// How patterns are drawn.
+/// Parameters of randomly drawn patterns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Draw {
-    /// Patterns of a chain, or of each configuration of two racks.
+    /// Number of patterns of a chain, or of each configuration of two racks.
     pub instances: u32,
-    /// The first seed; each pattern has one of its own.
+    /// First seed. Each pattern has its own.
     pub seed: u64,
-    /// Flows of the chain.
+    /// Number of flows of the chain.
     pub flows: u32,
 }
 
-/// What the flows of pattern files are between.
+/// Meaning of the ends of flows in pattern files.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ends<'a> {
-    /// Between nodes, which the lab has by number.
+    /// Nodes of the lab, by number.
     Nodes,
-    /// Ranks, which a rule or a file puts on nodes.
+    /// Ranks, which a rule or a file maps to nodes.
     Ranks(&'a str),
 }
 
 impl Set {
-    /// `A`, `B` or files.
+    /// Parses `A`, `B` or file names.
     pub(super) fn parse(texts: &[String]) -> Result<Set> {
         match texts {
             [one] if one == "A" => Ok(Set::Chain),
@@ -102,7 +102,7 @@ impl Set {
         }
     }
 
-    /// Profile and overrides of the usual lab.
+    /// Profile and overrides of the default lab.
     pub(super) fn usual_lab(&self) -> (&'static str, &'static [&'static str]) {
         match self {
             Set::Chain => (
@@ -119,7 +119,7 @@ impl Set {
         }
     }
 
-    /// Its name in reports.
+    /// Name of the set in reports.
     pub(super) fn title(&self) -> &'static str {
         match self {
             Set::Chain => "Flows of a chain of nodes, one after the other (RR-5910)",
@@ -128,7 +128,7 @@ impl Set {
         }
     }
 
-    /// The patterns, for a lab.
+    /// Patterns of the set, for a lab.
     pub(super) fn patterns(
         &self,
         draw: Draw,
@@ -176,7 +176,7 @@ fn chain(draw: Draw, at: u32, spec: &LabSpec) -> NamedPattern {
     )
 }
 
-/// Configurations take turns, so that a run that is cut short has some of each.
+/// Configurations alternate, so that an interrupted run has some patterns of each.
 fn two_racks(draw: Draw, spec: &LabSpec) -> Result<Vec<NamedPattern>> {
     let mut patterns = Vec::new();
     for at in 0..draw.instances {
@@ -203,7 +203,7 @@ fn two_racks(draw: Draw, spec: &LabSpec) -> Result<Vec<NamedPattern>> {
     Ok(patterns)
 }
 
-/// The first nodes of each of the two racks.
+/// First nodes of each of the two racks.
 fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
     let halves = [0, 1].into_iter().flat_map(|rack| {
         let in_rack = spec.nodes().filter(move |node| spec.rack_of(*node) == rack);
@@ -220,7 +220,7 @@ fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
     )
 }
 
-/// A pattern, or one in steps. Messages inside a node are left out: no link carries them.
+/// Reads a pattern with or without steps. Messages inside a node are left out because no link carries them.
 fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<NamedPattern> {
     let bytes = read_bytes(Path::new(name))?;
     let Steps { steps, racks } = Steps::read(name, &bytes)?;
@@ -264,7 +264,7 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<NamedPattern>
     })
 }
 
-/// The node of each rank; none where flows are between nodes.
+/// Node of each rank. `None` if flows are between nodes.
 fn nodes_of_ranks(
     steps: &[Vec<Flow>],
     ends: Ends<'_>,
@@ -286,7 +286,7 @@ fn nodes_of_ranks(
         .map(Some)
 }
 
-/// Nodes stand where the lab has them.
+/// Pattern of one step, whose nodes are in the racks of the lab.
 fn named(name: String, configuration: &str, flows: Vec<Flow>, spec: &LabSpec) -> NamedPattern {
     let step_of = vec![0; flows.len()];
     NamedPattern {
@@ -300,7 +300,7 @@ fn named(name: String, configuration: &str, flows: Vec<Flow>, spec: &LabSpec) ->
     }
 }
 
-/// Where the lab's nodes stand; nowhere if it has one rack.
+/// Racks of the lab's nodes; empty if there is only one rack.
 pub(crate) fn racks_of(spec: &LabSpec) -> Racks {
     let mut racks = Racks::default();
     if spec.cluster.racks > 1 {

@@ -1,4 +1,4 @@
-//! What was carried beside what models say.
+//! Measured patterns with the predictions of the models.
 
 use anyhow::{Context, Result};
 use flowcast::{
@@ -21,7 +21,7 @@ use super::{
 };
 use flowcast_terminal::{progress::Progress, trace_args::threads};
 
-/// Predicts what was measured with each model, on threads.
+/// Predicts the measured patterns with each model, on several threads.
 pub(super) fn cases(
     finished: &[Finished],
     spec: &LabSpec,
@@ -88,7 +88,7 @@ fn predicted(
     })
 }
 
-/// The network with as many repetitions before those that count as there were.
+/// The network with the measurement's number of uncounted repetitions.
 fn as_carried(network: &Network, finished: &Finished) -> Network {
     let mut network = network.clone();
     if let (Some(warm_ups), Some(found)) = (&mut network.sharing.packet.warm_ups, finished.warm_ups)

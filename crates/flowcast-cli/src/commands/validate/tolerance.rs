@@ -1,19 +1,19 @@
-//! `--threshold NAME=MEAN[,WORST]`: the largest errors with which a validation passes.
+//! `--threshold NAME=MEAN[,WORST]`: largest errors with which a validation passes.
 
 use anyhow::{Result, anyhow};
 
 use flowcast_terminal::exit::Finding;
 
-/// What the errors of a model may be at most, as shares.
+/// Limits of a model's errors, as shares.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tolerance {
-    /// Name of the model, as `--model` takes it.
+    /// Name of the model, as a value of `--model`.
     pub name: String,
     limits: [Option<f64>; 2],
 }
 
 impl Tolerance {
-    /// Reads `packet=1%` or `packet=1%,5%`.
+    /// Parses `packet=1%` or `packet=1%,5%`.
     pub(super) fn parse(text: &str) -> Result<Tolerance> {
         Tolerance::parsed(text).ok_or_else(|| {
             anyhow!("--threshold: found `{text}`, expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%")
@@ -34,7 +34,7 @@ impl Tolerance {
         })
     }
 
-    /// What is exceeded first, in words; `found` are what the first and the second limit hold for.
+    /// Text on the first limit that is exceeded. `found` has the names and values for the first and the second limit.
     pub(super) fn exceeded_by(&self, found: [(&str, f64); 2]) -> Option<String> {
         found.into_iter().zip(self.limits).find_map(
             |((what, found), most): ((&str, f64), Option<f64>)| {
@@ -50,7 +50,7 @@ impl Tolerance {
     }
 }
 
-/// A finding if any tolerance is exceeded; `exceeded` says by what.
+/// Returns a finding if a tolerance is exceeded. `exceeded` describes the excess.
 pub(super) fn judge(
     tolerances: &[Tolerance],
     exceeded: impl Fn(&Tolerance) -> Result<Option<String>>,

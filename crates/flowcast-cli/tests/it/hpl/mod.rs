@@ -1,7 +1,7 @@
-//! High Performance Linpack, recorded while it runs, calls what its description says: every message, with the pivots of its
-//! matrix.
+//! High Performance Linpack, recorded while it runs, makes the calls of its description: every message, with the pivots of
+//! its matrix.
 //!
-//! This needs Debian's `hpcc` and Open MPI, so `cargo test` lists it as ignored; `cargo xtask test record` runs it.
+//! The test needs Debian's `hpcc` and Open MPI, so `cargo test` lists it as ignored; `cargo xtask test record` runs it.
 
 mod recorded;
 #[path = "../../../../flowcast/tests/it/hpl/solves/mod.rs"]
@@ -13,14 +13,14 @@ use flowcast::hpl::{Broadcast, HplSettings, Swap};
 
 use crate::{outcome::said, recorder::OPEN_MPI};
 
-/// How rows are swapped, with the name of the frozen text and the line of HPL's input.
+/// Swap algorithm, the name of its frozen text, and the line of HPL's input.
 const SWAPS: [(Swap, &str, &str); 3] = [
     (Swap::Binary, "binary", "0 SWAP\n64 threshold"),
     (Swap::Long, "long", "1 SWAP\n64 threshold"),
     (Swap::Mix(24), "mix-24", "2 SWAP\n24 threshold"),
 ];
 
-/// HPL's input with all broadcasts, depths 0 to 2 and four grids; what `hpcc` reads has some lines more.
+/// HPL's input with all broadcasts, depths 0 to 2 and four grids. The input of `hpcc` has some more lines.
 fn input(swap: &str) -> String {
     format!(
         "first line\nsecond line\nHPL.out\n8 device\n1 of N\n100\n1 of NB\n8\n0 by rows\n4 grids\n3 6 5 1\n4 2 1 5\n16.0 threshold\n\
@@ -29,7 +29,7 @@ fn input(swap: &str) -> String {
     )
 }
 
-/// In the order in which the program goes through them.
+/// Runs in the order in which the program executes them.
 fn runs(swap: Swap) -> Vec<HplSettings> {
     let mut runs = Vec::new();
     for (rows, columns) in [(3, 4), (6, 2), (5, 1), (1, 5)] {

@@ -1,5 +1,5 @@
-//! The solves of HPL in a recording: its test program generates a matrix, solves, checks the solution, for one setting after
-//! the other.
+//! Solves of HPL in a recording. HPL's test program generates a matrix, solves it and checks the solution, for one setting
+//! after the other.
 
 use std::{fs, path::Path};
 
@@ -14,7 +14,7 @@ use flowcast::{
 
 use super::solves::{Call, Calls, Function};
 
-/// What each rank of the grid called in each of these runs, which follow one another in the recording.
+/// Calls of each rank of the grid in each of these runs, which follow one another in the recording.
 pub(crate) fn solves(folder: &Path, runs: &[HplSettings]) -> Vec<Vec<Calls>> {
     let mut solves = vec![Vec::new(); runs.len()];
     let ranks = runs.iter().map(HplSettings::ranks).max().unwrap();
@@ -34,8 +34,8 @@ pub(crate) fn solves(folder: &Path, runs: &[HplSettings]) -> Vec<Vec<Calls>> {
     solves
 }
 
-/// By the ranges of HPL's tags (`hpl_pgesv.h`): a solve is what has those of factorization, broadcasts and solution without
-/// interruption, with the last broadcast of the solution.
+/// Solves of a rank, identified by the ranges of HPL's tags (`hpl_pgesv.h`): a solve is an uninterrupted sequence of the
+/// tags of factorization, broadcasts and solution, with the last broadcast of the solution.
 fn of_rank(file: &RankFile, runs: &[HplSettings]) -> Vec<Calls> {
     let mut solves: Vec<Calls> = Vec::new();
     let mut column_communicator = None;
@@ -49,7 +49,7 @@ fn of_rank(file: &RankFile, runs: &[HplSettings]) -> Vec<Calls> {
         let (communicator, tag) = (words[1], words[3]);
         let part = match tag {
             1001..=4000 => true,
-            // HPL's own collective operations, of which the last of the solution goes up a column.
+            // HPL's own collective operations. The last one of the solution goes up a column.
             9001 => solving && column_communicator == Some(communicator),
             _ => false,
         };
@@ -61,7 +61,7 @@ fn of_rank(file: &RankFile, runs: &[HplSettings]) -> Vec<Calls> {
         if !part {
             continue;
         }
-        // The solution has odd tags in rows, even ones in columns.
+        // The solution has odd tags in rows and even ones in columns.
         if tag <= 2000 || (tag <= 4000 && tag > 3000 && tag % 2 == 0) {
             column_communicator = Some(communicator);
         }

@@ -1,22 +1,22 @@
-//! What a run of the command came to, and whether this machine can carry a test out.
+//! Outcome of a run of the command, and checks that this machine can execute a test.
 
 use std::process::Output;
 
 use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 
-/// What the command wrote to its standard error.
+/// Standard error of the command.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The JSON that a command has printed, which ended well.
+/// JSON output of a command, which must have succeeded.
 pub(crate) fn json(output: &Output) -> Value {
     assert!(output.status.success(), "{}", said(output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Whether namespaces are allowed here; if not, says so with the name of the test that asks.
+/// `true` if namespaces are allowed here. Otherwise prints the name of the skipped test and the reason.
 pub(crate) fn labs_can_be_had(test: &str) -> bool {
     check_machine()
         .map_err(|reason| eprintln!("skipped: {test}: {reason}"))

@@ -1,4 +1,4 @@
-//! Programs compiled, recorded and replayed under either MPI library.
+//! Programs that are compiled, recorded and replayed with either MPI library.
 
 use std::{
     fs,
@@ -39,7 +39,7 @@ pub(crate) const MPICH: Mpi = Mpi {
     options: &[],
 };
 
-/// A folder in which programs are compiled and recorded.
+/// Folder in which programs are compiled and recorded.
 pub(crate) struct Bench {
     pub(crate) mpi: Mpi,
     folder: tempfile::TempDir,
@@ -61,7 +61,7 @@ impl Bench {
         self.compile_with(source, &[])
     }
 
-    /// Compiles a program of which a part stands in other files.
+    /// Compiles a program that includes other source files.
     pub(crate) fn compile_with(&self, source: &str, parts: &[&Path]) -> String {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/programs")
@@ -104,7 +104,7 @@ impl Bench {
         command.output().unwrap()
     }
 
-    /// Records four ranks; gives how the command ended.
+    /// Records four ranks and returns the output of the command.
     pub(crate) fn record(&self, trace: &str, options: &[&str], program: &[&str]) -> Output {
         let launcher = format!("mpirun.{}", self.mpi.ending);
         let mut arguments = vec!["record", "-o", trace, "--json"];
@@ -126,7 +126,7 @@ impl Bench {
         summary(&output)
     }
 
-    /// Replays; gives the result and what was said about things left out.
+    /// Replays a recording. Returns the result and the notes on omissions.
     pub(crate) fn predict(&self, trace: &str) -> (Value, String) {
         self.predict_with(trace, &[])
     }
@@ -159,7 +159,7 @@ pub(crate) fn summary(output: &Output) -> Value {
     serde_json::from_str(line).unwrap()
 }
 
-/// Successful calls of each function but those of every program, and bytes if it sends any.
+/// Successful calls of each function, except those that every program makes, and the bytes of functions that send.
 pub(crate) fn calls(summary: &Value) -> String {
     let functions = summary["functions"].as_array().unwrap();
     let words = functions.iter().filter_map(|function| {
@@ -174,13 +174,13 @@ pub(crate) fn calls(summary: &Value) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The files of a recording of four ranks.
+/// Files of a recording of four ranks.
 pub(crate) fn open(folder: &Path) -> Vec<RankFile> {
     let read = |name: String| decode::read(&name, &fs::read(folder.join(&name)).unwrap()).unwrap();
     (0..4).map(|rank| read(rank_file(Rank(rank)))).collect()
 }
 
-/// Each test once under either library.
+/// Defines each test once for either library.
 macro_rules! for_both {
     ($($test:ident),* $(,)?) => {
         mod open_mpi {

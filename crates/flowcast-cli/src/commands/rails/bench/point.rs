@@ -1,4 +1,4 @@
-//! One N and size of `flowcast rails bench`, visited once in each round.
+//! One N and size of `flowcast rails bench`, which is visited once in each round.
 
 use anyhow::Result;
 use flowcast::{
@@ -21,24 +21,24 @@ use crate::commands::rails::{
     serve::unexpected,
 };
 
-/// Blocks into which a guarded subject divides the exchanges of a visit; it decides before each.
+/// Number of blocks into which a guarded subject divides the exchanges of a visit. It decides before each block.
 const BLOCKS: u32 = 4;
-/// The most exchanges of a visit.
+/// Maximum number of exchanges of a visit.
 const LONGEST: u32 = 200;
 
-/// A point, and what is known of it between two rounds.
+/// A point, with its state between two rounds.
 pub(super) struct PointRun<'a> {
     subjects: &'a [Subject],
     split: SplitRule,
     once: ExchangeTest,
     lasts: Time,
-    /// Exchanges of a visit, for each subject that has been visited.
+    /// Number of exchanges of a visit, by subject. `None` before its first visit.
     repetitions: Vec<Option<u32>>,
     guard: Guard,
 }
 
 impl<'a> PointRun<'a> {
-    /// Before the first round.
+    /// State before the first round.
     pub(super) fn new(
         bench: &Bench,
         subjects: &'a [Subject],
@@ -58,11 +58,11 @@ impl<'a> PointRun<'a> {
         }
     }
 
-    /// Measures every subject once, and gives the median one-way times.
+    /// Measures every subject once and returns the median one-way times.
     pub(super) fn visit(&mut self, link: &mut RailLink, round: usize) -> Result<Vec<Time>> {
         let count = self.subjects.len();
         let mut one_way = vec![Time::ZERO; count];
-        // Each begins a round in turn: what follows on a slow one does not always meet the same.
+        // The first subject rotates from round to round, so that the successor of a slow subject is not always the same.
         for index in (0..count).map(|place| (place + round) % count) {
             let subject = &self.subjects[index];
             let repetitions = match self.repetitions[index] {
@@ -76,7 +76,7 @@ impl<'a> PointRun<'a> {
         Ok(one_way)
     }
 
-    /// The time of two exchanges sets how many are made; a guard makes its first measurements.
+    /// Sets the number of exchanges from the time of two, and lets a guard make its first measurements.
     fn warm_up(&mut self, link: &mut RailLink, index: usize) -> Result<u32> {
         let subject = &self.subjects[index];
         let course = subject.chosen.course(subject.rails, self.split);
@@ -98,7 +98,7 @@ impl<'a> PointRun<'a> {
         Ok(repetitions)
     }
 
-    /// A guarded subject decides before each block; the others run all in a row.
+    /// Measures a subject. A guarded one decides before each block; all others run without interruption.
     fn run(
         &mut self,
         link: &mut RailLink,

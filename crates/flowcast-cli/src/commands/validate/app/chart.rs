@@ -1,4 +1,4 @@
-//! `flowcast validate chart`: the errors of several programs in one drawing.
+//! `flowcast validate chart`: draws the errors of several programs in one chart.
 
 use std::{
     collections::BTreeMap,
@@ -67,7 +67,7 @@ struct NamedReport {
 }
 
 impl ValidateChart {
-    /// Reads, draws, sums up.
+    /// Reads the reports, draws the chart and prints a summary.
     pub(crate) fn run(self) -> Result<()> {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(self.reports.iter().map(PathBuf::as_path), outputs)?;
@@ -160,7 +160,7 @@ fn mean_and_worst(errors: &[Vec<f64>], prediction: usize) -> [f64; 2] {
     ]
 }
 
-/// A point for each program and prediction; those beyond the largest error of 100 % are at the edge.
+/// One point for each program and prediction. Errors beyond 100 % are drawn at the edge.
 fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[String]) -> Chart {
     let absolute = errors.iter().flatten().map(|error| error.abs());
     let largest = ((absolute.fold(0.05, f64::max) * 20.0).ceil() / 20.0).min(1.0);
@@ -194,11 +194,11 @@ fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[Stri
     }
 }
 
-/// A row of a program, and the rows of sums below them.
+/// Row of a program, or a row of sums below the programs.
 struct ChartLine<'a> {
     name: &'a str,
     total: Option<&'a ChartRow>,
-    /// Total error of each prediction as a fraction; below, the mean and the worst of the programs.
+    /// Total error of each prediction, as a fraction. In the rows below, the mean and the worst of all programs.
     errors: Vec<Value>,
 }
 

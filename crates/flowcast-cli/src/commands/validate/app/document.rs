@@ -1,4 +1,4 @@
-//! A validation of a program as one document.
+//! Validation of a program as one document.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use flowcast::{
     units::{Rounded, Time},
 };
 
-/// The kind of the JSON.
+/// Kind of the JSON.
 pub(super) const KIND: &str = "app-validation";
 
-/// More rows of a table than this are left to the page.
+/// Maximum number of rows of a table. Further rows are only in the page.
 const ROWS: usize = 24;
 
-/// The errors of each predictor, and whether its interval holds what was measured.
+/// Errors of each predictor, with a check that its interval contains the measurement.
 pub(super) fn document(
     validation: &AppValidation,
     fared: &[Fared],
@@ -141,7 +141,7 @@ fn row_fields<'a>(names: &[String], all: &'a [QuantityRow]) -> Rows<&'a Quantity
         })
 }
 
-/// Of those that there are.
+/// Values by name. Absent ones are left out.
 fn by_name<V: Into<Value>>(names: &[String], values: impl IntoIterator<Item = Option<V>>) -> Value {
     let known = names.iter().zip(values);
     known

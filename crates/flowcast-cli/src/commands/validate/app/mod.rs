@@ -1,4 +1,4 @@
-//! `flowcast validate app`: a program run for real, recorded, and predicted.
+//! `flowcast validate app`: runs a program, records it, and compares it with predictions.
 
 mod chart;
 mod document;
@@ -48,7 +48,7 @@ use flowcast_terminal::{
 
 pub(super) use chart::ValidateChart;
 
-/// Sleep of ranks that wait in a lab, in microseconds.
+/// Sleep time of waiting ranks in a lab, in microseconds.
 const IDLE_SLEEP_US: f64 = 50.0;
 
 /// Run and record an MPI program and compare it with predictions
@@ -147,7 +147,7 @@ pub(crate) struct ValidateApp {
 }
 
 impl ValidateApp {
-    /// Runs what is missing, predicts, reports.
+    /// Executes the missing runs, predicts them and reports the errors.
     pub(crate) fn run(self) -> Result<()> {
         let inputs = [&self.network, &self.mapping, &self.lab]
             .into_iter()
@@ -163,7 +163,7 @@ impl ValidateApp {
         let mut predictors = predictors::combinations(&self.model, &self.collectives)?;
         self.check_counts()?;
         let spec = self.lab.as_deref().map(|lab| self.spec(lab)).transpose()?;
-        // What cannot be predicted is not run; a journal knows its lab only when it is read.
+        // Runs that cannot be predicted are not started. The lab of a journal is only known after it has been read.
         if self.replicates.is_some()
             && !self.model.is_empty()
             && !self.model.iter().any(|model| model == Model::Packet.name())
@@ -264,8 +264,8 @@ impl ValidateApp {
         plan.carry_out(header)
     }
 
-    /// What is given, else what the lab's rates say; and the same with computation scaled, and with the wire rates of the
-    /// lab if it has none.
+    /// The given network, or that of the lab's rates; and the network of the predictions, with computation scaled, and with
+    /// the wire rates of the lab if it has none.
     fn networks(
         &self,
         spec: Option<&LabSpec>,

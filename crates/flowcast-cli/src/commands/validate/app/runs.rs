@@ -38,17 +38,17 @@ use flowcast_terminal::{
     say,
 };
 
-/// What is run, and where.
+/// Command and place of the runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
-    /// The lab, if the runs are in one.
+    /// Lab of the runs, if they are in one.
     pub lab: Option<LabSpec>,
     command: Vec<String>,
 }
 
 impl Header {
-    /// Of a command.
+    /// Header for a command.
     pub(super) fn new(lab: Option<LabSpec>, command: &[OsString]) -> Header {
         let command = command
             .iter()
@@ -57,7 +57,7 @@ impl Header {
         Header { lab, command }
     }
 
-    /// The command as it can be typed.
+    /// Command as it can be typed.
     pub(super) fn title(&self) -> String {
         command_line(&self.command)
     }
@@ -73,11 +73,11 @@ impl journal::Header for Header {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum RunLine {
-    /// A recording that was kept: its folder, beside the journal.
+    /// Folder of a recording that is kept beside the journal.
     Recorded(String),
-    /// What a run took.
+    /// Times of a run.
     Timed(RunTimes<f64>),
-    /// What disturbed the machine when the runs behind this line began.
+    /// Disturbance of the machine at the start of the runs in the following lines.
     DisturbedBy(String),
 }
 
@@ -87,12 +87,12 @@ pub(super) struct MeasuredRuns {
     pub header: Header,
     pub recordings: Vec<PathBuf>,
     pub runs: Vec<RunTimes>,
-    /// What disturbed some of the runs.
+    /// Disturbance of some of the runs, if any.
     pub disturbed_by: Option<String>,
 }
 
 impl MeasuredRuns {
-    /// The runs of a journal.
+    /// Runs of a journal.
     pub(super) fn read(path: &Path) -> Result<MeasuredRuns> {
         let content = journal::read::<Header, RunLine>(path)?;
         Ok(MeasuredRuns::new(content.header, path, content.lines))
@@ -120,7 +120,7 @@ impl MeasuredRuns {
     }
 }
 
-/// What to run how often.
+/// Plan of the runs.
 pub(super) struct Plan<'a> {
     pub output: &'a Path,
     pub command: &'a [OsString],
@@ -135,7 +135,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Runs what is missing.
+    /// Executes the missing runs.
     pub(super) fn carry_out(&self, header: Header) -> Result<MeasuredRuns> {
         let path = path_beside(self.output);
         let recorder = recorder(self.recorder)?;
@@ -147,7 +147,7 @@ impl Plan<'_> {
         if self.left(&measured) == 0 {
             return Ok(measured);
         }
-        // A program that does not start leaves no journal: the mark goes there with the first run.
+        // A program that does not start leaves no journal. The mark is therefore written with the first run.
         let mut mark = doctor::tell_other_programs(MARKED).map(RunLine::DisturbedBy);
         mark.iter()
             .for_each(|mark| measured.add(&path, mark.clone()));
@@ -185,13 +185,13 @@ impl Plan<'_> {
         Ok(measured)
     }
 
-    /// Runs that are missing.
+    /// Number of missing runs.
     fn left(&self, measured: &MeasuredRuns) -> usize {
         let recordings = self.record_runs.saturating_sub(measured.recordings.len());
         recordings + self.runs.saturating_sub(measured.runs.len())
     }
 
-    /// A killed run leaves no folder of that name, since it gets its name at the end.
+    /// Records a run. The folder gets its name at the end, so a killed run leaves none of that name.
     fn record(&self, place: &RunPlace, recorder: &Path, before: &MeasuredRuns) -> Result<RunLine> {
         let number = before.recordings.len() + 1;
         let ending = if number == 1 {
@@ -217,7 +217,7 @@ impl Plan<'_> {
         )?;
         fs::rename(folder.path(), &kept)
             .with_context(|| format!("cannot write {}", kept.display()))?;
-        // What it was made for has its name now.
+        // The temporary folder has its final name now.
         let _ = folder.keep();
         fs::set_permissions(&kept, fs::Permissions::from_mode(0o755))?;
         say!(
@@ -239,7 +239,7 @@ impl Plan<'_> {
         Ok(RunLine::Timed(times.map(Time::as_seconds)))
     }
 
-    /// A folder where ranks of a lab find it as well.
+    /// Temporary folder at a place that ranks of a lab can reach too.
     fn folder_beside(&self) -> Result<TempDir> {
         let beside = self
             .output
@@ -249,7 +249,7 @@ impl Plan<'_> {
         tempfile::tempdir_in(beside).with_context(|| format!("cannot write {}", beside.display()))
     }
 
-    /// One run; the recording stays in the folder.
+    /// Executes one run. The recording remains in the folder.
     fn run(&self, place: &RunPlace, recorder: &Path, folder: &Path) -> Result<RunTimes> {
         let idle_sleep = self.idle_sleep;
         let loading = Loading {
@@ -264,7 +264,7 @@ impl Plan<'_> {
             self.command,
             |program: &OsStr| {
                 let mut command = place.command(program)?;
-                // The standard output is the report's.
+                // The standard output is reserved for the report.
                 command
                     .stdin(Stdio::null())
                     .stdout(Stdio::from(io::stderr()));
@@ -289,7 +289,7 @@ impl Plan<'_> {
     }
 }
 
-/// Where programs run.
+/// Place where programs run.
 enum RunPlace {
     Here,
     Lab(Box<Lab>),
