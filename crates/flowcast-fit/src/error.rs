@@ -1,23 +1,23 @@
-//! Why samples give no parameters.
+//! Errors for samples that do not determine the parameters.
 
 use thiserror::Error;
 
 use flowcast_statistics::StatsError;
 use flowcast_units::{Bytes, Rounded, Time};
 
-/// Why samples give no parameters.
+/// Error for samples that do not determine the parameters.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum FitError {
-    /// A line needs two sizes.
+    /// Fewer than the two sizes that a line needs.
     #[error(
         "{parameter}: found {found} sizes with samples of {rows} (and of n = 1 at the same size), expected at least 2"
     )]
     TooFewSizes {
-        /// What cannot be fitted.
+        /// The parameter that cannot be fitted.
         parameter: &'static str,
-        /// The rows it needs.
+        /// The kind of rows that it needs.
         rows: &'static str,
-        /// Sizes that have them.
+        /// Number of sizes with such rows.
         found: usize,
     },
     /// The overhead hides the gap at nearly every size.
@@ -26,12 +26,12 @@ pub enum FitError {
          measure larger sizes, or fit every size"
     )]
     TooFewAboveKnee {
-        /// Sizes above the knee.
+        /// Number of sizes above the knee.
         found: usize,
-        /// The knee in bytes.
+        /// Size at the knee, in bytes.
         knee: f64,
     },
-    /// Nothing shows the overhead.
+    /// No sample shows the overhead.
     #[error(
         "o: found no samples with n > 1 and d_us > 0 (and of n = 1 at the same size), expected at least one point"
     )]
@@ -44,7 +44,7 @@ pub enum FitError {
         Rounded(*gap)
     )]
     ShortDelay {
-        /// The longest delay that was measured.
+        /// The longest measured delay.
         delay: Time,
         /// Size of the messages with this delay.
         size: Bytes,

@@ -1,6 +1,6 @@
-//! One set of medians to one set of parameters; the bootstrap calls this again and again.
+//! Estimate of one set of parameters from one set of medians. The bootstrap repeats it for each replicate.
 //!
-//! All numbers are nanoseconds, and sizes are bytes beyond the first.
+//! All times are in nanoseconds, and sizes are bytes beyond the first.
 
 use super::{
     error::FitError,
@@ -18,24 +18,25 @@ use flowcast_statistics::{
 };
 use flowcast_units::Time;
 
-/// A delay is clearly above the gap from this multiple on; nearer, the two disturb each other (section 3.5.2).
+/// A delay of more than this multiple of the gap is clearly above it. With shorter delays, the two disturb each other
+/// (section 3.5.2).
 const CLEAR_DELAY: f64 = 2.0;
 
-/// A spacing or a knee that differs by this little from another is the same.
+/// Relative difference below which two spacings or knees are equal.
 const ROUNDING: f64 = 1e-9;
 
-/// Which points belong together, and the samples of each.
+/// The points that belong together and their samples.
 pub(super) struct Design {
     points: Vec<PrttPoint>,
     samples: Vec<Vec<f64>>,
     gaps: Vec<Pair>,
     delays: Vec<Pair>,
     round_trips: Vec<usize>,
-    /// Points with several messages whose size has no plain round trip.
+    /// Number of points with several messages whose size has no plain round trip.
     pub unpaired: usize,
 }
 
-/// Places of `PRTT_{n,d}(s)` and of `PRTT_{1,0}(s)`.
+/// Indices of `PRTT_{n,d}(s)` and of `PRTT_{1,0}(s)`.
 struct Pair {
     many: usize,
     one: usize,
@@ -70,17 +71,17 @@ impl Design {
         design
     }
 
-    /// The fewest samples that a point has.
+    /// Smallest number of samples of a point.
     pub(crate) fn fewest_samples(&self) -> usize {
         self.samples.iter().map(Vec::len).min().unwrap_or(0)
     }
 
-    /// The most samples that a point has.
+    /// Largest number of samples of a point.
     pub(crate) fn most_samples(&self) -> usize {
         self.samples.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Points with several messages and no delay.
+    /// Number of points with several messages and no delay.
     pub(crate) fn gap_points(&self) -> usize {
         self.gaps.len()
     }
@@ -92,7 +93,7 @@ impl Design {
             .collect()
     }
 
-    /// Medians of samples drawn with replacement within each point.
+    /// Returns medians of samples that are drawn with replacement within each point.
     pub(crate) fn resampled_medians(&self, resampler: &mut Resampler) -> Vec<f64> {
         let mut drawn = Vec::new();
         self.samples
@@ -104,7 +105,7 @@ impl Design {
             .collect()
     }
 
-    /// The points and their medians, side by side.
+    /// The points, in the same order as their medians.
     pub(crate) fn points(&self) -> &[PrttPoint] {
         &self.points
     }
@@ -127,7 +128,7 @@ impl Design {
     }
 }
 
-/// The parameters of one set of medians: as they come out, and held at or above 0.
+/// The parameters for one set of medians, both unconstrained and held at or above 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct MedianEstimate {
     /// `g` and `G`, unconstrained.
@@ -138,15 +139,15 @@ pub(super) struct MedianEstimate {
     pub overhead: f64,
     pub free_latency: f64,
     pub latency: f64,
-    /// Bytes beyond the first from which the gap and not the overhead spaces messages, if that is above 0.
+    /// Number of bytes beyond the first from which the gap and not the overhead spaces messages, if it is above 0.
     pub knee: Option<f64>,
-    /// Shortest time between two sends in a row.
+    /// Shortest time between two consecutive sends.
     pub shortest_spacing: f64,
-    /// Longest time between two sends in a row.
+    /// Longest time between two consecutive sends.
     pub longest_spacing: f64,
-    /// Points that g and G rest on.
+    /// Number of points that determine g and G.
     pub gap_points: usize,
-    /// The overhead rests on a delay that is only little above the gap.
+    /// `true` if the overhead is based on a delay only slightly above the gap.
     pub short_delay: bool,
 }
 
@@ -179,7 +180,7 @@ pub(super) fn estimate(
     })
 }
 
-/// What spaces messages: the line of g and G with its points, and the overhead.
+/// Spacing of messages: the line of g and G with its points, and the overhead.
 struct Sending {
     points: Vec<(f64, f64)>,
     line: Line,
@@ -188,13 +189,13 @@ struct Sending {
     shortest_spacing: f64,
 }
 
-/// Fits, drops the sizes left of the knee, and fits again until none is left to drop. Sizes once dropped stay out.
-/// Without noise a line through points on both sides of the true knee meets the overhead left of it, so this ends at
+/// Fits the line, drops the sizes left of the knee, and repeats this until no more sizes are dropped. Dropped sizes stay
+/// out. Without noise, a line through points on both sides of the true knee meets the overhead left of it, so this ends at
 /// the true knee and drops no point beyond.
 ///
-/// Under LogGP no spacing is below the overhead. Where a network breaks this, because a message after a pause costs
-/// its sender more than one in a row (over TCP it wakes the receiver), the shortest spacing stands for the overhead
-/// in the knee: no more than that can have hidden the gap.
+/// Under LogGP, no spacing is below the overhead. A network may violate this, because a message after a pause costs its
+/// sender more than one in a row (over TCP it wakes the receiver). The shortest spacing then replaces the overhead in the
+/// knee: an overhead above it cannot have hidden the gap.
 fn sending(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Sending, FitError> {
     let mut points = design.gap_points_of(medians);
     require_sizes(
@@ -231,7 +232,7 @@ fn sending(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Sen
     }
 }
 
-/// The line `y = g + (s-1)·G` through every size, for choosing a delay before there is an overhead.
+/// Returns the line `y = g + (s-1)·G` through all sizes, for choosing a delay before the overhead is known.
 pub(super) fn line_through_all(design: &Design) -> Result<Line, FitError> {
     let points = design.gap_points_of(&design.medians());
     require_sizes(
@@ -242,7 +243,7 @@ pub(super) fn line_through_all(design: &Design) -> Result<Line, FitError> {
     Ok(line_at_least_zero(&points, LineMethod::LeastSquares)?)
 }
 
-/// `(o - g) / G`: left of it the processor and not the interface spaces messages.
+/// Returns `(o - g) / G`. Left of it, the processor and not the interface spaces messages.
 fn knee(line: Line, overhead: f64) -> f64 {
     if overhead <= line.intercept {
         f64::NEG_INFINITY
@@ -256,7 +257,7 @@ struct Overhead {
     short_delay: bool,
 }
 
-/// `o = spacing - d` at the smallest size where the delay hides the gap.
+/// Returns `o = spacing - d` at the smallest size at which the delay hides the gap.
 fn overhead(design: &Design, medians: &[f64], line: Line) -> Result<Overhead, FitError> {
     let clear = hidden(design, line, CLEAR_DELAY);
     let short_delay = clear.is_empty();
@@ -280,7 +281,7 @@ fn overhead(design: &Design, medians: &[f64], line: Line) -> Result<Overhead, Fi
     })
 }
 
-/// The pairs whose delay is longer than so many times what it hides.
+/// Returns the pairs whose delay is longer than `least` times the gap that it hides.
 fn hidden(design: &Design, line: Line, least: f64) -> Vec<&Pair> {
     let pairs = design.delays.iter().filter(|pair| {
         let point = design.points[pair.many];
@@ -305,7 +306,7 @@ fn no_overhead(design: &Design, line: Line) -> FitError {
     }
 }
 
-/// `2o + L`: the intercept of `PRTT_{1,0}(s)/2` over the bytes beyond the first.
+/// Returns `2o + L`: the intercept of `PRTT_{1,0}(s)/2` over the bytes beyond the first.
 fn one_way_of_one_byte(
     design: &Design,
     medians: &[f64],

@@ -1,5 +1,5 @@
-//! Latency and bandwidth from plain round trips, where nothing shows overhead and gap: the line `α + β·s` with the smallest sum
-//! of relative errors through half of their medians (Hockney; [`flowcast_statistics::relative_line`]).
+//! Latency and bandwidth from plain round trips, which show neither overhead nor gap: the line `α + β·s` through half of
+//! their medians with the smallest sum of relative errors (Hockney; [`flowcast_statistics::relative_line`]).
 
 use std::collections::BTreeMap;
 
@@ -20,22 +20,22 @@ use crate::{
 /// A line through half of plain round trips.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HockneyFit {
-    /// `α`, 0 or more.
+    /// Latency `α`, 0 or more.
     pub latency: Time,
-    /// `β`, 0 or more.
+    /// Time per byte `β`, 0 or more.
     pub per_byte: TimePerByte,
-    /// Sizes that it is compared with.
+    /// Number of sizes that the line is compared with.
     pub sizes: usize,
-    /// Whether messages of 0 bytes are only compared with it: at least two other sizes were measured.
+    /// `true` if messages of 0 bytes are compared with the line but not fitted. This requires at least two other sizes.
     pub left_out: bool,
     /// Median of the absolute relative errors.
     pub error_median: f64,
-    /// The largest of them.
+    /// Largest absolute relative error.
     pub error_worst: f64,
 }
 
-/// Fits the plain round trips among the samples. A message of 0 bytes often takes another way through the library, such as no
-/// copy or no kernel, so that it does not decide about the latency where other sizes do.
+/// Fits the plain round trips among the samples. A message of 0 bytes often takes another path through the library, such as
+/// no copy or no kernel call. It therefore does not influence the latency if there are other sizes.
 ///
 /// # Errors
 /// No plain round trip, or one that took no time.
@@ -74,7 +74,7 @@ pub fn fit_hockney(samples: &PrttSamples) -> Result<HockneyFit, StatsError> {
 }
 
 impl HockneyFit {
-    /// The network of the line, with its `provenance`.
+    /// Returns the network of the line, with its `provenance`.
     pub fn to_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Network {
         let nic = Nic::new(
             tidy_time(self.latency),

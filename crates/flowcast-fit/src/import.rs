@@ -1,20 +1,21 @@
-//! Outputs of other benchmarks as round trips. A log is read as sections ([`benchmark_log`](crate::benchmark_log)); those of
-//! these tests are taken, the others are skipped and named:
+//! Round trips from the outputs of other benchmarks. A log is read as sections ([`benchmark_log`](crate::benchmark_log)).
+//! The sections of the following tests are used, the others are skipped and reported:
 //!
-//! | benchmark | what is read | what it is |
+//! | benchmark | test | measured time |
 //! |---|---|---|
 //! | OSU | `osu_latency`, `osu_bw` | half a round trip; a window of messages and a short answer |
 //! | IMB | PingPong | half a round trip |
 //! | perftest | `ib_send_lat`, `ib_write_lat` | half a round trip, the median; with `-D` the mean |
-//! | SKaMPI 5 | `Pingpong_*` but for `Sendrecv` | a round trip |
+//! | SKaMPI 5 | `Pingpong_*` except `Sendrecv` | a round trip |
 //! | ReproMPI | `Send_Recv` | a round trip; several of each size |
 //! | Netgauge | `one_one` | half a round trip, the median, or on the terminal the minimum |
 //! | NetPIPE | messages to and fro, on the screen or in `np.out` | half a round trip |
-//! | nccl-tests | `sendrecv_perf` | a message each way at once, out of place |
+//! | nccl-tests | `sendrecv_perf` | a message in each direction at the same time, out of place |
 //!
-//! All but ReproMPI give one time for a size, so there are no intervals. `osu_bw` sends a window of messages in a row, 64 unless its
-//! log or its command says another number, for one answer of four bytes: with `osu_latency` beside it, what an answer of the messages' size takes longer is added, which
-//! makes it the round trip `PRTT_{window,0}(s)`. Where sizes begin again another run begins.
+//! All except ReproMPI give one time for a size, so there are no intervals. `osu_bw` sends a window of messages in a row
+//! for one answer of four bytes. A window has 64 messages, unless the log or the command contains another number. If
+//! `osu_latency` is available as well, the additional time of an answer with the size of the messages is added. The result
+//! is the round trip `PRTT_{window,0}(s)`. Sizes that start again mark another run.
 
 mod half_trips;
 mod numbers;
@@ -38,22 +39,22 @@ use crate::{
 use half_trips::{MessageTest, message_test, times};
 use numbers::SizedTime;
 
-/// Messages in a row of `osu_bw` that says nothing else.
+/// Default number of messages in a row of `osu_bw`.
 const USUAL_WINDOW: u32 = 64;
 
 /// Tests that measure a message between two processes.
 const EXPECTED: &str = "osu_latency, osu_bw, IMB PingPong, ib_send_lat, ib_write_lat, SKaMPI Pingpong without Sendrecv, ReproMPI \
                         Send_Recv, sendrecv_perf, NetPIPE or Netgauge one_one";
 
-/// Why an output was refused.
+/// Error for a rejected output.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ImportError {
-    /// No benchmark that is known.
+    /// No known benchmark.
     #[error(
         "found no samples and no output of a known benchmark, expected columns of samples (`flowcast fit --help`) or one of {0}"
     )]
     Unknown(String),
-    /// The banner of a benchmark stands behind something else.
+    /// The banner of a benchmark follows an unknown prefix.
     #[error(
         "line {line}: found `{prefix}` before the banner of a benchmark, expected the banner alone or behind a rank, a node or a time"
     )]
@@ -63,7 +64,7 @@ pub enum ImportError {
         /// The text before it.
         prefix: String,
     },
-    /// A line that does not fit.
+    /// An invalid line.
     #[error(transparent)]
     Line(#[from] CsvError),
     /// No test in the output measures a message between two processes.
@@ -72,7 +73,7 @@ pub enum ImportError {
         /// The tests that were found, with their lines.
         found: String,
     },
-    /// A table whose test nothing names.
+    /// A table without the name of its test.
     #[error(
         "line {line}: found a table of {benchmark} that does not name its test{reason}, expected its banner, or the test by --test, such as --test {example}"
     )]
@@ -81,48 +82,48 @@ pub enum ImportError {
         line: usize,
         /// The benchmark.
         benchmark: Benchmark,
-        /// Why there is no name, if it is known.
+        /// Reason for the missing name, if known.
         reason: &'static str,
-        /// A test that would do.
+        /// Example of a valid test.
         example: &'static str,
     },
-    /// A test was named, and every table names its own.
+    /// The user named a test, but every table names its own.
     #[error("--test: found the name of each test in the output, expected a table without a name")]
     AllNamed,
-    /// Several runs, of which each could be meant.
+    /// Several runs that the user could mean.
     #[error(
         "found {found}, expected one run: choose with --section {example}, or fit several together with --section {all}"
     )]
     SeveralRuns {
         /// The runs with their lines.
         found: String,
-        /// The line of the first.
+        /// Line of the first run.
         example: usize,
-        /// The lines of all.
+        /// Lines of all runs.
         all: String,
     },
-    /// A section that was chosen and is not there.
+    /// The user chose a section that does not exist.
     #[error("--section {line}: found no such section, expected the first line of one: {found}")]
     NoSection {
-        /// The line that was given.
+        /// The line given by the user.
         line: usize,
         /// The sections that can be chosen.
         found: String,
     },
-    /// A size has a bandwidth and no latency, so that its round trip is not known.
+    /// A size with a bandwidth but without a latency, so that its round trip is unknown.
     #[error("osu_bw: found no osu_latency of {size}, expected it beside the bandwidths")]
     NoLatency {
-        /// A size of which there is only a bandwidth.
+        /// A size with only a bandwidth.
         size: Bytes,
     },
 }
 
-/// The user's choices for an output that leaves them open.
+/// The user's choices for an ambiguous output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportChoice {
-    /// The test of a table that does not name it.
+    /// Test of the tables without a name.
     pub test: Option<String>,
-    /// First lines of the sections that are read; empty for the only run.
+    /// First lines of the sections to read. Empty for the only run.
     pub sections: Vec<usize>,
 }
 
@@ -133,9 +134,9 @@ pub struct SkippedSection {
     pub line: usize,
     /// Its benchmark.
     pub benchmark: Benchmark,
-    /// The whole name of its test; none where nothing names it.
+    /// Full name of its test. `None` if the output does not contain it.
     pub test: Option<String>,
-    /// Why it was not read.
+    /// Reason for skipping it.
     pub reason: &'static str,
 }
 
@@ -157,19 +158,19 @@ impl fmt::Display for SkippedSection {
 pub struct Imported {
     /// Sizes and halves of round trips.
     one_way: Vec<SizedTime>,
-    /// How many messages a window has; sizes and times of windows with a short answer.
+    /// Number of messages of each window, with the size of a message and the time of the window and its short answer.
     windows: Vec<(u32, SizedTime)>,
     /// Sections of other tests, in their order.
     pub skipped: Vec<SkippedSection>,
-    /// Lines that were left out of the sections that were read.
+    /// Notes on lines that were left out of the sections that were read.
     pub notes: Vec<String>,
 }
 
-/// Reads the output of whichever benchmarks it is: of all its sections the one run that measures messages between two
-/// processes, or the sections that were chosen.
+/// Reads the output of any known benchmarks. From all sections, this takes the only run that measures messages between two
+/// processes, or the chosen sections.
 ///
 /// # Errors
-/// No known benchmark, none of its tests of messages, several runs of one, or a number that is none, with its line.
+/// No known benchmark, no test of messages, several runs of one test, or an invalid number, with its line.
 pub fn read(text: &str, choice: &ImportChoice) -> Result<Imported, ImportError> {
     let lines = lines::lines(text);
     let mut sections = sections(&lines);
@@ -188,10 +189,10 @@ pub fn read(text: &str, choice: &ImportChoice) -> Result<Imported, ImportError> 
     Ok(imported)
 }
 
-/// Characters before a banner that are looked through for one.
+/// Maximum number of characters before a banner.
 const LONGEST_PREFIX: usize = 200;
 
-/// No banner begins a line; one may stand behind a prefix that is not known.
+/// Error for a text without a banner at the start of a line. A banner may stand after an unknown prefix.
 fn unknown(text: &str) -> ImportError {
     for (line, text) in (1..).zip(text.lines()) {
         let starts = text.char_indices().take(LONGEST_PREFIX).skip(1);
@@ -206,7 +207,7 @@ fn unknown(text: &str) -> ImportError {
     ImportError::Unknown(Benchmark::NAMES.map(|(_, name)| name).join(", "))
 }
 
-/// Gives the tables without a name the one that the user says.
+/// Gives the test named by the user to the tables without a name.
 fn name_tests(sections: &mut [LogSection<'_>], test: Option<&str>) -> Result<(), ImportError> {
     let Some(test) = test else { return Ok(()) };
     let mut unnamed = sections
@@ -220,7 +221,7 @@ fn name_tests(sections: &mut [LogSection<'_>], test: Option<&str>) -> Result<(),
     Ok(())
 }
 
-/// First lines of the sections to read: those that were asked for, or the only run of each kind.
+/// Returns the first lines of the sections to read: the requested ones, or the only run of each kind.
 fn choose(sections: &[LogSection<'_>], asked: &[usize]) -> Result<Vec<usize>, ImportError> {
     let measured = sections.iter().filter(|section| !section.rows.is_empty());
     let with_messages = measured.filter_map(|section| Some((section, message_test(section)?)));
@@ -350,7 +351,7 @@ impl Imported {
     }
 }
 
-/// A line inside a table that is no row of it.
+/// Describes a line inside a table that is not a row of it.
 fn stray(line: &LogLine, section: &LogSection<'_>) -> String {
     let text: String = line.text.trim().chars().take(60).collect();
     format!(
@@ -360,7 +361,7 @@ fn stray(line: &LogLine, section: &LogSection<'_>) -> String {
     )
 }
 
-/// Refuses rows that several ranks wrote, or of which some have a prefix and others have none.
+/// Checks that one rank wrote all rows, and that either all rows or none have a prefix.
 fn one_writer(section: &LogSection<'_>) -> Result<(), CsvError> {
     let Some((first, rest)) = section.rows.split_first() else {
         return Ok(());
@@ -385,10 +386,10 @@ fn one_writer(section: &LogSection<'_>) -> Result<(), CsvError> {
     Err(CsvError::at(other.line, found, expected))
 }
 
-/// What was read of several outputs as the round trips of one network.
+/// Combines several outputs into the round trips of one network.
 ///
 /// # Errors
-/// Windows of messages of a size of which no single message was measured.
+/// Windows of messages of a size without a measured single message.
 pub fn samples<'a>(
     all: impl Iterator<Item = &'a Imported> + Clone,
 ) -> Result<PrttSamples, ImportError> {

@@ -1,9 +1,9 @@
-//! From measured round trips to the parameters of LogGP, with their intervals (Lichei, chapter 3).
+//! Parameters of LogGP with intervals from measured round trips (Lichei, chapter 3).
 //!
-//! [`samples`] reads and writes what was measured; [`mod@prtt`] says what a parametrised round trip takes under LogGP;
-//! [`loggp::fit_loggp`] turns samples into parameters with intervals, without ever having saturated the network;
-//! [`verdict`] says what is wrong with samples; [`plogp`] counts the messages that the older method would need; [`calls`] fits
-//! what single calls of MPI take by size.
+//! [`samples`] reads and writes measurements. [`mod@prtt`] predicts a parametrised round trip under LogGP.
+//! [`loggp::fit_loggp`] fits parameters with intervals to samples, without ever saturating the network. [`verdict`] reports
+//! problems of samples. [`plogp`] counts the messages that the older method would need. [`calls`] fits the times of single
+//! MPI calls as functions of size.
 //!
 //! ```
 //! use flowcast_fit::prtt::{PrttPoint, prtt};

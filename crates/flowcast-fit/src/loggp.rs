@@ -1,22 +1,21 @@
 //! LogGP parameters from parametrised round trips (Lichei, sections 3.2.3 and 3.3).
 //!
-//! The median of each point's samples stands for it. Then
+//! The median represents the samples of each point. Then
 //!
 //! - `g`, `G`: the line `y = g + (s-1)·G` through `(PRTT_{n,0}(s) - PRTT_{1,0}(s)) / (n-1)`;
 //! - `o = (PRTT_{n,d}(s) - PRTT_{1,0}(s)) / (n-1) - d` at the smallest size whose delay is above the gap;
 //! - `L`: the intercept of `PRTT_{1,0}(s)/2 - 2o` over `s-1`.
 //!
-//! The first line holds only where the interface and not the processor spaces the messages, `s > 1 + (o-g)/G`. The
-//! thesis fits every size and so finds g = 1.518 us where its own table says 0.897 us with o = 6.1 us; here the line
-//! is fitted again without the sizes left of this knee until none is left to drop.
+//! The first line only holds if the interface and not the processor spaces the messages, `s > 1 + (o-g)/G`. The thesis fits
+//! all sizes and therefore finds g = 1.518 us, although its own table gives 0.897 us with o = 6.1 us. Here the line is
+//! fitted again without the sizes left of this knee until no more sizes are dropped.
 //!
-//! No parameter can be negative. One that comes out negative is held at 0, the others are fitted under this bound,
-//! and the fit carries a warning with the value as it came out. Where L comes out negative the sender's overhead is
-//! more than half of a message's way, and the one overhead that LogGP has for both sides is lowered to that half, so
-//! that `2o + L` stays as measured. Intervals are bootstrap percentiles: samples are drawn
-//! again within each point and the whole procedure is repeated.
+//! No parameter can be negative. A negative result is held at 0, the others are fitted under this bound, and the fit
+//! carries a warning with the negative value. If L is negative, the sender's overhead is more than half of the time of a
+//! message. LogGP has one overhead for both sides, which is then lowered to that half, so that `2o + L` stays as measured.
+//! Intervals are bootstrap percentiles: samples are resampled within each point, and the whole procedure is repeated.
 //!
-//! Samples that hold bursts of several lengths and the sender's own time are fitted by [`crate::bursts`].
+//! [`crate::bursts`] fits samples that contain bursts of several lengths and the sender's own time.
 
 pub use super::options::{FitOptions, LineMethod, SizeChoice};
 use super::{
@@ -37,7 +36,8 @@ use flowcast_statistics::{
 };
 use flowcast_units::{Time, TimePerByte};
 
-/// Lower and upper end for each parameter; the same twice where nothing says how samples differ, or at a bound ([`interval`]).
+/// Lower and upper end for each parameter. Both are equal if the spread of samples is unknown or the parameter is at a
+/// bound ([`interval`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogGpIntervals {
     /// Interval of `L`, lower end first.
@@ -48,38 +48,39 @@ pub struct LogGpIntervals {
     pub gap: (Time, Time),
     /// Interval of `G`, lower end first.
     pub gap_per_byte: (TimePerByte, TimePerByte),
-    /// How `g` and `G` vary together: a line through the same points that is steeper starts lower. None where one of the
-    /// two does not vary.
+    /// Correlation of `g` and `G`: a steeper line through the same points starts lower. `None` if one of the two does not
+    /// vary.
     pub gap_correlation: Option<f64>,
-    /// The same of `L` and `o`, whose sum the round trips fix.
+    /// Correlation of `L` and `o`, whose sum the round trips determine.
     pub latency_correlation: Option<f64>,
 }
 
-/// Parameters with all that is known about them.
+/// Parameters with their intervals, errors and warnings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogGpFit {
-    /// The parameters, none below 0.
+    /// The parameters, each at least 0.
     pub parameters: LogGp,
     /// Bootstrap intervals of the parameters at the level of the options.
     pub intervals: LogGpIntervals,
-    /// The options that the fit was made with.
+    /// Options of the fit.
     pub options: FitOptions,
-    /// Size from which the gap and not the overhead spaces messages, if not from the first byte on; it may lie between
-    /// two sizes.
+    /// Size from which the gap and not the overhead spaces messages, if this is not the first byte. It may lie between two
+    /// sizes.
     pub knee_size: Option<f64>,
-    /// Points that g and G rest on.
+    /// Number of points that determine g and G.
     pub points_used: usize,
-    /// Points left of the knee.
+    /// Number of points left of the knee.
     pub points_excluded: usize,
-    /// Measured round trips of all points together.
+    /// Number of measured round trips of all points together.
     pub samples: usize,
-    /// How well the parameters give back the medians.
+    /// Deviation of the parameters from the medians.
     pub model_error: ModelError,
-    /// What a reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<FitWarning>,
 }
 
-/// The two ends, unless they are the same: of one sample for each point, or of a parameter that is held at 0.
+/// Returns the two ends of an interval. `None` if they are equal: with one sample for each point, or for a parameter that
+/// is held at 0.
 pub fn interval<T: PartialEq>(ends: (T, T)) -> Option<(T, T)> {
     (ends.0 != ends.1).then_some(ends)
 }
@@ -107,7 +108,7 @@ pub fn interval<T: PartialEq>(ends: (T, T)) -> Option<(T, T)> {
 /// ```
 ///
 /// # Errors
-/// Too few points for a parameter, by name, or a level outside (0, 1).
+/// Too few points for a parameter, which the error names, or a level outside (0, 1).
 pub fn fit_loggp(samples: &PrttSamples, options: &FitOptions) -> Result<LogGpFit, FitError> {
     if has_bursts(samples)
         && let Some(fit) = fit_bursts(samples, options.level)
@@ -134,7 +135,7 @@ pub fn fit_loggp(samples: &PrttSamples, options: &FitOptions) -> Result<LogGpFit
     })
 }
 
-/// The same form of what bursts of several lengths gave.
+/// Converts a fit of bursts of several lengths to the common form.
 fn of_bursts(
     samples: &PrttSamples,
     fit: &BurstFit,
@@ -180,7 +181,7 @@ fn of_bursts(
     })
 }
 
-/// `g` and `G` by a line through every size: what a measurement needs to choose its delay.
+/// Returns `g` and `G` from a line through all sizes. A measurement needs them to choose its delay.
 ///
 /// # Errors
 /// Fewer than two sizes.
@@ -197,7 +198,7 @@ fn parameters(estimate: &MedianEstimate) -> LogGp {
     LogGp::from_nanos([estimate.latency, estimate.overhead, intercept, slope])
 }
 
-/// Parameters that vary together entirely would leave nothing to draw for the second of them.
+/// Largest correlation. Completely correlated parameters would leave nothing to draw for the second of them.
 const MOST_CORRELATION: f64 = 0.99;
 
 fn replicates(design: &Design, options: &FitOptions) -> Vec<MedianEstimate> {

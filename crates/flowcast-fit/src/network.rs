@@ -1,4 +1,4 @@
-//! A fit as a network file.
+//! Network file from a fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl LogGpFit {
         }
     }
 
-    /// Of each parameter; those that a bootstrap moves together have their correlation.
+    /// Intervals of the parameters, with the correlations of parameters that vary together.
     fn parameter_intervals(&self) -> BTreeMap<String, ParameterInterval> {
         let LogGpIntervals {
             latency,
@@ -99,8 +99,8 @@ impl LogGpFit {
         all
     }
 
-    /// Parameters that the samples do not determine may be as large as the way of the smallest message leaves room for, `2o + L`:
-    /// half of it each for `L`, `g` and both overheads.
+    /// Intervals of parameters that the samples do not determine. Their upper end is the room that the time of the smallest
+    /// message leaves, `2o + L`: half of it each for `L`, for `g` and for both overheads together.
     fn held(&self) -> Vec<(&'static str, ParameterInterval)> {
         let LogGp {
             latency,
@@ -124,7 +124,7 @@ impl LogGpFit {
     }
 }
 
-/// Ten significant digits: more than any measurement has, and short in a file.
+/// Rounds to ten significant digits: more than any measurement has, and short in a file.
 pub(super) fn tidy(value: f64) -> f64 {
     format!("{value:.9e}")
         .parse()

@@ -1,11 +1,11 @@
-//! How parameters are estimated.
+//! Options of the estimation of parameters.
 
-/// How parameters and intervals are estimated; by default from 500 bootstrap replicates at the level 0.95.
+/// Options of the estimation of parameters and intervals. Defaults to 500 bootstrap replicates and the level 0.95.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FitOptions {
-    /// Which sizes g and G rest on.
+    /// Sizes that determine g and G.
     pub sizes: SizeChoice,
-    /// Which line through the gaps of the sizes gives g and G.
+    /// Line through the gaps of the sizes that gives g and G.
     pub line: LineMethod,
     /// Number of bootstrap replicates.
     pub replicates: usize,
@@ -27,20 +27,20 @@ impl Default for FitOptions {
     }
 }
 
-/// Which sizes g and G rest on.
+/// Sizes that determine g and G.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeChoice {
-    /// Those where the gap is longer than the overhead.
+    /// Sizes at which the gap is longer than the overhead.
     AboveKnee,
-    /// Every size, as the thesis has it.
+    /// All sizes, as in the thesis.
     Every,
 }
 
-/// Which line goes through the points.
+/// Line through a set of points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineMethod {
-    /// Smallest sum of squared distances.
+    /// Line with the smallest sum of squared distances.
     LeastSquares,
-    /// Median of the slopes of all pairs: a quarter of wild points does not bend it.
+    /// Median of the slopes of all pairs. A quarter of outliers does not bend it.
     TheilSen,
 }

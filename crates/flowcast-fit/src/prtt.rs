@@ -1,29 +1,29 @@
 //! The parametrised round trip time (Lichei, section 3.2).
 //!
-//! `PRTT_{n,d}(s)`: send a message of s bytes, then n - 1 times compute for d and send another, and wait for one
-//! answer of s bytes. Under LogGP
+//! `PRTT_{n,d}(s)`: send a message of s bytes, then n - 1 times compute for d and send another, and wait for one answer of
+//! s bytes. Under LogGP
 //!
 //! `PRTT_{n,d}(s) = 2·(2o + L + (s-1)·G) + (n-1)·max(o + d, g + (s-1)·G)`.
 //!
-//! The second term shows the gap (d = 0) or the overhead (d above the gap), the first the latency. A small n (16) does
-//! both without flooding the network.
+//! The second term shows the gap (d = 0) or the overhead (d above the gap), and the first term the latency. A small n (16)
+//! is enough for both and does not flood the network.
 
 use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-/// What one round trip consists of.
+/// Parameters of one round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PrttPoint {
-    /// `n`: messages before the answer, at least 1.
+    /// Number of messages `n` before the answer, at least 1.
     pub messages: u32,
-    /// `d`: computing between two sends; 0 for a single message, which has nothing to delay.
+    /// Computation `d` between two sends. It is 0 for a single message, which has nothing to delay.
     pub delay: Time,
-    /// `s`: size of each message and of the answer.
+    /// Size `s` of each message and of the answer.
     pub size: Bytes,
 }
 
 impl PrttPoint {
-    /// `PRTT_{n,d}(s)`; a single message has no delay, whatever is given.
+    /// Creates `PRTT_{n,d}(s)`. A single message has no delay, whatever is given.
     pub fn new(messages: u32, delay: Time, size: Bytes) -> PrttPoint {
         PrttPoint {
             messages,
@@ -32,18 +32,18 @@ impl PrttPoint {
         }
     }
 
-    /// `PRTT_{1,0}(s)`: the plain round trip.
+    /// Creates `PRTT_{1,0}(s)`, the plain round trip.
     pub fn round_trip(size: Bytes) -> PrttPoint {
         PrttPoint::new(1, Time::ZERO, size)
     }
 
-    /// Size less one, as the equations use it.
+    /// Size minus one byte, as in the equations.
     pub(crate) fn beyond_first_byte(&self) -> f64 {
         self.size.0.saturating_sub(1) as f64
     }
 }
 
-/// The round trip that LogGP predicts (equation 3.2.2.3).
+/// Returns the round trip that LogGP predicts (equation 3.2.2.3).
 ///
 /// ```
 /// use flowcast_fit::prtt::{PrttPoint, prtt};
@@ -58,8 +58,8 @@ pub fn prtt(network: &LogGp, point: PrttPoint) -> Time {
     network.one_way(point.size) * 2.0 + busiest * f64::from(point.messages.saturating_sub(1))
 }
 
-/// The delay that shows the overhead: the gap of a message half as large as the largest (section 3.4.3), well above
-/// the gap of the small message that it is used with.
+/// Returns the delay that shows the overhead: the gap of a message half as large as the largest (section 3.4.3). It is well
+/// above the gap of the small message for which it is used.
 pub fn delay_for_overhead(gap: Time, gap_per_byte: TimePerByte, largest: Bytes) -> Time {
     let beyond = (largest.0 as f64 / 2.0 - 1.0).max(0.0);
     gap + Time::from_nanos(gap_per_byte.as_nanos() * beyond)

@@ -1,6 +1,6 @@
-//! What measured round trips are worth, point by point, as Hoefler and Belli ask of every report ("Scientific Benchmarking of
-//! Parallel Computing Systems", 2015): how many samples, how they are distributed, with which interval, which of them are
-//! outliers, whether the first were still warming up, and whether one depends on the one before.
+//! Quality of measured round trips, point by point, as Hoefler and Belli require of every report ("Scientific Benchmarking
+//! of Parallel Computing Systems", 2015): the number of samples, their distribution, interval and outliers, the warm-up at
+//! the start, and the dependence of each sample on the previous one.
 
 use flowcast_statistics::{
     StatsError,
@@ -11,9 +11,9 @@ use flowcast_units::Time;
 
 use crate::{prtt::PrttPoint, samples::PrttSamples};
 
-/// Tukey's fences: so many interquartile ranges outside the quartiles.
+/// Tukey's fences: distance from the quartiles in multiples of the interquartile range.
 const FENCE: f64 = 1.5;
-/// Fewer samples show neither a warm-up nor a dependence.
+/// Minimum number of samples that can show a warm-up or a dependence.
 const FEW: usize = 10;
 
 /// One point of a measurement.
@@ -21,24 +21,24 @@ const FEW: usize = 10;
 pub struct Quality {
     /// Number, size and delay of the messages of its round trips.
     pub point: PrttPoint,
-    /// In the order of time.
+    /// Times in the order of measurement.
     pub times: Vec<Time>,
     /// Minimum, lower quartile, median, upper quartile, maximum.
     pub five: [Time; 5],
-    /// Arithmetic mean, outliers included.
+    /// Arithmetic mean, including outliers.
     pub mean: Time,
-    /// Order statistics that hold the median at the level; none of too few samples.
+    /// Order statistics that contain the median at the level. `None` if there are too few samples.
     pub interval: Option<(Time, Time)>,
-    /// Samples outside Tukey's fences.
+    /// Number of samples outside Tukey's fences.
     pub outliers: usize,
-    /// First samples without which the standard error of the mean is the smallest (MSER; White, "An effective truncation heuristic
-    /// for bias reduction in simulation output", 1997); at most half of them.
+    /// Number of first samples without which the standard error of the mean is smallest (MSER; White, "An effective
+    /// truncation heuristic for bias reduction in simulation output", 1997). At most half of the samples.
     pub warm_up: usize,
-    /// Correlation of each sample with the one before, where it differs from 0 at about 95 %.
+    /// Correlation of each sample with the previous one, if it differs from 0 at about 95 %.
     pub dependence: Option<f64>,
 }
 
-/// Looks at every point.
+/// Determines the quality of every point.
 ///
 /// # Errors
 /// A level outside (0, 1).
@@ -72,12 +72,12 @@ fn quality(point: PrttPoint, times: &[Time], level: f64) -> Result<Quality, Stat
     })
 }
 
-/// The truncation with the smallest squared standard error of what is left.
+/// Returns the number of first samples whose removal minimizes the squared standard error of the remaining ones.
 fn warm_up(values: &[f64]) -> usize {
     if values.len() < FEW {
         return 0;
     }
-    // From the end on, sums of all that is left.
+    // Sums of all remaining samples, built up from the end.
     let (mut sum, mut squares) = (0.0, 0.0);
     let (mut best, mut least) = (0, f64::INFINITY);
     let about = values[values.len() - 1];
@@ -121,7 +121,7 @@ mod tests {
             [1.0, 3.0, 5.0, 7.0, 100.0]
         );
         assert_eq!((quality.outliers, quality.warm_up), (1, 0));
-        // The second and the eighth hold the median with 96 %.
+        // The second and the eighth sample contain the median with 96 %.
         assert_eq!(
             quality.interval,
             Some((Time::from_micros(2.0), Time::from_micros(8.0)))

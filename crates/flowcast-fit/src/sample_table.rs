@@ -1,5 +1,5 @@
-//! The table of everything that is measured: a CSV with a row for each time, under a header of `# key: value` lines that say
-//! where it comes from.
+//! Table of measurements: a CSV file with a row for each time, after a header of `# key: value` lines that describe the
+//! origin.
 //!
 //! ```csv
 //! # schema: flowcast/samples/2
@@ -8,8 +8,9 @@
 //! round-trip,1,0,1,11.24
 //! ```
 //!
-//! A file has the columns that its samples need ([`SampleForm`]), in any order; a column, a row or a number that does not belong is
-//! refused with its line. Conflicts of the former schema and round trips of other programs name some columns otherwise.
+//! A file has the columns that its samples need ([`SampleForm`]), in any order. An unexpected column, row or number is an
+//! error, which contains the line. Conflicts in the former schema and round trips of other programs use other names for
+//! some columns.
 
 use std::{
     collections::BTreeMap,
@@ -24,10 +25,11 @@ use flowcast_network::{
 };
 use flowcast_units::{Bytes, Node, Time};
 
-/// The schema that this version writes. A file without header lines is read as well.
+/// Schema that this version writes. Files without header lines can be read as well.
 pub const SCHEMA: &str = "flowcast/samples/2";
 
-/// The present name of a column with the name in conflicts of the former schema and in round trips of other programs.
+/// Returns the present name of a column, given its name in conflicts of the former schema or in round trips of other
+/// programs.
 fn current(name: &str) -> &str {
     match name {
         "conflict" => "what",
@@ -42,30 +44,31 @@ fn current(name: &str) -> &str {
     }
 }
 
-/// One measured time. What a file has no column for is empty or 0.
+/// One measured time. Fields without a column in the file are empty or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sample<'a> {
-    /// `what` was measured: `round-trip`, the company of a message, a conflict, a scheduler.
+    /// Column `what`, the kind of measurement: `round-trip`, the company of a message, a conflict, or a scheduler.
     pub what: &'a str,
-    /// `kind`: what a conflict is for.
+    /// Column `kind`, the purpose of a conflict.
     pub kind: &'a str,
-    /// Nodes `from` and `to` which a message goes.
+    /// Columns `from` and `to`, the nodes that send and receive the message.
     pub ends: [Node; 2],
-    /// `from_rack` and `to_rack`: their racks; empty if there are none.
+    /// Columns `from_rack` and `to_rack`, the racks of the nodes. Empty if there are none.
     pub racks: [&'a str; 2],
-    /// `size_B`, at most 2^50.
+    /// Column `size_B`, at most 2^50.
     pub size: Bytes,
-    /// `n` messages in a row, or in flight together; from 1 to a million, as steps and repetitions.
+    /// Column `n`, the number of messages in a row or in flight together. As for steps and repetitions, it ranges from 1 to
+    /// a million.
     pub messages: u32,
-    /// `d_us`: delay of each message after the one before, or of a flow after the start.
+    /// Column `d_us`, the delay of each message after the previous one, or of a flow after the start.
     pub delay: Time,
-    /// `step`: the flow of a conflict, from 1.
+    /// Column `step`, the flow of a conflict, starting with 1.
     pub step: u32,
-    /// `repetition`: how often this was measured, this time included.
+    /// Column `repetition`, the number of measurements up to and including this one.
     pub repetition: u32,
-    /// `time_us`: what it took.
+    /// Column `time_us`, the measured time.
     pub time: Time,
-    /// `busy_us`: how long the sender's processor was busy with it.
+    /// Column `busy_us`, the time that the sender's processor spent.
     pub busy: Time,
 }
 
@@ -89,7 +92,7 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
-    /// Appends the row of this sample to a file of these columns.
+    /// Appends the row of this sample to a file with these columns.
     pub fn push(&self, columns: &[&str], text: &mut String) {
         for (at, column) in columns.iter().enumerate() {
             let field: &dyn Display = match *column {
@@ -113,10 +116,10 @@ impl<'a> Sample<'a> {
         text.push('\n');
     }
 
-    /// The ends of a message that took some time.
+    /// Returns the sender and the receiver of a message that took some time.
     ///
     /// # Errors
-    /// It goes from a node to itself, or took no time.
+    /// A message from a node to itself, or a time of 0.
     pub fn message(&self, line: usize) -> Result<[Node; 2], CsvError> {
         let [from, to] = self.ends;
         if from == to {
@@ -133,18 +136,18 @@ impl<'a> Sample<'a> {
 /// The columns of one kind of samples.
 #[derive(Debug, Clone, Copy)]
 pub struct SampleForm {
-    /// Those that each file has.
+    /// Columns that each file must have.
     pub required: &'static [&'static str],
-    /// Those that it may have besides.
+    /// Columns that a file may have in addition.
     pub optional: &'static [&'static str],
 }
 
-/// Reads a file; `take` gets each row with its line. Gives where the samples come from: the header's `key: value` pairs apart
-/// from the schema.
+/// Reads a file. `take` gets each row with its line. Returns the origin of the samples: the header's `key: value` pairs
+/// without the schema.
 ///
 /// # Errors
-/// Another schema, a missing, doubled or unknown column, no row, a row of another length, a number out of range, and those of
-/// `take`.
+/// Another schema, a missing, doubled or unknown column, no row, a row of another length, a number out of range, and errors
+/// of `take`.
 pub fn read(
     text: &str,
     form: &SampleForm,
@@ -167,12 +170,12 @@ pub fn read(
     Ok(provenance)
 }
 
-/// Whether a file has a column; not if it is no table.
+/// Returns `true` if a file is a table and has a column.
 pub fn has(text: &str, column: &str) -> bool {
     Table::parse(text).is_ok_and(|table| table.names().any(|name| current(name) == column))
 }
 
-/// Header lines and column names of a file.
+/// Returns the header lines and column names of a file.
 pub fn head(provenance: &BTreeMap<String, String>, columns: &[&str]) -> String {
     let mut text = format!("# schema: {SCHEMA}\n");
     for (key, value) in provenance {
@@ -183,10 +186,10 @@ pub fn head(provenance: &BTreeMap<String, String>, columns: &[&str]) -> String {
     text + &columns.join(",") + "\n"
 }
 
-/// The pairs of key and value in the header lines apart from the schema.
+/// Returns the pairs of key and value in the header lines, without the schema.
 ///
 /// # Errors
-/// A schema that is not this one.
+/// An unknown schema.
 pub fn provenance(text: &str) -> Result<BTreeMap<String, String>, CsvError> {
     let mut pairs = BTreeMap::new();
     for (line, comment) in csv::comments(text) {
@@ -242,7 +245,7 @@ impl<'a> Cell<'a> {
     fn micros(self) -> Result<Time, CsvError> {
         let mut bytes = self.text.bytes();
         let plain = bytes.all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-        // Through the text with its unit, so that whole nanoseconds come back exactly.
+        // Parsing the text together with its unit makes whole nanoseconds exact.
         let time = Time::parse(&format!("{}us", self.text)).ok();
         time.filter(|_| plain)
             .ok_or_else(|| self.refused("microseconds, a finite number from 0 on"))

@@ -1,5 +1,5 @@
-//! Measured round trips: rows of the table of samples with `what` `round-trip` or without this column, and `busy_us` where the
-//! sender was timed.
+//! Measured round trips: rows of the table of samples. The column `what` is `round-trip` or missing. The column `busy_us`
+//! is present if the sender was timed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,13 +20,13 @@ const FORM: SampleForm = SampleForm {
 
 const COLUMNS: [&str; 6] = ["what", "n", "d_us", "size_B", "time_us", "busy_us"];
 
-/// Round trips, gathered by what they consist of.
+/// Round trips, grouped by their parameters.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PrttSamples {
-    /// Where they come from: the header's `key: value` pairs apart from the schema.
+    /// Origin of the samples: the header's `key: value` pairs without the schema.
     pub provenance: BTreeMap<String, String>,
     points: BTreeMap<PrttPoint, Vec<Time>>,
-    /// Of each round trip of a point in turn, where the sender timed its sends.
+    /// Times of the sender in the round trips of each point, in the same order. Empty if the sender was not timed.
     busy: BTreeMap<PrttPoint, Vec<Time>>,
 }
 
@@ -36,26 +36,26 @@ impl PrttSamples {
         self.points.entry(point).or_default().push(time);
     }
 
-    /// Adds a round trip whose sender was busy for so long, from its first send to the end of its last. Of a point either all
-    /// round trips have this or none.
+    /// Adds a round trip with the time that its sender was busy, from its first send to the end of its last. Either all
+    /// round trips of a point have this time or none.
     pub fn push_timed(&mut self, point: PrttPoint, time: Time, busy: Time) {
         self.push(point, time);
         self.busy.entry(point).or_default().push(busy);
     }
 
-    /// How long the sender was busy in each round trip of a point; empty where nobody timed it.
+    /// Returns the time that the sender was busy in each round trip of a point. Empty if it was not timed.
     pub fn busy(&self, point: PrttPoint) -> &[Time] {
         self.busy.get(&point).map_or(&[], Vec::as_slice)
     }
 
-    /// The round trips of each point, in the order of n, d and size.
+    /// Returns the round trips of each point, in the order of n, d and size.
     pub fn points(&self) -> impl Iterator<Item = (PrttPoint, &[Time])> + Clone {
         self.points
             .iter()
             .map(|(point, times)| (*point, times.as_slice()))
     }
 
-    /// The round trips of one point.
+    /// Returns the round trips of one point.
     pub fn at(&self, point: PrttPoint) -> &[Time] {
         self.points.get(&point).map_or(&[], Vec::as_slice)
     }
@@ -65,12 +65,12 @@ impl PrttSamples {
         self.points.values().map(Vec::len).sum()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no round trips.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// Leaves out messages of 0 bytes where at least so many other sizes were measured; gives whether there were any.
+    /// Removes messages of 0 bytes if at least `others` other sizes were measured. Returns `true` if it removed any.
     pub fn leave_out_empty(&mut self, others: usize) -> bool {
         let sizes = self.points.keys().map(|point| point.size.0);
         let sizes: BTreeSet<u64> = sizes.collect();
@@ -103,7 +103,7 @@ impl PrttSamples {
         Ok(samples)
     }
 
-    /// The samples as a CSV file: their provenance, the names of the columns, a row for each round trip.
+    /// Returns the samples as a CSV file: their provenance, the names of the columns, and a row for each round trip.
     pub fn to_csv(&self) -> String {
         let rows = self.points().flat_map(|(point, times)| {
             let busy = self.busy(point).iter().copied().map(Some);
@@ -116,7 +116,7 @@ impl PrttSamples {
         csv_header(&self.provenance, self.are_timed()) + &csv_rows(rows)
     }
 
-    /// Whether the sender's processor time is known of the round trips.
+    /// Returns `true` if the sender's processor time is known for the round trips.
     pub fn are_timed(&self) -> bool {
         !self.busy.is_empty()
     }
@@ -126,12 +126,12 @@ fn columns(timed: bool) -> &'static [&'static str] {
     &COLUMNS[..COLUMNS.len() - usize::from(!timed)]
 }
 
-/// Header lines and column names, with that of the sender's processor time where the rows are `timed`.
+/// Returns header lines and column names, including the sender's processor time if the rows are `timed`.
 pub fn csv_header(provenance: &BTreeMap<String, String>, timed: bool) -> String {
     sample_table::head(provenance, columns(timed))
 }
 
-/// The rows of round trips; last, where it is known, for how long the sender was busy.
+/// Returns the rows of round trips. The last field is the time that the sender was busy, if it is known.
 pub fn csv_rows(times: impl IntoIterator<Item = (PrttPoint, Time, Option<Time>)>) -> String {
     let mut text = String::new();
     for (point, time, busy) in times {

@@ -1,4 +1,4 @@
-//! What can be wrong with a fit: errors where there is no result, warnings where there is one.
+//! Problems of a fit: errors if there is no result, and warnings about a result.
 
 use super::{
     estimate::{Design, MedianEstimate},
@@ -7,48 +7,48 @@ use super::{
 use flowcast_units::{Time, TimePerByte};
 use thiserror::Error;
 
-/// Fewer samples than this in a point tell nothing about its spread.
+/// Minimum number of samples of a point that shows its spread.
 const FEW_SAMPLES: usize = 6;
-/// A model that misses the medians by more than this share on average is worth a warning.
+/// Mean relative error of the medians above which the model deserves a warning.
 pub(super) const POOR_MODEL: f64 = 0.1;
-/// A spacing up to this multiple of the overhead shows nothing but the overhead.
+/// Multiple of the overhead up to which a spacing shows only the overhead.
 const HARDLY_ABOVE: f64 = 1.02;
-/// An overhead above this multiple of the shortest spacing contradicts the model.
+/// Multiple of the shortest spacing above which an overhead contradicts the model.
 const CLEARLY_ABOVE: f64 = 1.1;
-/// A parameter that is 0 comes out of rounded sums as this much or less (nanoseconds).
+/// Largest absolute value, in nanoseconds, that rounding of sums may give for a parameter that is 0.
 const ROUNDING: f64 = 1e-6;
 
-/// Something about a fit that its reader should know.
+/// Warning about a fit.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum FitWarning {
-    /// A parameter came out negative and was held at 0.
+    /// A negative parameter that is held at 0.
     #[error("{parameter} came out as {found} and is held at 0")]
     Negative {
         /// Symbol of the parameter, such as `L`.
         parameter: &'static str,
-        /// The value as it came out.
+        /// The negative value.
         found: String,
     },
-    /// Two overheads as long as the sender's are longer than the whole way of a message: receiving costs less than
-    /// sending, or the message travels while its sender is still busy. LogGP has one overhead for both sides, so it is
-    /// lowered until the way is as long as measured, and L is held at 0.
+    /// Two overheads as long as the sender's are longer than the whole time of a message: receiving costs less than
+    /// sending, or the message travels while its sender is still busy. LogGP has one overhead for both sides. It is lowered
+    /// until the total is as long as measured, and L is held at 0.
     #[error(
         "L came out as {latency} and is held at 0: sending costs {found}, more than half of a message's way; o is lowered to \
          {lowered}, which keeps the round trips as measured"
     )]
     OverheadBeyondOneWay {
-        /// The sender's overhead as it came out.
+        /// The estimated overhead of the sender.
         found: Time,
         /// The overhead of the fit.
         lowered: Time,
-        /// L as it came out.
+        /// The estimated L.
         latency: Time,
     },
-    /// The overhead rests on a delay less than twice the gap, which disturbs it.
+    /// The overhead is based on a delay of less than twice the gap, which disturbs it.
     #[error("o rests on a delay of less than twice the gap")]
     ShortDelay,
-    /// Sends in a row follow each other faster than one overhead, which LogGP does not allow: the overhead, measured
-    /// with pauses, holds for messages on their own.
+    /// Sends in a row follow each other faster than one overhead, which LogGP does not allow. The overhead was measured
+    /// with pauses and only applies to messages on their own.
     #[error(
         "messages in a row start {spacing} apart, faster than the overhead of {overhead} that one costs after a pause: o holds \
          for messages on their own"
@@ -56,11 +56,11 @@ pub enum FitWarning {
     OverheadAboveSpacing {
         /// The overhead of the fit.
         overhead: Time,
-        /// The shortest time between two sends in a row.
+        /// The shortest time between two consecutive sends.
         spacing: Time,
     },
-    /// At no size are messages spaced by clearly more than the overhead, which therefore hides the gap: what was fitted
-    /// as g and G is only a bound.
+    /// At no size are messages spaced by clearly more than the overhead, which therefore hides the gap. The fitted g and G
+    /// are only bounds.
     #[error(
         "g and G are only a bound: messages start at most {spacing} apart, no more than the overhead of {overhead} that hides \
          the gap; measure larger sizes"
@@ -68,26 +68,26 @@ pub enum FitWarning {
     GapHidden {
         /// The overhead of the fit.
         overhead: Time,
-        /// The longest time between two sends in a row.
+        /// The longest time between two consecutive sends.
         spacing: Time,
     },
-    /// Points left out because their size has no plain round trip.
+    /// Number of points that are left out because their size has no plain round trip.
     #[error("{0} points have no n = 1 at their size and are not used")]
     Unpaired(usize),
-    /// Every point has one sample: nothing says how samples differ.
+    /// Every point has only one sample, so the spread of samples is unknown.
     #[error("each point has one sample, as of one round, which gives no intervals: measure longer")]
     OneSample,
-    /// Points with few samples: intervals say less than they seem to.
+    /// A point has few samples, so the intervals are less reliable than they seem.
     #[error("a point has fewer than {FEW_SAMPLES} samples ({0}): the intervals are too narrow")]
     FewSamples(usize),
-    /// Bootstrap replicates that gave no parameters and are left out of the intervals.
+    /// Some bootstrap replicates gave no parameters and are left out of the intervals.
     #[error(
         "{failed} of {of} bootstrap replicates gave no parameters: the intervals are too narrow"
     )]
     FailedReplicates {
-        /// Number of replicates that gave none.
+        /// Number of replicates without parameters.
         failed: usize,
-        /// Out of how many.
+        /// Number of all replicates.
         of: usize,
     },
     /// The parameters reproduce the medians badly: the network does not follow LogGP over these sizes.
@@ -98,18 +98,18 @@ pub enum FitWarning {
     PoorModel(ModelError),
 }
 
-/// How well the parameters give back the medians they were fitted to.
+/// Deviation of the parameters from the medians to which they were fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelError {
     /// Mean of the absolute relative errors over all points.
     pub mean_absolute: f64,
-    /// The largest of them.
+    /// Largest absolute relative error.
     pub worst: f64,
     /// Point with the largest error.
     pub worst_point: PrttPoint,
 }
 
-/// What a reader of the fit should know; `failed` of all `replicates` had no fit.
+/// Returns the warnings for the reader of a fit. `failed` of all `replicates` gave no parameters.
 pub(super) fn warnings(
     design: &Design,
     best: &MedianEstimate,

@@ -6,13 +6,13 @@ use super::{
     LogSection, netpipe,
 };
 
-/// Messages to and fro, as NetPIPE sends them unless another mode is asked for.
+/// NetPIPE's default test: messages to and fro.
 const PING_PONG: &str = "ping-pong";
 
 /// Netgauge's pattern of messages between two processes.
 const ONE_ONE: &str = "one_one";
 
-/// Operations of perftest, which begin the titles of its tests.
+/// Operations of perftest. The titles of its tests start with them.
 const VERBS: [&str; 6] = [
     "Send",
     "Send_imm",
@@ -22,7 +22,7 @@ const VERBS: [&str; 6] = [
     "Atomic",
 ];
 
-/// The benchmark that writes such a line, and what the line is.
+/// Returns the benchmark that writes such a line, and the kind of the line.
 pub(crate) fn mark<'a>(words: &[&'a str]) -> Option<(Benchmark, LineMark<'a>)> {
     use Benchmark::*;
     const BOTH: LineMark<'_> = Setting("mode", "both directions at once");
@@ -75,16 +75,16 @@ pub(crate) fn mark<'a>(words: &[&'a str]) -> Option<(Benchmark, LineMark<'a>)> {
     })
 }
 
-/// Messages in a row of OSU's bandwidth tests, as settings name them.
+/// Name of the setting for the window: the number of messages in a row in OSU's bandwidth tests.
 pub(crate) const WINDOW: &str = "window";
 
-/// Whether a setting that stands before a test is one of it: windows are those of bandwidths.
+/// Returns `true` if a setting before a test applies to it. Windows only apply to bandwidth tests.
 pub(super) fn is_setting_of(setting: &str, test: Option<&str>) -> bool {
     let test = test.unwrap_or_default();
     setting != WINDOW || test.contains("Bandwidth") || test.contains("bw")
 }
 
-/// The window that a command of `osu_bw` asks for.
+/// Returns the window that a command of `osu_bw` requests.
 pub(super) fn window_of_command<'w>(words: &[&'w str]) -> Option<&'w str> {
     let program = words.iter().position(|word| base_name(word) == "osu_bw")?;
     let mut options = words[program..].iter();
@@ -92,7 +92,8 @@ pub(super) fn window_of_command<'w>(words: &[&'w str]) -> Option<&'w str> {
     options.next().copied()
 }
 
-/// What the rows of a table are told apart by: the size behind SKaMPI's `variable= value`, or the number before it.
+/// Returns the number that distinguishes the rows of a table: the size after SKaMPI's `variable= value`, or the number
+/// before it.
 pub(super) fn number_of_row(words: &[&str]) -> Option<u64> {
     match words {
         ["#", rest @ ..] => number_of_row(rest),
@@ -102,7 +103,7 @@ pub(super) fn number_of_row(words: &[&str]) -> Option<u64> {
     }
 }
 
-/// The words of a test's name before the version: `(Version 2.0)`, `v7.3`.
+/// Returns the words of a test's name before the version, such as `(Version 2.0)` or `v7.3`.
 fn without_version(test: &[&str]) -> String {
     let end = test
         .iter()
@@ -120,7 +121,8 @@ fn is_unit_of_osu(word: &str) -> bool {
     word.ends_with("(us)") || word.contains("MB/s")
 }
 
-/// Columns of times in the tables of ReproMPI; of a summary the median counts, else the mean, the minimum or the maximum.
+/// Columns with times in the tables of ReproMPI. In a summary, the median takes precedence over the mean, the minimum and
+/// the maximum.
 pub(crate) const REPROMPI_TIMES: [&str; 5] = [
     "runtime_sec",
     "median_sec",
@@ -142,7 +144,7 @@ fn reprompi<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
     (has("test") && (has("count") || has("msize_bytes")) && has_time).then_some(Columns)
 }
 
-/// Whether the benchmark says itself that the data of a row's messages were wrong.
+/// Returns `true` if the benchmark itself reports wrong data in the messages of a row.
 pub(crate) fn is_void(section: &LogSection<'_>, words: &[&str]) -> bool {
     let counted: &[&str] = match section.benchmark {
         Benchmark::Osu => return words.contains(&"Fail"),
@@ -156,7 +158,7 @@ pub(crate) fn is_void(section: &LogSection<'_>, words: &[&str]) -> bool {
     counts.any(|errors: f64| errors > 0.0)
 }
 
-/// The call of a row of ReproMPI.
+/// Returns the call that a row of ReproMPI measures.
 pub(super) fn call_of_row<'w>(section: &LogSection<'_>, words: &[&'w str]) -> Option<&'w str> {
     let at = section
         .column("test")
@@ -164,7 +166,7 @@ pub(super) fn call_of_row<'w>(section: &LogSection<'_>, words: &[&'w str]) -> Op
     words.get(at).copied()
 }
 
-/// The benchmark and the test of a row that shows them by itself.
+/// Returns the benchmark and the test of a row that identifies them without a banner.
 pub(super) fn lone_row(words: &[&str]) -> Option<(Benchmark, &'static str)> {
     match words {
         [size, "bytes", "->", _, "us", "==", ..] if is_whole(size) => {
@@ -174,7 +176,8 @@ pub(super) fn lone_row(words: &[&str]) -> Option<(Benchmark, &'static str)> {
     }
 }
 
-/// Whether a line is a row of the section's table: as many words as in the rows before, or a size and a number.
+/// Returns `true` if a line is a row of the section's table: it has the same number of words as earlier rows, or a size and
+/// a number.
 pub(super) fn is_row(section: &LogSection<'_>, words: &[&str]) -> bool {
     let Some(first) = words.first() else {
         return false;
@@ -214,13 +217,13 @@ fn is_number(word: &str) -> bool {
     word.parse::<f64>().is_ok()
 }
 
-/// A program's name without the folder and what ends a command.
+/// Returns a program's name without the folder and the signs at the end of a command.
 pub(super) fn base_name(word: &str) -> &str {
     let word = word.trim_matches([';', ':', ',', '"', '\'', '`']);
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// The benchmark that a program belongs to: `osu_latency`, `ib_send_lat`, `sendrecv_perf`.
+/// Returns the benchmark of a program such as `osu_latency`, `ib_send_lat` or `sendrecv_perf`.
 pub(super) fn program_of(name: &str) -> Option<Benchmark> {
     let is_name = name
         .bytes()

@@ -1,28 +1,28 @@
-//! Lines of a log without what terminals, launchers and loggers add to them.
+//! Lines of a log without the additions of terminals, launchers and loggers.
 
 use super::prefix::LinePrefix;
 
 /// One line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogLine {
-    /// Number in the file, from 1.
+    /// Number in the file, starting with 1.
     pub number: usize,
-    /// The launcher's part of the line.
+    /// Prefix that the launcher added.
     pub prefix: LinePrefix,
-    /// The benchmark's own text.
+    /// Text that the benchmark wrote.
     pub text: String,
 }
 
-/// Stands inside where logs were put one behind the other.
+/// Mark that stands inside a text if several logs were joined.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The lines of a log: without colours, carriage returns, byte order marks and prefixes.
+/// Returns the lines of a log without colours, carriage returns, byte order marks and prefixes.
 pub(crate) fn lines(text: &str) -> Vec<LogLine> {
     let plain = (1..).zip(text.lines()).map(|(number, line)| {
         let line = line
             .trim_start_matches(BYTE_ORDER_MARK)
             .trim_end_matches('\r');
-        // Of a line that was written over, the end stays on the screen.
+        // If a line was overwritten, its last version stays on the screen.
         let line = line.rsplit('\r').next().unwrap_or(line);
         let line = without_colours(line);
         let (prefix, rest) = LinePrefix::split(&line);
@@ -36,7 +36,7 @@ pub(crate) fn lines(text: &str) -> Vec<LogLine> {
     plain.collect()
 }
 
-/// A line without escape sequences: `ESC [ ... letter`, `ESC ] ... BEL`.
+/// Removes escape sequences from a line: `ESC [ ... letter`, `ESC ] ... BEL`.
 fn without_colours(line: &str) -> String {
     const ESCAPE: char = '\u{1b}';
     let mut parts = line.split(ESCAPE);

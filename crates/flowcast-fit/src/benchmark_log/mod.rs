@@ -1,8 +1,9 @@
-//! Logs of benchmarks: the tables of all tests in a text, each with the test's whole name, whatever else stands around them.
+//! Logs of benchmarks: the tables of all tests in a text, each with the full name of the test, whatever text surrounds
+//! them.
 //!
-//! A section begins with a test's banner, or with the names of a table's columns where no banner stands before them, and ends
-//! where the next begins. `lines` takes away what launchers and loggers put before each line; `formats` knows how each
-//! benchmark writes banners and tables.
+//! A section starts with a test's banner or, without a banner, with the names of a table's columns. It ends at the start of
+//! the next section. `lines` removes prefixes of launchers and loggers. `formats` knows the banners and tables of each
+//! benchmark.
 
 pub(crate) mod formats;
 pub(crate) mod lines;
@@ -17,7 +18,7 @@ use std::{
 use lines::LogLine;
 use prefix::LinePrefix;
 
-/// The benchmarks whose logs are read.
+/// Benchmarks whose logs can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Benchmark {
     /// OSU micro-benchmarks.
@@ -39,7 +40,7 @@ pub enum Benchmark {
 }
 
 impl Benchmark {
-    /// All of them, with their names.
+    /// All benchmarks with their names.
     pub const NAMES: [(Benchmark, &str); 8] = [
         (Benchmark::Osu, "OSU"),
         (Benchmark::Imb, "IMB"),
@@ -60,23 +61,23 @@ impl fmt::Display for Benchmark {
     }
 }
 
-/// A test that nothing names, in messages.
+/// Name in messages of a test without a name.
 pub(crate) const WITHOUT_NAME: &str = "test without a name";
 
 /// The table of one test.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LogSection<'a> {
     pub benchmark: Benchmark,
-    /// Whole name of the test, as its banner or its command line has it; none where neither names it.
+    /// Full name of the test, from its banner or its command line. `None` if neither contains it.
     pub test: Option<String>,
     /// Number of the first line.
     pub line: usize,
-    /// Words of the line that names the columns.
+    /// Words of the line with the names of the columns.
     pub columns: Vec<&'a str>,
-    /// Settings that stand around the table, such as the number of processes.
+    /// Settings around the table, such as the number of processes.
     pub settings: BTreeMap<&'static str, &'a str>,
     pub rows: Vec<LogRow<'a>>,
-    /// Lines inside the table that are no rows of it.
+    /// Lines inside the table that are not rows of it.
     pub strays: Vec<&'a LogLine>,
     is_complete: bool,
 }
@@ -90,18 +91,18 @@ pub(crate) struct LogRow<'a> {
 }
 
 impl LogSection<'_> {
-    /// Place of a column in the line that names the columns.
+    /// Index of a column in the line with the names of the columns.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| *column == name)
     }
 
-    /// The word of a row below the name of a column. The columns before it may be empty, those after it are not.
+    /// Returns the word of a row under the name of a column. Columns before it may be empty, but not those after it.
     pub(crate) fn word<'w>(&self, words: &[&'w str], column: &str) -> Option<&'w str> {
         let from_end = self.columns.len() - self.column(column)?;
         words.get(words.len().checked_sub(from_end)?).copied()
     }
 
-    /// Processes that take part, where the log says so.
+    /// Number of processes that take part, if the log contains it.
     pub(crate) fn processes(&self) -> Option<u64> {
         let [processes, groups, last] = ["processes", "groups", "last rank"]
             .map(|name| self.settings.get(name)?.parse::<u64>().ok());
@@ -110,7 +111,7 @@ impl LogSection<'_> {
             .or(last.map(|rank| rank + 1))
     }
 
-    /// Benchmark and test, as messages call them.
+    /// Name of the benchmark and the test in messages.
     pub(crate) fn name(&self) -> String {
         let mode = self.settings.get("mode").copied();
         let test = mode.or(self.test.as_deref()).unwrap_or(WITHOUT_NAME);
@@ -123,10 +124,10 @@ impl LogSection<'_> {
     }
 }
 
-/// A line that is no row.
+/// A line that is not a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum LineMark<'a> {
-    /// A banner with the whole name of the test.
+    /// A banner with the full name of the test.
     Banner(String),
     /// The names of a table's columns.
     Columns,
@@ -136,7 +137,7 @@ pub(crate) enum LineMark<'a> {
     End,
 }
 
-/// All sections of a log in their order.
+/// Returns all sections of a log in their order.
 pub(crate) fn sections(lines: &[LogLine]) -> Vec<LogSection<'_>> {
     let mut reader = SectionReader::default();
     lines.iter().for_each(|line| reader.read_line(line));
@@ -146,15 +147,15 @@ pub(crate) fn sections(lines: &[LogLine]) -> Vec<LogSection<'_>> {
 #[derive(Default)]
 struct SectionReader<'a> {
     sections: Vec<LogSection<'a>>,
-    /// Settings of the next section, which stand before its first line.
+    /// Settings before the first line of the next section.
     settings: Vec<(Benchmark, &'static str, &'a str)>,
-    /// Programs that were named since the last section began, as a command line names them.
+    /// Programs that command lines have named since the start of the last section.
     programs: BTreeSet<&'a str>,
-    /// What the rows of the last section are told apart by, with their prefixes.
+    /// Numbers that distinguish the rows of the last section, with their prefixes.
     sizes: BTreeSet<(&'a str, u64)>,
-    /// Lines since the last row.
+    /// Lines that are not rows since the last row.
     strays: Vec<&'a LogLine>,
-    /// Whether anything stands between the last row and this line.
+    /// `true` if there is other text between the last row and this line.
     is_interrupted: bool,
 }
 
@@ -220,7 +221,8 @@ impl<'a> SectionReader<'a> {
         self.strays.clear();
     }
 
-    /// The names of columns belong to the banner before them; without one a command line may name the test.
+    /// Opens a table. The names of columns belong to the preceding banner. Without a banner, a command line may name the
+    /// test.
     fn open_table(&mut self, number: usize, benchmark: Benchmark) {
         let last = self
             .sections
@@ -228,7 +230,7 @@ impl<'a> SectionReader<'a> {
             .filter(|last| last.benchmark == benchmark);
         let test = match last {
             Some(last) if last.rows.is_empty() && !last.is_complete => return,
-            // Names of columns stand before the table of each data type.
+            // OSU prints the names of columns before the table of each data type.
             Some(last) if benchmark == Benchmark::Osu => last.test.clone(),
             _ => {
                 let mut own = self
@@ -242,7 +244,8 @@ impl<'a> SectionReader<'a> {
         self.open(benchmark, test, number);
     }
 
-    /// Whether a line goes on with the table of the last section. After an interruption its sizes go on to grow.
+    /// Returns `true` if a line continues the table of the last section. After an interruption, its size must be larger
+    /// than the last.
     fn goes_on(&self, words: &[&str]) -> bool {
         let Some(last) = self.sections.last().filter(|last| !last.is_complete) else {
             return false;
@@ -274,7 +277,8 @@ impl<'a> SectionReader<'a> {
         self.is_interrupted = false;
     }
 
-    /// Sizes that come again are of another run, and so are smaller ones just before.
+    /// Starts a new section for another run: a size has occurred again. The smaller sizes just before it belong to the new
+    /// run as well.
     fn begin_again(&mut self, size: u64, line: &'a LogLine) {
         let last = self.sections.last_mut().expect("one is open");
         let kept = last
@@ -299,7 +303,7 @@ impl<'a> SectionReader<'a> {
         self.sections.push(next);
     }
 
-    /// Rows of ReproMPI name their test; the rows of each are a section.
+    /// Sorts a row of ReproMPI, which names its test, into the section of this test.
     fn take_call(&mut self, words: &[&str]) {
         let last = self.sections.last_mut().expect("one is open");
         let Some(call) = formats::call_of_row(last, words) else {
@@ -325,7 +329,7 @@ impl<'a> SectionReader<'a> {
         self.sections.push(section);
     }
 
-    /// Keeps the programs that a line names, and the lines inside a table that are no rows of it.
+    /// Remembers the programs that a line names, and the lines inside a table that are not rows of it.
     fn take_other(&mut self, line: &'a LogLine, words: &[&'a str]) {
         self.is_interrupted = true;
         let names = words.iter().map(|word| formats::base_name(word));
@@ -338,7 +342,7 @@ impl<'a> SectionReader<'a> {
             return;
         };
         if first.starts_with(|sign: char| sign.is_ascii_digit()) {
-            // A size whose time is missing, or the row of another table.
+            // A size without a time, or the row of another table.
             last.is_complete |= formats::is_row(last, words);
             last.strays.append(&mut self.strays);
             last.strays.push(line);

@@ -1,21 +1,21 @@
-//! NetPIPE 3 to 5: its rows on the screen and in the file `np.out`.
+//! Rows of NetPIPE 3 to 5, on the screen and in the file `np.out`.
 //!
 //! | output | row |
 //! |---|---|
 //! | screen, 3 and 4 | `0:  1024 bytes  2500 times -->  4000.00 Mbps in  2.05 usec` |
 //! | screen, 5 | `0:  1.024 KB  2500 times -->  4.000 Gbps  in  2.048 usecs` |
 //! | `np.out`, 3 and 4 | bytes, Mbit/s of 2^20 or 10^6 bits, seconds |
-//! | `np.out`, 5 | bytes, mean, least and largest Gbit/s, microseconds |
+//! | `np.out`, 5 | bytes, mean, minimum and maximum Gbit/s, microseconds |
 //!
-//! Size, rate and time of a row agree, so that numbers of another tool are not read. In both directions at once the rate is of
-//! both, which does not agree with the time.
+//! The size, rate and time of a row must agree, which excludes numbers of other tools. With both directions at the same
+//! time, the rate is the sum of both and does not agree with the time.
 
 use flowcast_units::{Bytes, Time};
 
-/// A message's size and the time it takes one way.
+/// Size of a message and its one-way time.
 pub(crate) type NetpipeRow = (Bytes, Time);
 
-/// Reads a row of either kind; none of a line that is no row.
+/// Reads a row of either kind. `None` if a line is not a row.
 pub(crate) fn row(words: &[&str]) -> Option<NetpipeRow> {
     match words {
         [
@@ -55,7 +55,7 @@ pub(crate) fn row(words: &[&str]) -> Option<NetpipeRow> {
     }
 }
 
-/// Bits in a second, and by how much at most they were rounded.
+/// Rate in bits per second, and the largest error of its rounding.
 struct RoundedRate {
     value: f64,
     rounded: f64,
@@ -70,7 +70,7 @@ impl RoundedRate {
     }
 }
 
-/// The row, if one of the rates carries its bytes in about its time.
+/// Returns the row if at least one of the rates transfers its bytes in about its time.
 fn agreeing(bytes: f64, rates: &[RoundedRate], seconds: f64) -> Option<NetpipeRow> {
     let bits = 8.0 * bytes;
     let is_one = bytes >= 1.0
@@ -86,7 +86,7 @@ fn whole(word: &str) -> Option<f64> {
     word.parse::<u32>().ok().map(f64::from)
 }
 
-/// Factor of a unit, by thousands: `bytes`, `KB`, the `M` of `Mbps`.
+/// Factor of a unit in powers of a thousand, such as `bytes`, `KB`, or the `M` of `Mbps`.
 fn scale(unit: &str) -> Option<f64> {
     Some(match unit {
         "bytes" | "B" | "" => 1.0,

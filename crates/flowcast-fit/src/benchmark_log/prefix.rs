@@ -1,4 +1,4 @@
-//! Prefixes that launchers and loggers put before each line: the rank or the node that wrote it, the time, or both.
+//! Prefixes that launchers and loggers put before each line: the rank or node that wrote it, the time, or both.
 //!
 //! | prefix | writer |
 //! |---|---|
@@ -11,9 +11,9 @@
 /// The prefix of one line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LinePrefix {
-    /// The labels of rank and node as the line has them; empty without one.
+    /// Labels of rank and node as in the line. Empty without a label.
     pub label: String,
-    /// Whether a time stands before the line.
+    /// `true` if a time precedes the line.
     pub has_time: bool,
 }
 
@@ -21,7 +21,7 @@ impl LinePrefix {
     /// Splits a line into its prefix and the rest.
     pub(super) fn split(line: &str) -> (LinePrefix, &str) {
         let (mut prefix, mut rest) = (LinePrefix::default(), line);
-        // A time and a label in either order, and a label from each of two launchers.
+        // There may be a time and a label in either order, and labels of two launchers.
         for _ in 0..4 {
             if let Some(after) = after_time(rest) {
                 (prefix.has_time, rest) = (true, after);
@@ -36,7 +36,7 @@ impl LinePrefix {
     }
 }
 
-/// Forms of a time: `#` is a digit, `_` a digit or a space, `A` a letter, `~` digits, signs and a zone, none or several.
+/// Formats of a time. `#` is a digit, `_` a digit or a space, `A` a letter, and `~` any number of digits, signs and a zone.
 const TIMES: [&str; 11] = [
     "####-##-##T##:##:##~",
     "####-##-## ##:##:##~",
@@ -56,7 +56,7 @@ fn after_time(line: &str) -> Option<&str> {
     let rest = TIMES.iter().find_map(|form| after_form(line, form))?;
     let ends = rest.is_empty() || rest.starts_with([' ', '\t', '[', '<', ':']);
     let rest = rest.strip_prefix(':').unwrap_or(rest).trim_start();
-    // A container's stream, or the node and the program of a system log.
+    // Skips a container's stream, or the node and the program of a system log.
     let rest = rest
         .strip_prefix("stdout F ")
         .unwrap_or_else(|| after_program(rest));
@@ -84,7 +84,7 @@ fn after_form<'a>(line: &'a str, form: &str) -> Option<&'a str> {
     Some(rest)
 }
 
-/// The rest after `NODE PROGRAM[PID]: `, or all.
+/// Returns the rest after `NODE PROGRAM[PID]: `, or the whole line.
 fn after_program(line: &str) -> &str {
     let mut parts = line.splitn(3, ' ');
     match (parts.next(), parts.next(), parts.next()) {
@@ -104,7 +104,7 @@ fn after_label(line: &str) -> Option<&str> {
         .or_else(|| after_node(line))
 }
 
-/// `[0] `, `[1,0]<stdout>:`, `[1,0][node:123]<stdout>: `.
+/// Skips a prefix such as `[0] `, `[1,0]<stdout>:` or `[1,0][node:123]<stdout>: `.
 fn after_brackets(line: &str) -> Option<&str> {
     let (mut rest, mut last) = (line, "");
     while let Some((inside, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -122,7 +122,7 @@ fn after_brackets(line: &str) -> Option<&str> {
     after_stream(rest).or(after_rank.filter(|_| is_rank))
 }
 
-/// `<stdout>:`, and a space if there is one.
+/// Skips a prefix such as `<stdout>:`, and the space after it, if there is one.
 fn after_stream(line: &str) -> Option<&str> {
     let rest = ["<stdout>:", "<stderr>:", "<stddiag>:"]
         .iter()
@@ -130,19 +130,19 @@ fn after_stream(line: &str) -> Option<&str> {
     Some(rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// `0: `, or `0:` before anything but a time of day.
+/// Skips a prefix such as `0: `, or `0:` if no time of day follows.
 fn after_rank(line: &str) -> Option<&str> {
     let (rank, rest) = line.split_once(':')?;
     let is_rank = !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit());
     let digits = rest.trim_start_matches(|sign: char| sign.is_ascii_digit());
     let first = rest.split_whitespace().next().unwrap_or_default();
-    // NetPIPE numbers its rows itself.
+    // NetPIPE numbers its own rows.
     let is_row_of_netpipe = rest.contains(" times -->") && !first.ends_with(':');
     let is_one = is_rank && !(digits.starts_with(':') || is_row_of_netpipe);
     is_one.then(|| rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// `node1: `, `node1 0: `; a node's name has a digit.
+/// Skips a prefix such as `node1: ` or `node1 0: `. The name of a node must contain a digit.
 fn after_node(line: &str) -> Option<&str> {
     let (label, rest) = line.split_once(": ")?;
     let (node, rank) = label.split_once(' ').unwrap_or((label, ""));

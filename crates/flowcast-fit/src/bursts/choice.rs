@@ -1,10 +1,12 @@
-//! The next round trips: those that narrow the intervals of L, o, g and G most for what they cost (optimal design, chosen
-//! one after the other, between the criteria A and D; Atkinson, Donev and Tobias, "Optimum Experimental Designs, with SAS", 2007).
+//! Choice of the next round trips: those that narrow the intervals of L, o, g and G most for their cost (optimal design,
+//! chosen one after the other, between the criteria A and D; Atkinson, Donev and Tobias, "Optimum Experimental Designs,
+//! with SAS", 2007).
 //!
-//! A round trip is worth by how much it lessens the sum of `ln(v + p²)` over the four parameters, divided by the part of the
-//! budget that it takes; v is the variance as a share of the squared parameter, p the wanted precision. So a parameter that is
-//! known well enough asks for no more, and one that nothing can show does not take the others' part. A round trip that loses a
-//! packet says nothing, so that bursts are short where packets get lost.
+//! The value of a round trip is its reduction of the sum of `ln(v + p²)` over the four parameters, divided by its share of
+//! the budget. Here v is the variance relative to the squared parameter, and p the requested precision. A parameter that is
+//! known well enough therefore attracts no more round trips, and one that no round trip can determine does not use up the
+//! budget of the others. A round trip that loses a packet gives no information, so bursts are short on networks with
+//! losses.
 
 use std::iter;
 
@@ -17,34 +19,35 @@ use crate::{
     samples::PrttSamples,
 };
 
-/// Margin above [`VISIBLE`], so that no burst is measured that may not count.
+/// Margin above [`VISIBLE`], so that no burst is measured that may turn out to be useless.
 const CLEARLY: f64 = 1.1;
-/// A burst with more expected losses is not tried.
+/// Largest number of expected losses in a burst.
 const MOST_LOSSES: f64 = 0.15;
-/// Standard deviation of what a burst costs beyond its messages, before it is measured, over that of a round trip.
+/// Standard deviation, before any measurement, of the cost of a burst beyond its messages, relative to the standard
+/// deviation of a round trip.
 const PRIOR: f64 = 3.0;
 
-/// What may be measured and what it may cost.
+/// Possible measurements and their budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Room {
-    /// Sizes of messages, ascending.
+    /// Sizes of messages, in ascending order.
     pub sizes: Vec<Bytes>,
-    /// Most messages in a burst.
+    /// Maximum number of messages in a burst.
     pub most_messages: u32,
-    /// Most bytes of a burst.
+    /// Maximum number of bytes in a burst.
     pub in_flight: Bytes,
-    /// Messages of the whole measurement, answers included.
+    /// Maximum number of messages of the whole measurement, including answers.
     pub messages: u32,
-    /// Time of the whole measurement.
+    /// Maximum time of the whole measurement.
     pub time: Time,
-    /// Half an interval that is narrow enough, as a share of its parameter.
+    /// Sufficient precision: half the width of an interval relative to its parameter.
     pub precision: f64,
 }
 
 impl Room {
-    /// Lengths of bursts of a size, few of them, so that each is measured often. Where messages follow each other faster than
-    /// their jitter, the first few of a burst hold up those behind them, and what a burst costs beyond its messages is the same
-    /// only from eight on.
+    /// Lengths of bursts of a size. There are only a few, so that each is measured often. If messages follow each other
+    /// faster than their jitter, the first few of a burst hold up the following ones. The cost of a burst beyond its
+    /// messages is then only constant from eight messages on.
     pub fn bursts(&self, size: Bytes) -> impl Iterator<Item = u32> {
         let most = u64::from(self.most_messages).min(self.in_flight.0 / size.0.max(1));
         let (first, times) = if most >= 32 { (8, 4) } else { (2, 2) };
@@ -53,7 +56,8 @@ impl Room {
     }
 }
 
-/// The most useful round trips, `count` of them, each to be taken twice: one alone says nothing of its spread.
+/// Returns the `count` most useful round trips. Each is to be taken twice, because a single one shows nothing of its
+/// spread.
 pub fn next_points(
     fit: &BurstFit,
     samples: &PrttSamples,
@@ -84,14 +88,14 @@ pub fn next_points(
 
 struct BurstCandidate {
     point: PrttPoint,
-    /// Part of the budget that it takes.
+    /// Share of the budget that it takes.
     cost: f64,
-    /// Probability that no packet gets lost.
+    /// Probability that no packet is lost.
     clean: f64,
 }
 
 fn candidates(fit: &BurstFit, room: &Room) -> Vec<BurstCandidate> {
-    // A little more than was seen: none so far does not mean none at all.
+    // Slightly more than observed: no loss so far does not exclude losses.
     let loss = (fit.outliers as f64 + 0.1) / (fit.packets + 1.0);
     let points = room.sizes.iter().flat_map(|size| {
         let lengths = iter::once(1).chain(room.bursts(*size));
@@ -113,7 +117,7 @@ fn candidates(fit: &BurstFit, room: &Room) -> Vec<BurstCandidate> {
         .collect()
 }
 
-/// What samples say about A, G, g, the c of each size, and o.
+/// Information of samples about A, G, g, the c of each size, and o.
 #[derive(Clone)]
 struct Information {
     matrix: Vec<Vec<f64>>,
@@ -151,7 +155,7 @@ impl Information {
         }
     }
 
-    /// What is open about L, o, g and G; none where one of them is open altogether.
+    /// Returns the remaining uncertainty of L, o, g and G. `None` if one of them is completely unknown.
     fn spread(&self, fit: &BurstFit, room: &Room) -> Option<f64> {
         let inverse = inverse_of_symmetric(&self.matrix)?;
         let of_overhead = 1.0 / self.of_overhead;
@@ -161,7 +165,7 @@ impl Information {
             inverse[2][2],
             inverse[1][1],
         ];
-        // Half an interval is about two standard errors.
+        // Half the width of an interval is about two standard errors.
         let enough = (room.precision / 2.0).powi(2);
         Some(
             variances

@@ -1,8 +1,8 @@
-//! Leaves out round trips that something else than the model delayed: a lost packet, an interrupted processor.
+//! Filter for round trips with delays outside of the model: lost packets and interrupted processors.
 //!
-//! A sample is left out if its sender was busy for far longer than in the others of its point, or if it is [`FAR`] times the
-//! spread above the fastest of its point. In longer bursts all samples may have met a loss; they are left out if they take half as
-//! long again as the short bursts let expect.
+//! A sample is left out if its sender was busy for far longer than in the other samples of its point, or if it exceeds the
+//! fastest sample of its point by [`FAR`] times the spread. In longer bursts, all samples may have met a loss. They are
+//! left out if they take 1.5 times as long as the short bursts predict.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use flowcast_units::{Bytes, Time};
 use super::{BurstGroup, Cleaned, is_burst, mean_of};
 use crate::{prtt::PrttPoint, samples::PrttSamples};
 
-/// So many times the spread is far.
+/// Multiple of the spread from which a sample counts as far away.
 const FAR: f64 = 10.0;
-/// A burst of at most so many messages is short.
+/// Maximum number of messages of a short burst.
 const SHORT: u32 = 8;
-/// Of a normal distribution, the standard deviation over the median absolute deviation.
+/// Ratio of the standard deviation to the median absolute deviation of a normal distribution.
 const DEVIATIONS: f64 = 1.4826;
-/// Nanoseconds after which TCP on Linux sends a lost packet again, at the earliest.
+/// Shortest time after which TCP on Linux retransmits a lost packet, in nanoseconds.
 const RETRANSMISSION: f64 = 2e8;
 /// Bytes of a TCP segment over Ethernet.
 const SEGMENT: u64 = 1448;
 
-/// Packets of a round trip: those of its messages and of the answer.
+/// Number of packets of a round trip, for its messages and the answer.
 pub(super) fn packets(point: PrttPoint) -> f64 {
     f64::from(point.messages + 1) * point.size.0.div_ceil(SEGMENT).max(1) as f64
 }
 
-/// The samples without delays, by point; none where there are none.
+/// Returns the samples without delays, by point. `None` if none remain to determine the spread.
 pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
     let points = samples
         .points()
@@ -40,14 +40,14 @@ pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
     let mut plain = Plain::default();
     let mut groups = Vec::new();
     let (mut outliers, mut all) = (0, 0.0);
-    // Points come in the order of n: short bursts before long ones.
+    // Points are sorted by n, so short bursts precede long ones.
     for (point, times) in points {
         let times = nanos(times);
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         let expected = slowest.get(&point.size).filter(|_| point.messages > SHORT);
         let bound = expected.map_or(f64::INFINITY, |(base, spacing, n)| {
             let times = f64::from(point.messages) / f64::from(*n);
-            // An error in the spacing of the short burst is multiplied by the longer one.
+            // The longer burst multiplies an error in the spacing of the short burst.
             base + spacing * 1.5 * f64::from(point.messages - n) + FAR * spread * times
         });
         let bound = bound.min(fastest + FAR * spread).min(plain.bound(point));
@@ -60,7 +60,7 @@ pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
         all += packets(point) * times.len() as f64;
         outliers += times.len() - kept.len();
         let times: Vec<f64> = kept.iter().map(|at| times[*at]).collect();
-        // Nothing tells whether a single long burst was disturbed.
+        // A single long burst does not show if it was disturbed.
         let Some(mean) = mean_of(&times).filter(|_| point.messages <= SHORT || times.len() > 1)
         else {
             continue;
@@ -93,7 +93,7 @@ fn nanos(times: &[Time]) -> Vec<f64> {
         .collect::<Vec<f64>>()
 }
 
-/// The smallest and the second smallest plain round trip, in bytes and nanoseconds.
+/// The smallest and the second smallest plain round trip, each with its size in bytes and its mean time in nanoseconds.
 #[derive(Default)]
 struct Plain(Vec<(f64, f64)>);
 
@@ -104,8 +104,8 @@ impl Plain {
         }
     }
 
-    /// Of a larger size half as long again as expected, of a short burst the ways of its messages one after the other, and most
-    /// of a retransmission.
+    /// Upper bound for the round trips of a point. It allows for 1.5 times the expected growth with the size, for the
+    /// messages of a short burst travelling one after the other, and for most of a retransmission timeout.
     fn bound(&self, point: PrttPoint) -> f64 {
         let [(small, first), (large, second)] = self.0[..] else {
             return f64::INFINITY;
@@ -119,17 +119,17 @@ impl Plain {
     }
 }
 
-/// The mean of a short burst, and the spacing that it shows to the one before.
+/// Stores the mean of a short burst and its spacing from the previous shorter burst.
 fn remember(known: &mut BTreeMap<Bytes, (f64, f64, u32)>, point: PrttPoint, mean: f64) {
     let spacing = match known.get(&point.size) {
         Some((before, _, n)) => ((mean - before) / f64::from(point.messages - n)).max(0.0),
-        // A message takes no longer than its round trip.
+        // A message takes at most the time of its round trip.
         None => mean,
     };
     known.insert(point.size, (mean, spacing, point.messages));
 }
 
-/// The sender's times of kept round trips.
+/// Returns the sender's times of the kept round trips.
 pub(super) fn busy_times(samples: &PrttSamples, group: &BurstGroup) -> Vec<f64> {
     let busy = samples.busy(group.point());
     group
@@ -139,7 +139,7 @@ pub(super) fn busy_times(samples: &PrttSamples, group: &BurstGroup) -> Vec<f64> 
         .collect()
 }
 
-/// The robust standard deviation that all points have in common, at least that of a clock.
+/// Robust standard deviation, pooled over all points, and at least the resolution of a clock.
 fn robust_deviation(points: impl Iterator<Item = Vec<f64>>) -> Option<f64> {
     let mut deviations = Vec::new();
     for mut times in points {
@@ -148,7 +148,7 @@ fn robust_deviation(points: impl Iterator<Item = Vec<f64>>) -> Option<f64> {
         } else {
             median_in_place(&mut times)
         };
-        // The middle one is its own median and says nothing.
+        // The middle sample is its own median and adds no information.
         if times.len() > 2 {
             deviations.extend(times.iter().map(|time| (time - middle).abs()));
         }

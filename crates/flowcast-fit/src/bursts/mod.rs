@@ -1,18 +1,18 @@
-//! LogGP from bursts of several lengths and from the sender's own time, where `o` and `L` do not disturb each other.
+//! LogGP from bursts of several lengths and from the sender's own time, which separates `o` from `L`.
 //!
-//! The difference `PRTT_{n,d} - PRTT_{1,0}` of the thesis counts as overhead whatever a burst costs beyond its messages: a
-//! receiver that the first message finds asleep and the last awake, deliveries that wait for those before them. Two lengths
-//! of bursts tell both apart, and the sender's clock tells the overhead without any network:
+//! The difference `PRTT_{n,d} - PRTT_{1,0}` of the thesis counts all costs of a burst beyond its messages as overhead: a
+//! receiver that is asleep for the first message and awake for the last, or deliveries that wait for earlier ones. Two
+//! lengths of bursts separate the two, and the sender's clock measures the overhead independently of any network:
 //!
-//! - `busy = o` of a single message, from its send call to the end of it;
+//! - `busy = o` for a single message, from the start to the end of its send call;
 //! - `PRTT_{1,0}(s) = 2·A + 2·(s-1)·G` with `A = 2o + L`;
-//! - `PRTT_{n,0}(s) = 2·A + 2·(s-1)·G + c_s + (n-1)·(g + (s-1)·G)`, where the gap spaces messages and not the overhead;
-//!   `c_s` is what a burst of messages of s bytes costs beyond its messages.
+//! - `PRTT_{n,0}(s) = 2·A + 2·(s-1)·G + c_s + (n-1)·(g + (s-1)·G)`, if the gap and not the overhead spaces messages; `c_s`
+//!   is the cost of a burst with messages of s bytes beyond its messages.
 //!
-//! All this is linear, so that parameters and intervals are those of weighted least squares on the means of points, and
-//! [`choice`] can say which round trip narrows the intervals most. Means stand for samples here, and not medians, because
-//! means add up: L is the network's latency with the mean of its jitter. Before, samples are left out that are far slower than
-//! others of the same kind, as a lost packet makes them (`clean`).
+//! All of this is linear. Weighted least squares on the means of points therefore gives the parameters and intervals, and
+//! [`choice`] can determine the round trip that narrows the intervals most. The fit uses means and not medians, because
+//! means add up: L is the latency of the network including the mean of its jitter. Samples that are far slower than others
+//! of the same kind, for example after a lost packet, are left out before the fit (`clean`).
 
 pub mod choice;
 mod clean;
@@ -26,34 +26,35 @@ use flowcast_units::{Bytes, Time};
 
 use crate::{prtt::PrttPoint, samples::PrttSamples};
 
-/// From this multiple of the overhead on a spacing is that of the gap.
+/// Multiple of the overhead above which a spacing is attributed to the gap.
 const VISIBLE: f64 = 1.2;
-/// Standard errors above what all others say, from which on a point is left out.
+/// Number of standard errors above the fit of all other points beyond which a point is left out.
 const CONTRADICTED: f64 = 6.0;
 
-/// The parameters and how well they are known.
+/// The parameters and their uncertainty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BurstFit {
-    /// L, o, g and G; none is below 0.
+    /// L, o, g and G, each at least 0.
     pub parameters: LogGp,
-    /// Half the interval of L, o and g, in nanoseconds, and of G, in nanoseconds per byte.
+    /// Half the width of the intervals of L, o and g, in nanoseconds, and of G, in nanoseconds per byte.
     pub half_widths: [f64; 4],
-    /// How g and G, and L and o, vary together.
+    /// Correlation of g and G, and of L and o.
     pub correlations: [f64; 2],
-    /// Sizes at which the gap is seen.
+    /// Sizes at which the gap is visible.
     pub sizes: Vec<Bytes>,
-    /// Points with bursts whose spacing is that of the overhead.
+    /// Number of points with bursts that are spaced by the overhead.
     pub hidden_points: usize,
-    /// Round trips that were left out, far slower than others.
+    /// Number of round trips that were left out because they are far slower than others.
     pub outliers: usize,
-    /// Packets of the round trips among which these were.
+    /// Number of packets of all round trips, including those left out.
     pub packets: f64,
-    /// Variance of a round trip of one message, of one of a burst, and of the sender's time, in square nanoseconds.
+    /// Variances of a round trip of one message, of a round trip of a burst, and of the sender's time, in square
+    /// nanoseconds.
     pub variances: [f64; 3],
 }
 
 impl BurstFit {
-    /// The widest half interval, as a share of its parameter.
+    /// Largest ratio of half the width of an interval to its parameter.
     pub fn widest(&self) -> f64 {
         self.parameters
             .as_nanos()
@@ -64,7 +65,8 @@ impl BurstFit {
     }
 }
 
-/// Whether samples hold what [`fit_bursts`] needs: the sender's time, and at some size bursts of two lengths.
+/// Returns `true` if samples are sufficient for [`fit_bursts`]: they contain the sender's time, and bursts of two lengths
+/// at one size.
 pub(crate) fn has_bursts(samples: &PrttSamples) -> bool {
     let timed = samples
         .points()
@@ -80,7 +82,7 @@ pub(crate) fn has_bursts(samples: &PrttSamples) -> bool {
             .any(|size| bursts.iter().filter(|other| *other == size).count() > 1)
 }
 
-/// Fits; none where no size shows the gap, or round trips of two sizes are missing.
+/// Fits the parameters. `None` if no size shows the gap or if round trips of two sizes are missing.
 pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
     let Cleaned {
         groups,
@@ -96,7 +98,7 @@ pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
     let (used, pools, rows, solved) = solve(used, &visible)?;
     let [way, per_byte, gap] = [0, 1, 2].map(|at| solved.values[at]);
     let of_overhead = of_busy.variance / busy_count;
-    // What the smallest round trips and their sends have in common.
+    // Covariance of the smallest round trips with their sends.
     let together = covariance_with_busy(samples, &used, &solved) / busy_count;
     let [of_way, of_per_byte, of_gap] = [0, 1, 2]
         .map(|at: usize| [false, true].map(|burst| variance(&solved, [at, at], &rows, burst)));
@@ -148,7 +150,8 @@ fn correlation(both: f64, one: f64, other: f64) -> f64 {
 
 type Solution<'a> = (Vec<&'a BurstGroup>, [Pool; 2], Vec<LinearRow>, LinearFit);
 
-/// The parameters without the bursts that all others contradict: all samples of a point of few may have met a loss.
+/// Solves for the parameters without bursts that all other points contradict: all samples of a point with few may have met
+/// a loss.
 fn solve<'a>(mut used: Vec<&'a BurstGroup>, visible: &[Bytes]) -> Option<Solution<'a>> {
     loop {
         let pools = [pool(&used, false)?, pool(&used, true)?];
@@ -168,11 +171,11 @@ fn solve<'a>(mut used: Vec<&'a BurstGroup>, visible: &[Bytes]) -> Option<Solutio
     }
 }
 
-/// Round trips of a point without those left out, in nanoseconds.
+/// Round trips of a point, in nanoseconds, without those left out.
 struct BurstGroup {
     n: u32,
     size: Bytes,
-    /// Places in the samples of the point that are kept.
+    /// Indices of the kept samples of the point.
     kept: Vec<usize>,
     times: Vec<f64>,
     mean: f64,
@@ -201,14 +204,14 @@ fn is_burst(point: PrttPoint) -> bool {
     point.messages > 1 && point.delay == Time::ZERO
 }
 
-/// A variance that several points have in common.
+/// A variance that several points share.
 #[derive(Clone, Copy)]
 struct Pool {
     variance: f64,
     freedom: f64,
 }
 
-/// Of single messages or of bursts.
+/// Pools the variance of single messages or of bursts.
 fn pool(groups: &[&BurstGroup], bursts: bool) -> Option<Pool> {
     let of_kind = groups.iter().filter(|group| (group.n > 1) == bursts);
     let freedom: f64 = of_kind
@@ -222,7 +225,7 @@ fn pool(groups: &[&BurstGroup], bursts: bool) -> Option<Pool> {
     })
 }
 
-/// The mean of the sender's times of single messages of the smallest size, their variance and number.
+/// Returns the mean of the sender's times for single messages of the smallest size, their variance and their number.
 fn busy_of_smallest(samples: &PrttSamples, groups: &[BurstGroup]) -> Option<(f64, Pool, f64)> {
     let smallest = groups
         .iter()
@@ -247,7 +250,7 @@ fn mean_of(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Sizes with two lengths of bursts whose messages follow each other later than the overhead makes them.
+/// Returns the sizes with two lengths of bursts whose messages are spaced further apart than the overhead explains.
 fn visible_sizes(groups: &[BurstGroup], overhead: f64) -> Vec<Bytes> {
     let mut sizes: Vec<Bytes> = groups
         .iter()
@@ -272,9 +275,9 @@ fn visible_sizes(groups: &[BurstGroup], overhead: f64) -> Vec<Bytes> {
     sizes
 }
 
-/// Columns: A, G, g, then c of each size with bursts.
+/// Row with the columns A, G, g, then c of each size with bursts.
 fn row(group: &BurstGroup, visible: &[Bytes], pools: &[Pool; 2]) -> LinearRow {
-    // Where samples do not differ at all, weights are by their number.
+    // If samples do not differ at all, the weights depend only on their number.
     let variance = pools[usize::from(group.n > 1)].variance.max(1e-6);
     LinearRow {
         columns: columns(group.n, group.size, visible),
@@ -283,12 +286,12 @@ fn row(group: &BurstGroup, visible: &[Bytes], pools: &[Pool; 2]) -> LinearRow {
     }
 }
 
-/// Whether the gap plays a part in it.
+/// Returns `true` if the gap affects the row.
 fn is_of_burst(row: &LinearRow) -> bool {
     row.columns[2] > 0.0
 }
 
-/// The part of the covariance of two parameters that comes from bursts, or from single messages.
+/// Part of the covariance of two parameters that is due to bursts, or to single messages.
 fn variance(solved: &LinearFit, [one, other]: [usize; 2], rows: &[LinearRow], burst: bool) -> f64 {
     let both = solved.weights[one]
         .iter()
@@ -313,7 +316,7 @@ fn columns(n: u32, size: Bytes, visible: &[Bytes]) -> Vec<f64> {
     columns
 }
 
-/// What the way of a byte and the sender's times share, for one sample of each.
+/// Covariance of A, the one-way time of one byte, with the sender's time, for one sample of each.
 fn covariance_with_busy(samples: &PrttSamples, used: &[&BurstGroup], solved: &LinearFit) -> f64 {
     let Some((at, group)) = used
         .iter()

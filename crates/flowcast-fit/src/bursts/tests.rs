@@ -3,7 +3,7 @@ use flowcast_units::TimePerByte;
 use super::*;
 use crate::prtt::prtt;
 
-/// Exact round trips of a network, two of each point, with sends of `busy`.
+/// Exact round trips of a network, three of each point, whose sends take `busy`.
 fn exact(network: &LogGp, busy: Time) -> PrttSamples {
     let mut samples = PrttSamples::default();
     for (n, size) in [(1, 1), (1, 1448), (8, 1), (8, 4096), (32, 1), (32, 4096)] {
@@ -26,7 +26,7 @@ fn network(overhead: f64) -> LogGp {
 
 #[test]
 fn parameters_come_back_from_exact_round_trips() {
-    // 3.4 us are above 1.9 us and hidden behind 6.1 us, where only 4 KiB shows the gap.
+    // A gap of 3.4 us is above an overhead of 1.9 us. An overhead of 6.1 us hides it, and only 4 KiB shows it.
     for (overhead, sizes) in [(1.9, vec![Bytes(1), Bytes(4096)]), (6.1, vec![Bytes(4096)])] {
         let truth = network(overhead);
         let fit = fit_bursts(&exact(&truth, truth.overhead), 0.95).unwrap();

@@ -1,9 +1,9 @@
-//! Half round trips beneath the overheads of both sides: `o_s(s) + L + s·G + a(s) + o_r(s)`, in which `a` is what the network
-//! adds by size, as for a handshake.
+//! Half round trips as a sum with the overheads of both sides: `o_s(s) + L + s·G + a(s) + o_r(s)`. Here `a` is the time
+//! that the network adds depending on the size, such as for a handshake.
 //!
-//! The pieces are those of the half round trips' own fit. `L` is where the first of them begins; `G` is the least slope among those
-//! that bytes dominate, so that `a`, what is left, is never negative. All lines have the smallest sum of relative errors, so that
-//! single wild samples do not bend them.
+//! The pieces are those of the half round trips' own fit. `L` is the intercept of the first piece. `G` is the smallest
+//! slope among the pieces that bytes dominate, so that the remainder `a` is never negative. All lines minimize the sum of
+//! relative errors, so that single outliers do not bend them.
 
 use std::ops::Range;
 
@@ -15,25 +15,25 @@ use flowcast_statistics::{
     resampling::Resampler,
 };
 
-/// What a message of one size takes, in nanoseconds.
+/// Times of a message of one size, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HalfTrip {
-    /// Bytes.
+    /// Size in bytes.
     pub size: f64,
     /// Half of the round trip, above 0.
     pub half: f64,
-    /// The sender's overhead.
+    /// Overhead of the sender.
     pub send: f64,
-    /// The receiver's, before it is scaled.
+    /// Overhead of the receiver, before scaling.
     pub receive: f64,
 }
 
-/// Half round trips by ascending size.
+/// Half round trips, sorted by size.
 #[derive(Debug, Clone)]
 pub(super) struct HalfTrips {
     trips: Vec<HalfTrip>,
     pieces: Vec<HalfTripPiece>,
-    /// Of each size, `ln(measured / predicted)` of a fit without it.
+    /// Residual `ln(measured / predicted)` of each size, from a fit without it.
     pub residuals: Vec<f64>,
 }
 
@@ -43,17 +43,17 @@ struct HalfTripPiece {
     trips: Range<usize>,
 }
 
-/// What the network takes of a message: `L + s·G`, in nanoseconds.
+/// Time of a message in the network: `L + s·G`, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Transfer {
-    /// `L`.
+    /// Latency `L`.
     pub latency: f64,
-    /// `G`.
+    /// Time per byte `G`.
     pub per_byte: f64,
 }
 
 impl HalfTrips {
-    /// In at most so many pieces.
+    /// Fits half round trips with at most `most` pieces.
     pub(super) fn new(trips: Vec<HalfTrip>, most: usize) -> Result<HalfTrips, StatsError> {
         let (sizes, halves): (Vec<f64>, Vec<f64>) =
             trips.iter().map(|trip| (trip.size, trip.half)).unzip();
@@ -78,7 +78,7 @@ impl HalfTrips {
         })
     }
 
-    /// `L` and `G` where the receiver's overhead is so many times what it was measured alone.
+    /// Returns `L` and `G` if the receiver's overhead is `warmth` times its value measured alone.
     pub(super) fn transfer(&self, warmth: f64) -> Result<Transfer, StatsError> {
         let none = Transfer {
             latency: 0.0,
@@ -99,7 +99,7 @@ impl HalfTrips {
         })
     }
 
-    /// What the network takes beyond that: by piece, from which size on, and a line over the size.
+    /// Returns the time in the network beyond `transfer`: for each piece, its first size and a line over the size.
     pub(super) fn added(
         &self,
         warmth: f64,
@@ -111,7 +111,7 @@ impl HalfTrips {
             .collect()
     }
 
-    /// Of a piece, what is left of the half round trips.
+    /// Fits a line to the remainder of the half round trips of a piece.
     fn line(
         &self,
         piece: &HalfTripPiece,
@@ -131,7 +131,7 @@ impl HalfTrips {
         weighted_line_at_least_zero(&x, &y, &weights)
     }
 
-    /// As many sizes in each piece, drawn from its own.
+    /// Draws the same number of sizes in each piece, from the sizes of that piece.
     pub(super) fn resampled(&self, resampler: &mut Resampler) -> HalfTrips {
         let mut drawn = self.clone();
         for piece in &self.pieces {

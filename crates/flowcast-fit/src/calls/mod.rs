@@ -1,8 +1,9 @@
-//! What single calls of MPI take by the size of their message: lines between knees, for each cluster, experiment and call.
+//! Times of single MPI calls as a function of message size: lines between knees, for each cluster, experiment and call.
 //!
-//! One line misses such times by a quarter: protocols change with the size (eager to rendezvous, with a jump), caches and
-//! pipelines end. [`fit_calls`] finds the knees by itself ([`piecewise`]); [`CallFit::predict`] gives the median of another
-//! size with an interval, [`network::to_network`] a network file with the overheads of sender and receiver, latency and bandwidth.
+//! A single line misses such times by a quarter: protocols change with the size (eager to rendezvous, with a jump), and
+//! caches and pipelines reach their limits. [`fit_calls`] finds the knees by itself ([`piecewise`]). [`CallFit::predict`]
+//! returns the median of another size with an interval. [`network::to_network`] returns a network file with the overheads
+//! of sender and receiver, latency and bandwidth.
 //!
 //! [`piecewise`]: flowcast_statistics::piecewise
 
@@ -23,49 +24,52 @@ use flowcast_units::{Bytes, Time};
 
 use self::table::{CallName, CallTimes};
 
-/// Sizes near the predicted one whose errors make its interval: the third from each end of them holds 90 %.
+/// Number of sizes near the predicted one whose errors determine its interval. With this number, the third from each end
+/// gives 90 %.
 const NEIGHBOURS: usize = 59;
 
 /// The time of one call as a function of size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallFit {
-    /// The median time in nanoseconds over the size in bytes, 0 or more.
+    /// Median time in nanoseconds as a function of the size in bytes, 0 or more.
     pub curve: PiecewiseLine,
-    /// How far the curve and simpler functions miss sizes that are left out.
+    /// Errors of the curve and of simpler functions for sizes that are left out of the fit.
     pub errors: CallErrors,
-    /// Sizes that were fitted, ascending, with `ln(measured / predicted)` of fits without them.
+    /// Fitted sizes in ascending order, each with `ln(measured / predicted)` of a fit without it.
     residuals: Vec<(Bytes, f64)>,
     times: BTreeMap<Bytes, Time>,
 }
 
-/// Medians of `|predicted / measured - 1|` over the sizes, each predicted by a fit without it and every fifth other one.
+/// Medians of `|predicted / measured - 1|` over the sizes. Each size is predicted by a fit without it and without every
+/// fifth other size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallErrors {
-    /// Of the curve that was fitted, knees and all.
+    /// Error of the fitted curve, including the choice of its knees.
     pub pieces: f64,
-    /// Of interpolating between the sizes below and above, a line between two points: what noise leaves.
+    /// Error of interpolation between the sizes below and above, with a line between two points: the part that noise
+    /// leaves.
     pub neighbours: f64,
-    /// Of one line over all sizes.
+    /// Error of a single line over all sizes.
     pub one_line: f64,
 }
 
-/// A predicted median, and the interval of the median that would be measured.
+/// A predicted median, and the interval of the median that a measurement would find.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallTime {
-    /// What the curve says, 0 or more.
+    /// Prediction of the curve, 0 or more.
     pub predicted: Time,
-    /// The interval's lower end, 0 or more.
+    /// Lower end of the interval, 0 or more.
     pub low: Time,
-    /// The interval's upper end.
+    /// Upper end of the interval.
     pub high: Time,
-    /// Share of measured medians that lie in such intervals; less than was asked for where few sizes were fitted.
+    /// Fraction of measured medians that lie in such intervals. It is below the requested level if few sizes were fitted.
     pub level: f64,
 }
 
 /// Fits each call of a table with at most `pieces` lines.
 ///
 /// # Errors
-/// No piece; a call with one size alone.
+/// No piece, or a call with a single size.
 pub fn fit_calls(
     times: &CallTimes,
     pieces: usize,
@@ -83,21 +87,21 @@ pub fn fit_calls(
         .collect()
 }
 
-/// Why calls cannot be fitted, or make no network.
+/// Error for calls that cannot be fitted or do not determine a network.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CallError {
-    /// The sizes of a call make no function.
+    /// The sizes of a call do not determine a function.
     #[error("{name}: {source}")]
     Fit {
-        /// The call whose sizes were to be fitted.
+        /// The call that could not be fitted.
         name: Box<CallName>,
-        /// What its sizes lack.
+        /// Defect of its sizes.
         source: StatsError,
     },
-    /// A network is one cluster's.
+    /// Several clusters, but a network describes one.
     #[error("found the clusters {0}, expected one for a network file")]
     Clusters(String),
-    /// A call that a network file rests on was not measured.
+    /// A call that a network file requires was not measured.
     #[error("found no {0}, expected it for a network file")]
     NoCall(CallName),
 }
@@ -126,17 +130,18 @@ impl CallFit {
         })
     }
 
-    /// The median time of a size.
+    /// Returns the median time of a size.
     pub fn at(&self, size: Bytes) -> Time {
         Time::from_nanos(self.curve.at(size.0 as f64))
     }
 
-    /// The median time of a size with its interval, of the errors of nearby sizes in fits without them.
+    /// Returns the median time of a size with its interval, which comes from the errors of nearby sizes in fits without
+    /// them.
     ///
     /// # Errors
     /// A level outside (0, 1).
     pub fn predict(&self, size: Bytes, level: f64) -> Result<CallTime, StatsError> {
-        // Sizes ascend, so that the nearest stand on both sides of the predicted one.
+        // Sizes are sorted, so the nearest ones are on both sides of the predicted size.
         let at = self.residuals.partition_point(|(other, _)| *other < size);
         let end = self.residuals.len().min(at + NEIGHBOURS);
         let mut nearest = self.residuals[at.saturating_sub(NEIGHBOURS)..end].to_vec();
@@ -158,13 +163,13 @@ impl CallFit {
     }
 }
 
-/// How far apart two sizes are, as a ratio.
+/// Distance of two sizes as the logarithm of their ratio.
 fn ratio(one: Bytes, other: Bytes) -> f64 {
     ((one.0 as f64 + 1.0) / (other.0 as f64 + 1.0)).ln().abs()
 }
 
 fn median_error(residuals: &[f64]) -> Result<f64, StatsError> {
-    // predicted / measured - 1, of ln(measured / predicted).
+    // The residual ln(measured / predicted) becomes predicted / measured - 1.
     median(
         &residuals
             .iter()
@@ -173,7 +178,7 @@ fn median_error(residuals: &[f64]) -> Result<f64, StatsError> {
     )
 }
 
-/// Straight lines from point to point, level beyond them.
+/// Interpolates linearly between the points. The function is constant beyond them.
 fn interpolation(x: &[f64], y: &[f64]) -> impl Fn(f64) -> f64 + use<> {
     let (x, y) = (x.to_vec(), y.to_vec());
     move |at| {

@@ -1,13 +1,14 @@
-//! Fitted calls as a network file: overheads of sender and receiver by size, latency and bandwidth beneath them.
+//! Network file from fitted calls: overheads of sender and receiver by size, and the remaining latency and bandwidth.
 //!
-//! - **Eager limit.** An eager `MPI_Send` takes the time of `MPI_Isend`, one that waits for its receiver takes longer. The switch
-//!   is where the fewest sizes are on the wrong side of that.
-//! - **Overheads.** `o_s(s)` is what `MPI_Isend` alone takes, `o_r(s)` what `MPI_Recv` takes of a message that has arrived. Calls that are
-//!   measured alone may find cold caches, and then the two would take longer than the whole trip: where an eager `MPI_Send` in the
-//!   ping-pong takes less than `MPI_Isend` alone, it is the sender's overhead, and the receiver's is less by the same ratio, the median
-//!   over the eager sizes.
-//! - From the eager limit on `MPI_Recv` contains the transfer; the receiver's overhead is that of the smallest message.
-//! - **The rest** of half a round trip is the network's (`half_trip`).
+//! - **Eager limit.** An eager `MPI_Send` takes the same time as `MPI_Isend`; one that waits for its receiver takes longer.
+//!   The limit is the size for which the fewest sizes are on the wrong side of this rule.
+//! - **Overheads.** `o_s(s)` is the time of `MPI_Isend` alone, and `o_r(s)` the time of `MPI_Recv` for a message that has
+//!   arrived. Calls that are measured alone may find cold caches. The two would then take longer than the whole trip. So if
+//!   an eager `MPI_Send` in the ping-pong takes less time than `MPI_Isend` alone, it is the sender's overhead. The
+//!   receiver's overhead is reduced by the same ratio, the median over the eager sizes.
+//! - From the eager limit on, `MPI_Recv` contains the transfer. The receiver's overhead is then that of the smallest
+//!   message.
+//! - **The rest** of half a round trip belongs to the network (`half_trip`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,16 +34,16 @@ use flowcast_statistics::{
 };
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-/// An `MPI_Send` that takes so many times as long as `MPI_Isend` waits for its receiver.
+/// An `MPI_Send` that takes more than this multiple of the time of `MPI_Isend` waits for its receiver.
 const WAITS: f64 = 1.5;
 
-/// Below this ratio of the two, calls that were measured alone are told to be slower than those of the ping-pong.
+/// Ratio of the two below which a warning reports that calls measured alone are slower than in the ping-pong.
 const COLD: f64 = 0.8;
 
-/// Sizes that speak for an eager limit at least, so that no wild one makes it.
+/// Minimum number of sizes that support an eager limit, so that a single outlier does not create one.
 const FEWEST: usize = 2;
 
-/// Fields that calls show; intervals and origins that are known of them no longer hold.
+/// Fields that calls determine. Known intervals and origins of these fields no longer hold.
 const SHOWN: [&str; 6] = [
     "nic.latency",
     "nic.bandwidth",
@@ -52,14 +53,14 @@ const SHOWN: [&str; 6] = [
     "overheads.",
 ];
 
-/// How calls make a network.
+/// Options for the network of fitted calls.
 #[derive(Debug, Clone)]
 pub struct CallNetworkOptions<'a> {
     /// Name of the network.
     pub name: &'a str,
-    /// What is known of the network besides: nodes, what happens inside them, switches.
+    /// Known parts of the network: nodes, times inside them, switches.
     pub known: Option<&'a Network>,
-    /// Most lines of the half round trips, at least 1.
+    /// Maximum number of lines for the half round trips, at least 1.
     pub pieces: usize,
     /// Number of bootstrap replicates, at least 1.
     pub replicates: usize,
@@ -67,14 +68,14 @@ pub struct CallNetworkOptions<'a> {
     pub level: f64,
     /// Seed of the bootstrap.
     pub seed: u64,
-    /// How the numbers were obtained.
+    /// Description of the measurement.
     pub provenance: BTreeMap<String, String>,
 }
 
-/// The network of the one cluster that was fitted.
+/// Returns the network of the only cluster that was fitted.
 ///
 /// # Errors
-/// Several clusters, one of the four calls is missing, or options out of range.
+/// Several clusters, a missing call of the four that are required, and options out of range.
 pub fn to_network(
     fits: &BTreeMap<CallName, CallFit>,
     options: &CallNetworkOptions<'_>,
@@ -88,17 +89,17 @@ pub fn to_network(
     })
 }
 
-/// Where messages begin to wait for their receiver.
+/// Size from which messages wait for their receiver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct EagerLimit {
     rendezvous_from: Bytes,
-    /// The measured sizes around it allow `rendezvous_from` to lie between these.
+    /// Range of `rendezvous_from` that the measured sizes around it allow.
     between: [Bytes; 2],
 }
 
 impl EagerLimit {
-    /// Between the largest size below, if there is one, and the smallest above: a power of two if there is one, as limits of
-    /// protocols are, or the geometric mean.
+    /// Chooses the limit between the largest size below, if there is one, and the smallest size above. This is a power of
+    /// two if there is one, because limits of protocols are, and otherwise the geometric mean.
     fn new(below: Option<Bytes>, above: Bytes) -> EagerLimit {
         let Some(below) = below else {
             return EagerLimit {
@@ -116,10 +117,11 @@ impl EagerLimit {
     }
 }
 
-/// What calls say of a network, without what is known besides.
+/// Estimates from calls, without the known parts of the network.
 struct CallEstimate {
     limit: Option<EagerLimit>,
-    /// By eager size, and their median: the times of the ping-pong over those of calls that are measured alone.
+    /// Ratios of the times in the ping-pong to those of calls measured alone, for each eager size. `warmth` is their
+    /// median.
     warmths: Vec<f64>,
     warmth: f64,
     overheads: Overheads,
@@ -131,7 +133,7 @@ struct CallsByKind<'a> {
     cluster: &'a str,
     send: &'a CallFit,
     receive: &'a CallFit,
-    /// A round trip is both together.
+    /// Fits of both calls of a round trip.
     round_trip: [&'a CallFit; 2],
 }
 
@@ -246,14 +248,15 @@ impl CallsByKind<'_> {
         Ok(intervals)
     }
 
-    /// Where `MPI_Send` begins to wait; none where fewer than two sizes speak for that.
+    /// Returns the size from which `MPI_Send` waits. `None` if fewer than two sizes support a limit.
     fn eager_limit(&self) -> Option<EagerLimit> {
         let sends = &self.round_trip[0].times;
         let waits: Vec<(Bytes, bool)> = sends
             .iter()
             .map(|(size, time)| (*size, *time > self.sent_alone(*size) * WAITS))
             .collect();
-        // Sizes on the wrong side of a limit at the first size, the second, .., behind the last.
+        // Number of sizes on the wrong side of a limit at the first size, then at the second, and so on, up to one after
+        // the last size.
         let mut wrong = waits.iter().filter(|(_, waits)| !waits).count();
         let mut best = (0, wrong);
         for (at, (_, waits)) in (1..).zip(&waits) {
@@ -268,13 +271,14 @@ impl CallsByKind<'_> {
         (least + FEWEST <= wrong).then(|| EagerLimit::new(below, above))
     }
 
-    /// `MPI_Isend` alone: as measured, since the curve is least sure at the limit; of other sizes by the curve.
+    /// Time of `MPI_Isend` alone: measured if possible, since the curve is least reliable at the limit, and otherwise from
+    /// the curve.
     fn sent_alone(&self, size: Bytes) -> Time {
         let measured = self.send.times.get(&size).copied();
         measured.unwrap_or_else(|| self.send.at(size))
     }
 
-    /// By eager size: `MPI_Send` in the ping-pong over `MPI_Isend` alone; 1 where no size is eager.
+    /// Ratios of `MPI_Send` in the ping-pong to `MPI_Isend` alone, for each eager size. A single 1 if no size is eager.
     fn warmths(&self, rendezvous_from: Option<Bytes>) -> Vec<f64> {
         let sends = self.round_trip[0].times.iter();
         let eager = sends.filter(|(size, _)| rendezvous_from.is_none_or(|from| **size < from));
@@ -295,7 +299,7 @@ impl CallsByKind<'_> {
         }
     }
 
-    /// The receiver's overhead, as it was measured alone.
+    /// The receiver's overhead as measured alone.
     fn receiving(&self, rendezvous_from: Option<Bytes>) -> Vec<OverheadPiece> {
         let request = OverheadPiece {
             from: Bytes(0),
@@ -319,14 +323,14 @@ impl CallsByKind<'_> {
         .collect()
     }
 
-    /// For what knows one overhead alone, the mean of both sides at the smallest size.
+    /// A single overhead for models that have only one: the mean of both sides at the smallest size.
     fn smallest_overhead(&self, overheads: &Overheads) -> Time {
         let size = self.send.times.keys().next().copied().unwrap_or_default();
         let both = overhead(&overheads.send, size) + overhead(&overheads.receive, size);
         tidy_time(both * 0.5)
     }
 
-    /// Of the mean of both overheads, in nanoseconds: what is measured again lies there.
+    /// Interval of the mean of both overheads, in nanoseconds. A repeated measurement would lie in it.
     fn overhead_interval(&self, warmth: f64, level: f64) -> Result<(f64, f64), StatsError> {
         let sender = match warmth < 1.0 {
             true => self.round_trip[0],
@@ -342,8 +346,8 @@ impl CallsByKind<'_> {
         Ok((low.as_nanos() / 2.0, high.as_nanos() / 2.0))
     }
 
-    /// The median of `|predicted / measured - 1|` of the round trips, of the sizes that were fitted or of those left out, whichever
-    /// is more.
+    /// Median of `|predicted / measured - 1|` of the round trips: the larger of the values for fitted sizes and for sizes
+    /// left out.
     fn misfit(&self, network: &Network, trips: &HalfTrips) -> Result<f64, StatsError> {
         let measured = self.half_trips(&network.overheads).into_iter();
         let observed = Observations::new(measured.map(|trip| {
@@ -362,12 +366,12 @@ impl CallsByKind<'_> {
     }
 }
 
-/// The times of the ping-pong over those of calls that are measured alone; at most 1.
+/// Median ratio of the times in the ping-pong to those of calls measured alone, limited to at most 1.
 fn warmth(ratios: &[f64]) -> f64 {
     median(ratios).map_or(1.0, |ratio| ratio.min(1.0))
 }
 
-/// The network that is known, or one of which nothing is, with this interface's times.
+/// Returns the known network, or an otherwise empty one, with the times of this interface.
 fn with_known(known: Option<&Network>, nic: Nic) -> Network {
     let Some(known) = known else {
         return Network::new("", MessageRule::Loggops, nic);
@@ -395,7 +399,7 @@ fn is_shown(name: &str) -> bool {
     SHOWN.iter().any(|shown| name.starts_with(shown))
 }
 
-/// What has to be known before the numbers.
+/// Returns the warnings that readers need before the values.
 fn warnings(network: &Network, warmth: f64) -> Vec<String> {
     let mut warnings = Vec::new();
     if warmth < COLD {
@@ -425,7 +429,7 @@ fn warnings(network: &Network, warmth: f64) -> Vec<String> {
 }
 
 impl CallEstimate {
-    /// Of latency and gap per byte, from sizes that are drawn again.
+    /// Intervals of latency and gap per byte, from resampled sizes.
     fn transfer_intervals(
         &self,
         options: &CallNetworkOptions<'_>,
@@ -446,7 +450,7 @@ impl CallEstimate {
     }
 }
 
-/// The pieces below a limit, and from there on the others.
+/// Joins pieces: those of `below` up to the limit, and those of `above` from there on.
 fn joined(
     mut below: Vec<OverheadPiece>,
     limit: Option<Bytes>,
@@ -477,7 +481,7 @@ fn pieces(curve: &PiecewiseLine) -> Vec<OverheadPiece> {
     by_size(lines.map(|piece: &LinePiece| (piece.from, piece.line)))
 }
 
-/// What the network adds by size, to a millionth of a nanosecond; nothing where that is 0 for all sizes.
+/// Time that the network adds by size, rounded to a millionth of a nanosecond. Empty if it is 0 for all sizes.
 fn added(lines: &[(f64, Line)]) -> Vec<OverheadPiece> {
     let lines = lines.iter().map(|(from, line)| {
         let [intercept, slope] =
@@ -497,13 +501,13 @@ fn added(lines: &[(f64, Line)]) -> Vec<OverheadPiece> {
 fn by_size(lines: impl Iterator<Item = (f64, Line)>) -> Vec<OverheadPiece> {
     let mut pieces: Vec<OverheadPiece> = lines
         .map(|(from, line)| OverheadPiece {
-            // The smallest size of the piece.
+            // The smallest whole size in the piece.
             from: Bytes(from.ceil() as u64),
             fixed: tidy_time(Time::from_nanos(line.intercept)),
             per_byte: tidy_per_byte(TimePerByte::from_nanos(line.slope)),
         })
         .collect();
-    // Of pieces that begin within one byte the last one holds.
+    // If several pieces start within one byte, the last one applies.
     pieces.reverse();
     pieces.dedup_by_key(|piece| piece.from);
     pieces.reverse();
@@ -535,7 +539,7 @@ mod tests {
         }
     }
 
-    /// The limit where `MPI_Send` takes so many nanoseconds at 1, 2, 4, .. bytes and `MPI_Isend` 100.
+    /// Returns the limit if `MPI_Send` takes `sends` nanoseconds at 1, 2, 4, .. bytes and `MPI_Isend` takes 100.
     fn limit(sends: &[f64]) -> Option<EagerLimit> {
         let times = CallTimes {
             calls: CALLS
@@ -562,7 +566,7 @@ mod tests {
             from(&[90.0, 110.0, 100.0, 300.0, 400.0, 500.0]),
             Some(Bytes(8))
         );
-        // One wild size on each side.
+        // One outlier on each side.
         assert_eq!(
             from(&[90.0, 800.0, 100.0, 100.0, 300.0, 400.0, 90.0, 500.0, 600.0]),
             Some(Bytes(16))

@@ -1,5 +1,5 @@
-//! Tables of measured calls: a row for each cluster, experiment, call and size, as SimGrid's calibration of platforms gives
-//! them (`PingPong`, `Isend` and `Recv`). Other columns are left alone.
+//! Tables of measured calls: a row for each cluster, experiment, call and size, as in SimGrid's calibration of platforms
+//! (`PingPong`, `Isend` and `Recv`). Other columns are ignored.
 //!
 //! ```csv
 //! cluster,experiment,call,bytes,samples,median_ns,p10_ns,p90_ns
@@ -14,19 +14,19 @@ use flowcast_units::{Bytes, Time};
 
 use crate::sample_table::Cell;
 
-/// What a series of sizes was measured of.
+/// Key of a series of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallName {
-    /// The machine that was measured, as the file names it.
+    /// The measured machine, as named in the file.
     pub cluster: String,
-    /// What was done: `PingPong`, `Isend` (the sender alone), `Recv` (of a message that has arrived), or anything else.
+    /// The experiment: `PingPong`, `Isend` (the sender alone), `Recv` (of a message that has arrived), or any other.
     pub experiment: String,
-    /// The function that was timed.
+    /// The timed function.
     pub call: String,
 }
 
 impl CallName {
-    /// From the fields of a row.
+    /// Creates a name from the fields of a row.
     pub fn new(cluster: &str, experiment: &str, call: &str) -> CallName {
         CallName {
             cluster: cluster.to_owned(),
@@ -45,7 +45,7 @@ impl fmt::Display for CallName {
 /// The median time of each call and size.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallTimes {
-    /// By call and size; a size that has several rows has their median.
+    /// Times by call and size. A size with several rows has their median.
     pub calls: BTreeMap<CallName, BTreeMap<Bytes, Time>>,
 }
 
@@ -53,7 +53,8 @@ impl CallTimes {
     /// Reads the columns cluster, experiment, call, bytes and `median_ns`.
     ///
     /// # Errors
-    /// A missing or doubled column, no row, a size that is no whole number, or a time outside 1e-9 to 1e24 ns, with its line.
+    /// A missing or doubled column, no row, a size that is not a whole number, or a time outside 1e-9 to 1e24 ns, with its
+    /// line.
     pub fn from_csv(text: &str) -> Result<CallTimes, CsvError> {
         let columns = ["cluster", "experiment", "call", "bytes", "median_ns"];
         let table = Table::parse(text)?;
@@ -89,7 +90,7 @@ impl CallTimes {
         })
     }
 
-    /// Of one cluster alone; empty if there is none of that name.
+    /// Keeps only the calls of one cluster. Empty if there is no cluster with this name.
     #[must_use]
     pub fn of_cluster(mut self, cluster: &str) -> CallTimes {
         self.calls.retain(|name, _| name.cluster == cluster);
@@ -98,7 +99,7 @@ impl CallTimes {
 }
 
 fn nanos(line: usize, field: &str) -> Result<f64, CsvError> {
-    // Beyond these, quotients and sums are no numbers any more.
+    // Beyond these limits, quotients and sums are not finite numbers.
     let number = field
         .parse()
         .ok()
@@ -106,11 +107,11 @@ fn nanos(line: usize, field: &str) -> Result<f64, CsvError> {
     number.ok_or_else(|| CsvError::field(line, "median_ns", field, "nanoseconds from 1e-9 to 1e24"))
 }
 
-/// A table whose rows are to be predicted: columns as those of measured calls, of which times are not read.
+/// A table whose rows are to be predicted. It has the columns of measured calls, but times are not read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallCases {
     table: Table,
-    /// What is to be predicted, by row: its line, the call, the size.
+    /// Rows to predict: line, call and size.
     pub rows: Vec<(usize, CallName, Bytes)>,
 }
 
@@ -118,7 +119,7 @@ impl CallCases {
     /// Reads the columns cluster, experiment, call and bytes.
     ///
     /// # Errors
-    /// A missing or doubled column, or a size that is no whole number, with its line.
+    /// A missing or doubled column, or a size that is not a whole number, with its line.
     pub fn from_csv(text: &str) -> Result<CallCases, CsvError> {
         let table = Table::parse(text)?;
         let rows = table
@@ -141,7 +142,7 @@ impl CallCases {
         Ok(CallCases { rows, table })
     }
 
-    /// The rows with what was predicted of each: median and interval in nanoseconds, or empty fields.
+    /// Returns the table with the predictions of each row: median and interval in nanoseconds, or empty fields.
     pub fn with_predictions(&self, predicted: &[Option<super::CallTime>]) -> String {
         let values: Vec<[String; 3]> = predicted
             .iter()

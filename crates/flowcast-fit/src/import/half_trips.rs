@@ -1,4 +1,4 @@
-//! The rows of a section as times of one message.
+//! Times of single messages from the rows of a section.
 
 use flowcast_network::csv::CsvError;
 use flowcast_units::Time;
@@ -23,7 +23,7 @@ pub(super) enum MessageTest {
     Window,
 }
 
-/// The measurement of a section; none for a test of anything but messages from one process to one other.
+/// Returns the measurement of a section. `None` for tests of anything but messages from one process to one other.
 pub(super) fn message_test(section: &LogSection<'_>) -> Option<MessageTest> {
     let test = section.test.as_deref()?.to_ascii_lowercase();
     if section.processes().is_some_and(|count| count != 2) {
@@ -53,7 +53,7 @@ pub(super) fn message_test(section: &LogSection<'_>) -> Option<MessageTest> {
     is_half_trip.then_some(MessageTest::HalfTrip)
 }
 
-/// The name of an OSU test after the library: `mpi`, `mpi-cuda`, `nccl`, or none in Java.
+/// Returns the name of an OSU test after its library, which is `mpi`, `mpi-cuda`, `nccl`, or absent in Java.
 fn osu_test(test: &str) -> &str {
     let test = test.strip_prefix("python mpi ").map_or(test, |program| {
         program.strip_suffix(" test").unwrap_or(program)
@@ -68,10 +68,10 @@ fn osu_test(test: &str) -> &str {
     }
 }
 
-/// Sizes and times of all rows: halves of round trips, or whole windows.
+/// Returns sizes and times of all rows: half round trips or whole windows.
 ///
 /// # Errors
-/// A number that is none, with its line.
+/// An invalid number, with its line.
 pub(super) fn times(
     section: &LogSection<'_>,
     test: MessageTest,
@@ -104,7 +104,7 @@ fn half_trip(section: &LogSection<'_>, row: &LogRow<'_>) -> Result<SizedTime, Cs
                 (mean.and_then(|at| words.get(at).copied()), "t_avg[usec]")
             }
         },
-        // The first of two times is out of place.
+        // The first of two times is the one out of place.
         Benchmark::NcclTests => (section.word(words, "time"), "time"),
         Benchmark::Netgauge if words.get(1) == Some(&"-") => return netgauge(row),
         Benchmark::Netgauge => (words.get(3).copied(), "RTT/2"),
@@ -124,10 +124,10 @@ fn half_trip(section: &LogSection<'_>, row: &LogRow<'_>) -> Result<SizedTime, Cs
     ))
 }
 
-/// Messages in a row of a bandwidth test, where it says so.
+/// Number of messages in a row of a bandwidth test, or the default if the test does not contain it.
 ///
 /// # Errors
-/// No number, or none above 0.
+/// An invalid number, or a number that is not above 0.
 pub(super) fn window(section: &LogSection<'_>) -> Result<u32, CsvError> {
     let Some(said) = section.settings.get(WINDOW) else {
         return Ok(USUAL_WINDOW);
@@ -139,7 +139,7 @@ pub(super) fn window(section: &LogSection<'_>) -> Result<u32, CsvError> {
     })
 }
 
-/// Megabytes of a million bytes in a second are bytes in a microsecond.
+/// Time of a window. A rate in megabytes of a million bytes per second equals bytes per microsecond.
 fn window_time(row: &LogRow<'_>, window: u32) -> Result<SizedTime, CsvError> {
     let size = size(row.line, row.words[0])?;
     let rate = positive(row.line, row.words.get(1), "bandwidth")?;
@@ -147,7 +147,7 @@ fn window_time(row: &LogRow<'_>, window: u32) -> Result<SizedTime, CsvError> {
     Ok((size, Time::from_micros(micros)))
 }
 
-/// Pairs of `variable= value`, then size, microseconds of a round trip, standard deviation, and more.
+/// Reads pairs of `variable= value`, then size, microseconds of a round trip, standard deviation, and more.
 fn skampi(row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
     let plain: Vec<&str> = row
         .words
@@ -161,7 +161,7 @@ fn skampi(row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
     Ok((own, micros(row.line, rest.get(1), "time")? / 2.0))
 }
 
-/// `SIZE - blocking - half round trip - throughput` with minimum, mean and median.
+/// Reads `SIZE - blocking - half round trip - throughput`, each with minimum, mean and median.
 fn netgauge(row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
     let parts = row.words.split(|word| *word == "-").nth(2);
     let median = parts.and_then(|half| half.get(2));

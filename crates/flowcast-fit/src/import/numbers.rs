@@ -1,9 +1,9 @@
-//! Numbers in the rows of a log, refused with their line.
+//! Numbers in the rows of a log. Errors contain the line.
 
 use flowcast_network::csv::CsvError;
 use flowcast_units::{Bytes, Time};
 
-/// A message's size and its time.
+/// Size of a message and its time.
 pub(super) type SizedTime = (Bytes, Time);
 
 pub(super) fn size(line: usize, word: &str) -> Result<Bytes, CsvError> {

@@ -1,6 +1,6 @@
 //! ReproMPI's `mpibenchmark`: the call `Send_Recv`, whose run time is a round trip between the ranks of `--pingpong-ranks`.
 //!
-//! Columns are found by the header's names, of which there are three kinds:
+//! The names in the header determine the columns. There are three kinds of headers:
 //!
 //! | output | header |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! | `--summary` | `test count total_nrep valid_nrep mean_sec median_sec ...` |
 //! | `-v` | `process test nrep count loc_tstart_sec loc_tend_sec` |
 //!
-//! `count` is in elements of `#@datatype_size_bytes`, `msize_bytes` in bytes. With windows a column `errorcode` says which run times
-//! are void. Of a summary the median counts, else the mean, the minimum or the maximum. With `-v` the first of `#@pingpong_ranks`
-//! times a round trip.
+//! `count` is in elements of `#@datatype_size_bytes`, `msize_bytes` in bytes. With windows, a column `errorcode` marks
+//! invalid run times. In a summary, the median takes precedence over the mean, the minimum and the maximum. With `-v`, the
+//! first of `#@pingpong_ranks` times a round trip.
 
 use flowcast_network::csv::CsvError;
 use flowcast_units::{Bytes, Time};
@@ -18,10 +18,10 @@ use flowcast_units::{Bytes, Time};
 use super::numbers::{SizedTime, positive, size};
 use crate::benchmark_log::{LogRow, LogSection, formats::REPROMPI_TIMES};
 
-/// Halves of all round trips of the section of a call.
+/// Returns half of each round trip in the section of a call.
 ///
 /// # Errors
-/// A row that lacks a column, or a number that is none, with its line.
+/// A row that lacks a column, or an invalid number, with its line.
 pub(super) fn half_trips(section: &LogSection<'_>) -> Result<Vec<SizedTime>, CsvError> {
     let columns = ReprompiColumns::find(&section.columns).expect("the header was recognised");
     let [element, ranks] = [("datatype_size_bytes", "1"), ("pingpong_ranks", "0")]
@@ -35,7 +35,7 @@ pub(super) fn half_trips(section: &LogSection<'_>) -> Result<Vec<SizedTime>, Csv
     trips.filter_map(Result::transpose).collect()
 }
 
-/// Places of the columns of one header.
+/// Indices of the columns of one header.
 struct ReprompiColumns {
     names: usize,
     size: usize,
@@ -46,9 +46,9 @@ struct ReprompiColumns {
 }
 
 enum ReprompiTiming {
-    /// The column of the time.
+    /// Column of the time.
     Taken(usize),
-    /// The columns of start and end.
+    /// Columns of the start and the end.
     Ends(usize, usize),
 }
 
@@ -76,7 +76,7 @@ impl ReprompiColumns {
         })
     }
 
-    /// Half of a round trip; none of a row of another process, or that is void.
+    /// Returns half of a round trip. `None` for a row of another process and for an invalid run time.
     fn row(
         &self,
         row: &LogRow<'_>,

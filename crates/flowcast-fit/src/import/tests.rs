@@ -45,12 +45,12 @@ const NETGAUGE: &str = "## Netgauge v2.4 - mode mpi - 2 processes\n\
 const REPROMPI: &str = "#@datatype_size_bytes=4\n#@reproMPIcommitSHA1=abc\ntest nrep count runtime_sec\nSend_Recv 0 8 0.000003\n\
                         Send_Recv 1 16 0.000004\n";
 
-/// Logs with one run each of a message between two processes.
+/// Logs with one run of a message test between two processes each.
 const LOGS: [&str; 8] = [
     OSU, IMB, SKAMPI, NCCL, PERFTEST, NETPIPE, NETGAUGE, REPROMPI,
 ];
 
-/// Logs of tests that measure something else.
+/// Logs of other tests.
 const OTHERS: [&str; 9] = [
     "# OSU MPI Init Test v5.6.2\nnprocs: 4, min: 67 ms, max: 67 ms, avg: 67 ms\n",
     "# OSU MPI Allreduce Latency Test v7.3\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n4                      11.00\n64                     12.00\n",
@@ -160,7 +160,7 @@ fn a_window_of_messages_needs_the_latency_of_its_size() {
     );
     let latency = read_all("# OSU MPI Latency Test\n1 2.0\n1000 3.5\n").unwrap();
     let all = samples([&bandwidth, &latency].into_iter()).unwrap();
-    // 64 messages of 1000 bytes at 800 bytes in a microsecond, and an answer that takes 1.5 us longer than the shortest.
+    // 64 messages of 1000 bytes at 800 bytes per microsecond, and an answer that takes 1.5 us longer than the shortest.
     assert_eq!(
         all.at(PrttPoint::new(64, Time::ZERO, Bytes(1000))),
         [Time::from_micros(81.5)]
@@ -238,7 +238,7 @@ fn a_window_is_as_long_as_the_log_or_its_command_says() {
         format!("{latency}+ osu_bw --window-size 16\n{bandwidth}{rows}"),
         format!("srun osu_bw -W 16 -m 1:4096\n{bandwidth}{rows}{latency}"),
     ] {
-        // 16 messages of 1000 bytes at 800 bytes in a microsecond, and 1.5 us of the answer.
+        // 16 messages of 1000 bytes at 800 bytes per microsecond, and 1.5 us for the answer.
         assert_eq!(in_a_row(said.clone()), [(16, 21.5)], "{said}");
     }
     assert_eq!(
@@ -268,7 +268,7 @@ fn sizes_that_begin_again_are_another_run() {
     };
     let second = read(&again, &choice(5)).unwrap();
     assert_eq!(round_trips(&[second]), [(1, 0, 6.12), (1, 8, 6.6)]);
-    // A smaller size before the one that comes again is of the second run as well.
+    // A smaller size before the repeated one belongs to the second run as well.
     let smaller = format!(
         "{}0 3.06\n8 3.30\n",
         OSU.replace("0                       1.02\n", "")
@@ -280,7 +280,7 @@ fn sizes_that_begin_again_are_another_run() {
     );
     let row = SKAMPI.lines().nth(1).unwrap();
     assert!(refused(&SKAMPI.replace(row, &format!("{row}\n{row}"))).contains("(line 3)"));
-    // Of NetPIPE the rows are numbered, and a list of sizes may have any order.
+    // NetPIPE numbers its rows. A list of sizes may have any order.
     assert!(
         refused(&format!(
             "{NETPIPE}{}",
@@ -325,7 +325,7 @@ fn several_runs_are_told_apart_and_chosen_by_their_lines() {
             .to_string()
             .starts_with("--section 2: found no such section")
     );
-    // Another data type has a table of its own below the same banner.
+    // Each data type has its own table below the same banner.
     let types = format!("{OSU}# Datatype: MPI_INT.\n# Size Latency (us)\n0 1.5\n8 1.6\n");
     assert!(refused(&types).contains("OSU MPI Latency Test (line 6)"));
     assert!(
@@ -360,7 +360,7 @@ fn lines_inside_a_table_that_are_no_rows_are_left_out_and_named() {
         "\nConflicting CPU frequency values detected: 2400.0 != 3000.0.\n 4096",
     );
     assert_eq!(of(&frequencies), of(PERFTEST));
-    // Numbers of something else are no rows of the table above them.
+    // Other numbers after a table are not rows of it.
     let other = format!("{OSU}16 1.2\nElapsed by step:\n1 5.0\n32 9.0\n");
     let imported = read_all(&other).unwrap();
     assert!(

@@ -1,15 +1,17 @@
-//! Which node or link is slow, from the times of messages between all pairs.
+//! Search for slow nodes and links, from the times of messages between all pairs.
 //!
-//! The logarithm of the time from node `i` to node `j` is a common value, what `i` adds by sending, what `j` adds by receiving,
-//! and what the link adds: `ln t_ij = m + s_i + r_j + e_ij`. Tukey's median polish finds them ("Exploratory Data Analysis",
-//! 1977, chapter 11); a slow node does not make its links slow, and a slow link not its nodes.
+//! The logarithm of the time from node `i` to node `j` is the sum of a common value, a part of the sender `i`, a part of
+//! the receiver `j`, and a part of the link: `ln t_ij = m + s_i + r_j + e_ij`. Tukey's median polish determines the parts
+//! ("Exploratory Data Analysis", 1977, chapter 11). A slow node does not make its links slow, and a slow link does not make
+//! its nodes slow.
 //!
-//! A node or link is slow where its part stands out of those of its kind: the distance from their median over 1.4826 times
-//! their median absolute deviation is compared with Student's t. That deviation knows the spread as well as a standard
-//! deviation of 37 % as many values, which gives the degrees of freedom. Probabilities are multiplied by the number of
-//! tests (Bonferroni), so that of healthy networks the share of the level at most has an alarm.
+//! A node or link is slow if its part is an outlier among those of its kind. The test compares its distance from their
+//! median, divided by 1.4826 times their median absolute deviation, with Student's t. This deviation knows the spread as
+//! well as a standard deviation of 37 % as many values, which determines the degrees of freedom. Probabilities are
+//! multiplied by the number of tests (Bonferroni), so that at most a fraction `level` of healthy networks raises an alarm.
 //!
-//! Messages in both directions at once show half-duplex ports: there `ln(t_both / t_alone)` takes the place of the time.
+//! Messages in both directions at the same time reveal half-duplex ports. For them, `ln(t_both / t_alone)` replaces the
+//! time.
 
 pub mod racks;
 pub mod samples;
@@ -22,26 +24,26 @@ use std::collections::BTreeMap;
 use flowcast_statistics::{StatsError, interval::student_tail, sample::median_in_place};
 use flowcast_units::{Node, Time};
 
-/// What share of the information of a standard deviation the median absolute deviation has.
+/// Efficiency of the median absolute deviation relative to the standard deviation.
 const EFFICIENCY: f64 = 0.37;
-/// From the median absolute deviation to the standard deviation of a normal distribution.
+/// Factor from the median absolute deviation to the standard deviation of a normal distribution.
 const TO_DEVIATION: f64 = 1.4826;
-/// The standard error of a median over that of a mean.
+/// Ratio of the standard error of a median to that of a mean.
 const OF_MEDIAN: f64 = 1.2533;
-/// Sweeps of the polish; it hardly changes after the third.
+/// Number of sweeps of the polish. The result hardly changes after the third.
 const SWEEPS: usize = 20;
-/// No measurement repeats better than to this share.
+/// Smallest relative spread: no measurement repeats better than this.
 const LEAST_SPREAD: f64 = 1e-3;
 
-/// Times of messages of one size ([`typical`]), by sender and receiver; each pair of nodes in both directions.
+/// Times of messages of one size ([`typical`]), by sender and receiver. Each pair of nodes occurs in both directions.
 pub type PairTimes = BTreeMap<(Node, Node), Time>;
 
-/// What counts as slow.
+/// Limits for slow nodes and links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairOptions {
     /// Probability of an alarm in a healthy network, above 0 and below 1.
     pub level: f64,
-    /// By how much longer something takes at least that is called slow: 0.1 is 10 %.
+    /// Smallest slowdown that is reported: 0.1 is 10 %.
     pub least: f64,
 }
 
@@ -54,44 +56,44 @@ impl Default for PairOptions {
     }
 }
 
-/// Which node or link takes longer than its kind usually does.
+/// A node or link that is slower than usual for its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slow {
-    /// All that a node sends.
+    /// All messages that a node sends.
     Sender(Node),
-    /// All that a node receives.
+    /// All messages that a node receives.
     Receiver(Node),
-    /// A node that sends and receives at once, more than others are.
+    /// A node whose sends and receives slow each other more than on other nodes.
     HalfDuplex(Node),
-    /// From one node to another.
+    /// Messages from one node to another.
     Link(Node, Node),
 }
 
-/// Something slow, by how much, and how likely a healthy network shows it.
+/// A slow node or link with its slowdown and its probability in a healthy network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowFinding {
-    /// The node or the link that stands out.
+    /// The node or the link.
     pub slow: Slow,
-    /// How many times as long as usual it takes, above 1.
+    /// Slowdown relative to the usual time, above 1.
     pub times: f64,
-    /// Probability that one of the tests shows as much in a healthy network, at most 1.
+    /// Probability that at least one of the tests shows such a slowdown in a healthy network, at most 1.
     pub probability: f64,
 }
 
-/// What is usual and what is not.
+/// The usual time and the exceptions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairAnalysis {
-    /// Of a message between two usual nodes.
+    /// Time of a message between two usual nodes.
     pub usual: Time,
-    /// The most striking first.
+    /// Slow nodes and links, most striking first.
     pub findings: Vec<SlowFinding>,
 }
 
-/// Finds slow nodes and links among messages that each went alone, and half-duplex ports among `both`, those that met one in
-/// the other direction (none where that was not measured).
+/// Finds slow nodes and links from messages that travelled alone. Finds half-duplex ports from `both`, the messages that
+/// met one in the other direction (`None` if this was not measured).
 ///
 /// # Errors
-/// Fewer than four nodes: with three, who is slow cannot be told.
+/// Fewer than four nodes: among three, the slow one cannot be identified.
 pub fn analyse(
     alone: &PairTimes,
     both: Option<&PairTimes>,
@@ -114,7 +116,7 @@ pub fn analyse(
             let alone = alone.get(pair)?;
             Some((*pair, (time.as_nanos() / alone.as_nanos()).ln()))
         });
-        // A half-duplex port slows what it sends as much as what it receives.
+        // A half-duplex port slows its sends as much as its receives.
         let symmetric = symmetric(&slowdowns.collect());
         findings.extend(
             Polished::new(&symmetric)?
@@ -133,7 +135,7 @@ pub fn analyse(
     })
 }
 
-/// The mean of both directions in the place of each.
+/// Replaces the value of each direction by the mean of both.
 fn symmetric(values: &BTreeMap<(Node, Node), f64>) -> BTreeMap<(Node, Node), f64> {
     let both_ways = values.iter().map(|(&(from, to), &value)| {
         let back = values.get(&(to, from));
@@ -143,14 +145,14 @@ fn symmetric(values: &BTreeMap<(Node, Node), f64>) -> BTreeMap<(Node, Node), f64
     both_ways.collect()
 }
 
-/// Parts of one kind that would be alike in a healthy network.
+/// Parts of one kind that would be equal in a healthy network.
 struct AlikeParts<K> {
     values: BTreeMap<K, f64>,
     /// Standard deviation below which a difference is noise.
     least_spread: f64,
-    /// Values that are free to differ.
+    /// Degrees of freedom of the values.
     freedom: f64,
-    /// Of all kinds together.
+    /// Number of tests of all kinds together.
     tests: usize,
 }
 
@@ -208,7 +210,7 @@ impl Polished {
             tests,
         });
         let freedom = (links.len() - 2 * count + 1) as f64;
-        // The polish takes away part of the noise of each link.
+        // The polish removes part of the noise of each link.
         let lost = (links.len() as f64 / freedom).sqrt();
         Ok(Polished {
             usual,
@@ -224,7 +226,7 @@ impl Polished {
     }
 }
 
-/// Moves the median of the links of each node to the node.
+/// Moves the median of each node's links from the links to the node.
 fn sweep(
     links: &mut BTreeMap<(Node, Node), f64>,
     nodes: &mut BTreeMap<Node, f64>,
@@ -241,15 +243,15 @@ fn sweep(
     }
 }
 
-/// Takes the median of all away from each, and gives it.
+/// Subtracts the common median from each value and returns it.
 fn centre(nodes: &mut BTreeMap<Node, f64>) -> f64 {
     let middle = median(nodes.values().copied());
     nodes.values_mut().for_each(|value| *value -= middle);
     middle
 }
 
-/// What stands for several repetitions, at least one: their lower quartile. Whatever else a machine does makes messages late and
-/// never early; of five repetitions four have to be late before the quartile is, where three would do for a median.
+/// Returns the representative of at least one repetition: their lower quartile. Disturbances on a machine make messages
+/// late and never early. Of five repetitions, four have to be late before the quartile is, but only three for the median.
 pub fn typical(times: &mut [Time]) -> Time {
     let rank = times.len().div_ceil(4) - 1;
     *times.select_nth_unstable(rank).1

@@ -1,12 +1,13 @@
-//! Which nodes stand behind one switch, from the times between all pairs.
+//! Groups of nodes behind one switch, from the times between all pairs.
 //!
-//! What sender and receiver add is taken away first (the median polish of [`super`]), so that a slow node is no rack of its own. The
-//! rest of both directions is the distance of two nodes, and groups are joined by average linkage. Of all numbers of groups that one
-//! counts before which the distance of what is joined grows most, if messages between groups take at least `least` longer in the
-//! median, and a message within a group takes less than one between groups in 95 % of all comparisons.
+//! The parts of senders and receivers are removed first (the median polish of [`super`]), so that a slow node is not a rack
+//! of its own. The mean remainder of both directions is the distance of two nodes, and groups are joined by average
+//! linkage. The chosen number of groups is the one whose next join increases the distance most. It must meet two
+//! conditions: the median message between groups takes at least `least` longer than within them, and a message within a
+//! group takes less time than one between groups in 95 % of all comparisons.
 //!
-//! In a round of the tournament many messages leave a rack at once. The most bytes in a time that leave one so is the rate of its
-//! cable upward, or a lower bound of it where the cable is no limit.
+//! In a round of the tournament, many messages leave a rack at the same time. The highest total rate of such messages is
+//! the rate of the rack's upward cable, or a lower bound if the cable is not the limit.
 
 use std::collections::BTreeMap;
 
@@ -24,19 +25,19 @@ use super::{
     symmetric,
 };
 
-/// So often at least a message within a group has to take less than one between groups.
+/// Minimum fraction of comparisons in which a message within a group takes less time than one between groups.
 const APART: f64 = 0.95;
 
-/// Groups of nodes, and what a message between them takes longer.
+/// Groups of nodes, and the slowdown of messages between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Groups {
-    /// By their first nodes; each has two nodes at least, in ascending order.
+    /// Nodes of each group in ascending order, at least two. Groups are sorted by their first nodes.
     pub nodes: Vec<Vec<Node>>,
-    /// Time between groups over that within, in the median.
+    /// Ratio of the median time between groups to the median time within them.
     pub times: f64,
 }
 
-/// Groups of nodes, if there are any.
+/// Returns the groups of nodes, if there are any.
 ///
 /// # Errors
 /// Fewer than four nodes.
@@ -56,7 +57,7 @@ pub fn groups(times: &PairTimes, least: f64) -> Result<Option<Groups>, StatsErro
                 }
                 groups
             });
-    // What is known of the last state whose groups may be racks: they, and at which distance the last two were joined.
+    // The best grouping so far, the increase of the distance after it, and the distance of the last join.
     let (mut best, mut widest, mut before) = (None, 0.0, f64::NEG_INFINITY);
     while groups.len() > 1 {
         let Some((distance, pair)) = nearest(&groups, &distances) else {
@@ -88,7 +89,7 @@ pub fn groups(times: &PairTimes, least: f64) -> Result<Option<Groups>, StatsErro
     Ok(best)
 }
 
-/// The two groups with the least mean distance, the earlier one first.
+/// Returns the two groups with the smallest mean distance, the earlier one first.
 fn nearest(
     groups: &[Vec<Node>],
     distances: &BTreeMap<(Node, Node), f64>,
@@ -118,7 +119,7 @@ fn mean_distance(distances: &BTreeMap<(Node, Node), f64>, one: &[Node], other: &
     }
 }
 
-/// How many times longer a message between groups takes than one within; none where too many within take longer.
+/// Returns the ratio of times between groups to times within them. `None` if too many messages within groups take longer.
 fn apart(groups: &[Vec<Node>], distances: &BTreeMap<(Node, Node), f64>) -> Option<f64> {
     let group_of: BTreeMap<Node, usize> = groups
         .iter()
@@ -141,7 +142,7 @@ fn apart(groups: &[Vec<Node>], distances: &BTreeMap<(Node, Node), f64>) -> Optio
     (share >= APART).then(|| (median(between.into_iter()) - median(within.into_iter())).exp())
 }
 
-/// Racks as a network file has them; none where they are not blocks of equal size in the order of the nodes.
+/// Returns the racks in the form of a network file. `None` unless they are blocks of equal size in the order of the nodes.
 pub fn topology(groups: &Groups, samples: &PairSamples) -> Option<Topology> {
     let down = groups.nodes.first()?.len();
     let in_order = groups
@@ -162,7 +163,7 @@ pub fn topology(groups: &Groups, samples: &PairSamples) -> Option<Topology> {
     Some(Topology::new(TopologyShape::Levels(vec![(level, cables)])))
 }
 
-/// The most bytes in a time that left a rack at once, by the largest size.
+/// Returns the highest total rate at which messages of the largest size left a rack.
 fn upward(groups: &Groups, samples: &PairSamples) -> Option<Rate> {
     let size = *samples.sizes().last()?;
     let times = samples.typical(size, Company::Alone)?;
@@ -185,7 +186,7 @@ fn upward(groups: &Groups, samples: &PairSamples) -> Option<Rate> {
         of_racks.collect::<Vec<f64>>()
     });
     let most = rates.fold(0.0, f64::max);
-    // Three digits are more than the measurement has.
+    // Three digits exceed the precision of the measurement.
     let rounded = format!("{most:.2e}")
         .parse()
         .ok()
@@ -193,7 +194,7 @@ fn upward(groups: &Groups, samples: &PairSamples) -> Option<Rate> {
     Some(Rate::from_bytes_per_second(rounded))
 }
 
-/// The size by which groups are seen best, and these.
+/// Returns the size at which groups are most distinct, with these groups.
 ///
 /// # Errors
 /// Fewer than four nodes.

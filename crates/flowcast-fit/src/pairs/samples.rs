@@ -1,5 +1,5 @@
-//! Times between all pairs: rows of the table of samples, where `what` is `alone`, or `both` where a message of the same size
-//! went the other way at the same time.
+//! Times between all pairs: rows of the table of samples. The column `what` is `alone`, or `both` if a message of the same
+//! size travelled in the other direction at the same time.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ const FORM: SampleForm = SampleForm {
 };
 
 named! {
-    /// What else was in flight between the two nodes.
+    /// Other messages in flight between the two nodes.
     pub enum Company {
-        /// Nothing else: the message had both nodes to itself.
+        /// No other message: the message had both nodes to itself.
         Alone = "alone",
         /// A message of the same size in the other direction.
         Both = "both",
@@ -38,12 +38,12 @@ named! {
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PairSamples {
-    /// Where they come from.
+    /// Origin of the samples.
     pub provenance: BTreeMap<String, String>,
     times: BTreeMap<(Bytes, Company), Repetitions>,
 }
 
-/// By sender and receiver.
+/// Times by sender and receiver.
 type Repetitions = BTreeMap<(Node, Node), Vec<Time>>;
 
 impl PairSamples {
@@ -64,14 +64,14 @@ impl PairSamples {
             .extend(times);
     }
 
-    /// Whether messages from one node to another were measured so.
+    /// Returns `true` if messages from one node to another were measured in this company.
     pub fn has(&self, size: Bytes, company: Company, from: Node, to: Node) -> bool {
         self.times
             .get(&(size, company))
             .is_some_and(|pairs| pairs.contains_key(&(from, to)))
     }
 
-    /// Adds all times of other samples; what stands behind them is left out.
+    /// Adds all times of other samples, but not their provenance.
     pub fn add(&mut self, other: &PairSamples) {
         for ((size, company), pairs) in &other.times {
             for ((from, to), times) in pairs {
@@ -80,14 +80,14 @@ impl PairSamples {
         }
     }
 
-    /// Sizes, ascending, each once.
+    /// Returns the sizes in ascending order, each once.
     pub fn sizes(&self) -> Vec<Bytes> {
         let mut sizes: Vec<Bytes> = self.times.keys().map(|(size, _)| *size).collect();
         sizes.dedup();
         sizes
     }
 
-    /// The time that stands for the repetitions of each pair ([`typical`]); none if it was not measured so.
+    /// Returns the representative time of each pair ([`typical`]). `None` if this size was not measured in this company.
     pub fn typical(&self, size: Bytes, company: Company) -> Option<PairTimes> {
         let pairs = self.times.get(&(size, company))?;
         Some(
@@ -101,7 +101,7 @@ impl PairSamples {
     /// Reads a file.
     ///
     /// # Errors
-    /// Another schema, a missing, doubled or unknown column, no row, or a field that is none of its kind, with its line.
+    /// Another schema, a missing, doubled or unknown column, no row, or an invalid field, with its line.
     pub fn from_csv(text: &str) -> Result<PairSamples, CsvError> {
         let mut samples = PairSamples::default();
         samples.provenance = sample_table::read(text, &FORM, |line, sample| {
@@ -114,17 +114,17 @@ impl PairSamples {
         Ok(samples)
     }
 
-    /// The samples as the text of a CSV file, in the form that [`PairSamples::from_csv`] reads.
+    /// Returns the samples as the text of a CSV file, in the form that [`PairSamples::from_csv`] reads.
     pub fn to_csv(&self) -> String {
         self.head() + &self.rows()
     }
 
-    /// What stands before the rows of a file.
+    /// Returns the part of a file before its rows.
     pub fn head(&self) -> String {
         sample_table::head(&self.provenance, &COLUMNS)
     }
 
-    /// The rows alone, as they are added to a file.
+    /// Returns only the rows, for appending them to a file.
     pub fn rows(&self) -> String {
         let mut text = String::new();
         for ((size, company), pairs) in &self.times {

@@ -1,11 +1,12 @@
-//! What the pairs of a round send: each size one way, then the other, and the largest in both directions at once.
+//! Messages of the pairs of a round: each size in one direction, then in the other, and the largest in both directions at
+//! the same time.
 
 use flowcast_network::cluster::flow::Flow;
 use flowcast_units::{Bytes, Node, Time};
 
 use super::samples::Company;
 
-/// The steps of a round, each with flows that start together.
+/// Returns the steps of a round, each with flows that start together.
 pub fn steps(round: &[(Node, Node)], sizes: &[Bytes]) -> Vec<(Company, Vec<Flow>)> {
     let back: Vec<(Node, Node)> = round.iter().map(|(one, other)| (*other, *one)).collect();
     let largest = sizes.iter().max();

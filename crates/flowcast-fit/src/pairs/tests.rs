@@ -1,4 +1,4 @@
-//! Networks that are made: planted nodes, links, ports and racks are found, and healthy ones have no alarm.
+//! Synthetic networks: planted nodes, links, ports and racks are found, and healthy networks raise no alarm.
 
 use super::{
     racks::{groups, racks, topology},
@@ -9,7 +9,7 @@ use flowcast_network::{cluster::tournament::rounds, topology::TopologyShape};
 use flowcast_statistics::resampling::{Resampler, normal_score};
 use flowcast_units::{Bytes, Rate};
 
-/// Times between `count` nodes with 3 % noise, `slow` times as long where that says so.
+/// Times between `count` nodes with 3 % noise, multiplied by `slow`.
 fn times(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes {
     let pairs: Vec<(u32, u32)> = (0..count)
         .flat_map(|from| (0..count).map(move |to| (from, to)))
@@ -100,7 +100,7 @@ fn three_nodes_are_too_few() {
     assert!(analyse(&times(3, 1, |_, _| 1.0), None, PairOptions::default()).is_err());
 }
 
-/// Half of the nodes in each of two racks, in turn: messages between them take twice as long.
+/// Two racks with alternating nodes. Messages between the racks take twice as long.
 fn in_turn(from: u32, to: u32) -> f64 {
     if from % 2 == to % 2 { 1.0 } else { 2.0 }
 }
@@ -152,7 +152,7 @@ fn racks_are_found_beside_a_slow_node_and_a_slow_link_and_healthy_networks_have_
 
 #[test]
 fn four_racks_of_four_become_a_topology_with_the_rate_of_their_cables() {
-    // A node sends 100 MB/s, the cable of a rack 200 MB/s: three or four messages that leave at once share it.
+    // A node sends 100 MB/s and the cable of a rack 200 MB/s. Three or four messages that leave at the same time share it.
     let size = Bytes(1_000_000);
     let nodes: Vec<Node> = (0..16).map(Node).collect();
     let mut samples = PairSamples::default();
@@ -175,7 +175,7 @@ fn four_racks_of_four_become_a_topology_with_the_rate_of_their_cables() {
                 };
                 let time = Time::from_seconds(0.01 * share);
                 samples.extend(size, Company::Alone, *from, *to, [time]);
-                // Two switches more on the way.
+                // The path has two more switches.
                 let small = Time::from_micros(if leaves(*from, *to) { 14.0 } else { 10.0 });
                 samples.extend(Bytes(1), Company::Alone, *from, *to, [small]);
             }
@@ -191,12 +191,13 @@ fn four_racks_of_four_become_a_topology_with_the_rate_of_their_cables() {
         levels[0].1.rate.unwrap().goodput(),
         Rate::from_bytes_per_second(2e8)
     );
-    // Racks whose nodes are not numbered one behind the other have no place in the file.
+    // A network file cannot express racks whose nodes are not numbered consecutively.
     let mixed = groups(&times(16, 1, in_turn), 0.1).unwrap().unwrap();
     assert_eq!(topology(&mixed, &samples), None);
 }
 
-/// The lower quartile of five repetitions, of which each has 5 % noise and one in twenty is up to three times as long, as on a busy machine.
+/// The lower quartile of five repetitions, as on a busy machine: each has 5 % noise, and one in twenty is up to three times
+/// as long.
 fn repeated(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes {
     let mut scores: Vec<f64> = (0..1000)
         .map(|at| normal_score((f64::from(at) + 0.5) / 1000.0))
@@ -238,7 +239,7 @@ fn repeated(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes 
         .collect()
 }
 
-/// The bench of the page: `cargo test -p flowcast-fit planted -- --nocapture`.
+/// Prints the figures of the page: `cargo test -p flowcast-fit planted -- --nocapture`.
 #[test]
 fn planted_senders_receivers_links_and_ports_are_found_among_busy_nodes_with_few_alarms_of_healthy_ones()
  {
@@ -284,7 +285,8 @@ fn planted_senders_receivers_links_and_ports_are_found_among_busy_nodes_with_few
     assert!(found_all >= 41 && alarms <= 4, "{found_all} {alarms}");
 }
 
-/// Two packages with two caches of four cores each: 100 ns within a cache, 130 in the package, 260 to the other one.
+/// Two packages with two caches of four cores each. The relative time is 1 within a cache, 1.3 in a package and 2.6 to the
+/// other package.
 fn between_cores(from: u32, to: u32) -> f64 {
     match (from / 4 == to / 4, from / 8 == to / 8) {
         (true, _) => 1.0,

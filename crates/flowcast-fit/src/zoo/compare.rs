@@ -1,11 +1,11 @@
-//! All models on the same samples: parameters with intervals, and errors on sizes that were left out.
+//! Comparison of all models on the same samples: parameters with intervals, and errors on sizes that were left out.
 //!
-//! Every fifth size is left out in turn with all its round trips (every size where there are fewer than ten), the model is
-//! fitted to the others, its choice of sizes included, and predicts those. The best model has the smallest mean of the
-//! absolute relative errors. Where bursts of several lengths were measured, each length is left out in turn as well. Where
-//! patterns between several nodes were measured, whole patterns are left out in turn, each name with all its sizes, in at most
-//! ten parts; the best model is then the one with the smallest mean of both errors. Intervals are bootstrap percentiles:
-//! samples are drawn again within each point and each pattern.
+//! Every fifth size is left out in turn with all its round trips (every size if there are fewer than ten). The model is
+//! fitted to the others, including its choice of sizes, and predicts those left out. The best model has the smallest mean
+//! of the absolute relative errors. If bursts of several lengths were measured, each length is left out in turn as well. If
+//! patterns between several nodes were measured, whole patterns are left out in turn, each name with all its sizes, in at
+//! most ten parts. The best model is then the one with the smallest mean of both errors. Intervals are bootstrap
+//! percentiles: samples are resampled within each point and each pattern.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,19 +24,19 @@ use super::{
 };
 use crate::{prtt::PrttPoint, samples::PrttSamples};
 
-/// From this many sizes on, several are left out at a time.
+/// Number of sizes from which several are left out at the same time.
 const MANY_SIZES: usize = 10;
-/// Sizes that a comparison needs at least.
+/// Minimum number of sizes for a comparison.
 pub const LEAST_SIZES: usize = 3;
-/// Parts of many sizes.
+/// Number of parts if there are many sizes.
 const FOLDS: usize = 5;
-/// Parts of many patterns.
+/// Number of parts if there are many patterns.
 const PATTERN_FOLDS: usize = 10;
 
-/// How intervals are made.
+/// Options for the intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompareOptions {
-    /// Bootstrap replicates, at least 1.
+    /// Number of bootstrap replicates, at least 1.
     pub replicates: usize,
     /// Confidence level of the intervals, above 0 and below 1.
     pub level: f64,
@@ -44,56 +44,58 @@ pub struct CompareOptions {
     pub seed: u64,
 }
 
-/// A model beside the others.
+/// Result of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     /// Name of the model.
     pub model: &'static str,
-    /// Models that differ from it only in contention that is not compared.
+    /// Models that differ from it only in the treatment of contention, which is not compared.
     pub aliases: &'static [&'static str],
-    /// Paper, year and section that the model is taken from.
+    /// Paper, year and section of the model.
     pub source: &'static str,
-    /// What was chosen of its sizes, such as a threshold.
+    /// Choice of the model's open sizes, such as a threshold.
     pub choice: String,
-    /// In the order of the model's.
+    /// Parameters in the order of the model.
     pub parameters: Vec<FittedParameter>,
-    /// Mean absolute relative error on all points that it was fitted to.
+    /// Mean absolute relative error on all points of the fit.
     pub fitted: f64,
-    /// Mean absolute relative error on sizes left out.
+    /// Mean absolute relative error on sizes that were left out.
     pub left_out: f64,
-    /// The same by the published procedure, where the model has one that these samples allow.
+    /// Mean absolute relative error on sizes that were left out, by the published procedure. `None` if there is none or
+    /// these samples do not allow it.
     pub left_out_by_procedure: Option<f64>,
-    /// Mean absolute relative error on lengths of bursts that were left out; none where there are fewer than two.
+    /// Mean absolute relative error on lengths of bursts that were left out. `None` if there are fewer than two.
     pub lengths_left_out: Option<f64>,
-    /// Mean absolute relative error on patterns that were left out; none where there are fewer than two.
+    /// Mean absolute relative error on patterns that were left out. `None` if there are fewer than two.
     pub patterns_left_out: Option<f64>,
-    /// Each pattern with its median and what is predicted where its name was left out; empty where nothing is left out.
+    /// Each pattern with its median and the prediction of a fit without the patterns of its name. Empty if no pattern is
+    /// left out.
     pub by_pattern: Vec<Predicted<ZooPattern>>,
-    /// How many of the points and patterns it predicts to take less than no time, fitted to all or without them: a model that
-    /// does so is refused, and stands behind all others.
+    /// Number of points and patterns with a predicted time below 0, in the worst of the fits to all points and without
+    /// parts of them. A model with such predictions is rejected and comes after all others.
     pub negative: usize,
-    /// Each point with its median and what is predicted where its size was left out.
+    /// Each point with its median and the prediction of a fit without its size.
     pub predicted: Vec<Predicted<PrttPoint>>,
-    /// By size, ascending: the mean of the signed relative errors of its round trips where the size was left out.
+    /// Mean signed relative error of the round trips of each size, predicted without this size, in ascending order of size.
     pub by_size: Vec<(Bytes, f64)>,
 }
 
-/// A median and what a model makes of it that was fitted without it.
+/// A median and the prediction of a model that was fitted without it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predicted<E> {
     /// The round trip or the pattern.
     pub exchange: E,
-    /// Exchanges of the same part were left out together; from 0.
+    /// Number of the part, starting with 0. Exchanges of the same part were left out together.
     pub part: usize,
-    /// The median of the measured times.
+    /// Median of the measured times.
     pub measured: Time,
-    /// The time by the model, fitted without this part.
+    /// Time predicted by the model, fitted without this part.
     pub predicted: Time,
 }
 
 impl Compared {
-    /// What models are ordered by: the error on sizes left out, and where patterns were left out the mean of both; infinite
-    /// for a model that is refused.
+    /// Returns the value that models are sorted by: the error on sizes left out or, if patterns were left out, the mean of
+    /// both errors. It is infinite for a rejected model.
     pub fn rank(&self) -> f64 {
         if self.negative > 0 {
             return f64::INFINITY;
@@ -103,18 +105,18 @@ impl Compared {
     }
 }
 
-/// A parameter as it was fitted.
+/// A fitted parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FittedParameter {
-    /// The parameter's symbol, as the paper has it.
+    /// Symbol of the parameter in the paper.
     pub symbol: String,
-    /// Its value, 0 or more.
+    /// Value of the parameter, 0 or more.
     pub value: Quantity,
-    /// Lower and upper end; the same where samples do not differ.
+    /// Lower and upper end. Both are equal if samples do not differ.
     pub interval: (Quantity, Quantity),
 }
 
-/// All models, the one that explains the samples best first; of equal ones the simplest. `patterns` may be empty.
+/// Compares all models and sorts them, the best first, and the simplest first among equals. `patterns` may be empty.
 ///
 /// # Errors
 /// Fewer than three sizes, or a level outside (0, 1).
@@ -169,19 +171,20 @@ fn mean_absolute(errors: &[PredictionError]) -> Result<f64, StatsError> {
     mean(&errors)
 }
 
-/// None where nothing was left out.
+/// Returns the mean absolute error, or `None` if nothing was left out.
 fn mean_left_out(errors: &[PredictionError]) -> Result<Option<f64>, StatsError> {
     let some = Some(errors).filter(|errors| !errors.is_empty());
     some.map(mean_absolute).transpose()
 }
 
-/// Predictions below 0.
+/// Number of predictions below 0.
 fn less_than_no_time(errors: &[PredictionError]) -> usize {
     errors.iter().filter(|one| one.error < -1.0).count()
 }
 
-/// The parts with which each exchange is left out: of sizes, of lengths of bursts without delays, and of patterns. Every fifth
-/// size is a part, or every single one where there are few; each name of patterns is one, or every tenth together.
+/// Returns the parts with which each exchange is left out: of sizes, of lengths of bursts without delays, and of patterns.
+/// A part contains every fifth size, or a single size if there are few. Names of patterns form one part each, or every
+/// tenth name together.
 fn parts(
     exchanges: &[TimedExchange],
     sizes: &BTreeSet<Bytes>,
@@ -207,13 +210,13 @@ fn parts(
 }
 
 struct ModelComparison {
-    /// Round trips, then patterns.
+    /// Round trips, followed by patterns.
     exchanges: Vec<TimedExchange>,
-    /// By exchange.
+    /// Parts of each exchange.
     parts: Vec<[Option<usize>; 3]>,
-    /// By exchange, in nanoseconds.
+    /// Median time of each exchange, in nanoseconds.
     medians: Vec<f64>,
-    /// The same of samples that were drawn again, by replicate.
+    /// Medians of resampled times for each replicate.
     resampled: Vec<Vec<f64>>,
     level: f64,
 }
@@ -267,8 +270,8 @@ impl ModelComparison {
             .collect()
     }
 
-    /// By place the errors of all exchanges that have a part of this kind, by fits without their part; empty where there are fewer
-    /// than two parts or a fit cannot be made.
+    /// Returns the errors of all exchanges with a part of this kind, from fits without their part, sorted by index. Empty
+    /// if there are fewer than two parts or a fit is impossible.
     fn left_out<'a>(
         &self,
         kind: usize,
@@ -369,7 +372,7 @@ mod tests {
         seed: 1,
     };
 
-    /// Round trips of LogGP with 1 % noise, seven samples of each.
+    /// Round trips under LogGP with 1 % noise, seven samples of each.
     fn samples() -> PrttSamples {
         let network = LogGp {
             latency: Time::from_micros(24.3),
@@ -419,7 +422,7 @@ mod tests {
     #[test]
     fn the_model_that_made_the_samples_explains_them_best() {
         let compared = compare(&samples(), &[], OPTIONS).unwrap();
-        // LogGPS whose threshold is beyond all sizes but the largest may come as near.
+        // LogGPS may be equally close, with a threshold beyond all sizes but the largest.
         let best = &compared[0];
         assert!(best.left_out < 0.01, "{} {}", best.model, best.left_out);
         let loggp = compared
@@ -433,7 +436,7 @@ mod tests {
             loggp.left_out,
             best.left_out
         );
-        // Delays of 500 us with 1 % of noise say little about an overhead of 1.9 us.
+        // Delays of 500 us with 1 % noise hardly determine an overhead of 1.9 us.
         for (at, truth, tolerance) in [(0, 24_300.0, 0.1), (3, 4.09, 0.03)] {
             let found = &loggp.parameters[at];
             let [value, low, high] =
@@ -448,7 +451,7 @@ mod tests {
         assert!(
             hockney.left_out > 0.1 && hockney.by_size.len() == 8 && hockney.predicted.len() == 24
         );
-        // Bursts of one length.
+        // All bursts have the same length.
         assert_eq!(hockney.lengths_left_out, None);
     }
 
@@ -487,7 +490,7 @@ mod tests {
         );
     }
 
-    /// Exchanges of several sizes that LogGP carries out.
+    /// Exchanges of several sizes with the times of LogGP.
     fn patterns(parameters: &[f64], messages: &[&[(u32, u32)]]) -> Vec<PatternSamples> {
         let model = MODELS.iter().find(|model| model.name == "loggp").unwrap();
         let sizes = [1, 8193, 65_537].map(Bytes);
@@ -540,7 +543,7 @@ mod tests {
             parts,
             [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5]
         );
-        // What knows only lone pairs says of gathers what it says of one message.
+        // A model without contention predicts the time of one message for a gather.
         let worst = of("hockney")
             .by_pattern
             .iter()

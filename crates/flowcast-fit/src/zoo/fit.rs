@@ -1,9 +1,10 @@
-//! One procedure for all models: the parameters, none below 0, with the smallest sum of squared relative errors of all medians.
+//! One procedure for all models. It returns the parameters, each at least 0, with the smallest sum of squared relative
+//! errors of all medians.
 //!
-//! Under the longer of two terms a cost is linear in its parameters once it is known which term is the longer. So a problem
-//! of least squares without negative values is solved (Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter
-//! 23), each observation takes the term that is the longer with these parameters, and again, until nothing changes. The best
-//! parameters on the way are kept.
+//! A cost with a maximum of two terms is linear in its parameters once the longer term is known. The procedure therefore
+//! solves a least-squares problem without negative values (Lawson and Hanson, "Solving Least Squares Problems", 1974,
+//! chapter 23), selects the longer term of each observation with these parameters, and repeats this until nothing changes.
+//! It keeps the best parameters on the way.
 
 use flowcast_statistics::{
     linear_fit::add_outer,
@@ -12,9 +13,9 @@ use flowcast_statistics::{
 
 use super::{ExchangeObservation, ModelCost, OpenSizes, ZooModel, product};
 
-/// Terms that still change after so many rounds do so for ever.
+/// Maximum number of rounds. Terms that still change after them would change forever.
 const ROUNDS: usize = 30;
-/// A parameter that all observations leave open stays at 0 instead of anywhere.
+/// Small ridge that keeps a parameter at 0 if no observation determines it.
 const RIDGE: f64 = 1e-12;
 
 /// A model with its parameters.
@@ -22,16 +23,16 @@ const RIDGE: f64 = 1e-12;
 pub(super) struct Fitted<'a> {
     pub model: &'a ZooModel,
     pub choice: OpenSizes,
-    /// In the order of the model's, nanoseconds or nanoseconds per byte.
+    /// Parameters in the order of the model, in nanoseconds or nanoseconds per byte.
     pub parameters: Vec<f64>,
 }
 
-/// The error of what a model predicts for an exchange.
+/// Error of a model's prediction for an exchange.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PredictionError {
-    /// Place of the exchange.
+    /// Index of the exchange.
     pub at: usize,
-    /// Exchanges of a part are left out together.
+    /// Number of the part. Exchanges of a part are left out together.
     pub part: usize,
     /// `predicted / measured - 1`.
     pub error: f64,
@@ -54,7 +55,7 @@ impl Fitted<'_> {
 }
 
 impl ZooModel {
-    /// The best choice of the model's sizes with its best parameters.
+    /// Returns the best choice of the model's sizes with its best parameters.
     pub(super) fn fit(&self, observed: &[ExchangeObservation]) -> Fitted<'_> {
         let choices = (self.choices)(observed).into_iter();
         let fits = choices.map(|choice| {
@@ -71,7 +72,7 @@ impl ZooModel {
             .0
     }
 
-    /// The best parameters of a choice, and their sum of squared relative errors.
+    /// Returns the best parameters of a choice, and their sum of squared relative errors.
     pub(super) fn fit_choice(
         &self,
         choice: &OpenSizes,
@@ -83,7 +84,8 @@ impl ZooModel {
             .collect();
         let times: Vec<f64> = observed.iter().map(|one| one.time).collect();
         let count = self.parameters(choice).len();
-        // Delays are there to show the processor, messages without one the interface.
+        // Start with the processor's term for exchanges with a delay, which are there to show the processor, and otherwise
+        // with the interface's.
         let mut longest: Vec<usize> = costs
             .iter()
             .map(|cost| match cost.longest_of[0].len() > count {
@@ -112,7 +114,7 @@ impl ZooModel {
     }
 }
 
-/// The parameters by normal equations of relative errors, with columns scaled to the length 1.
+/// Solves the normal equations of relative errors, with columns scaled to length 1.
 fn least_squares(costs: &[ModelCost], longest: &[usize], times: &[f64], count: usize) -> Vec<f64> {
     let mut products = vec![vec![0.0; count]; count];
     let mut right = vec![0.0; count];
@@ -147,12 +149,12 @@ fn least_squares(costs: &[ModelCost], longest: &[usize], times: &[f64], count: u
     values
 }
 
-/// Lawson and Hanson's active sets on normal equations.
+/// Lawson and Hanson's active-set method on normal equations.
 fn not_negative(products: &Matrix, right: &[f64]) -> Vec<f64> {
     let count = right.len();
     let mut values = vec![0.0; count];
     let mut free = vec![false; count];
-    // Each round frees one; rounding alone could go on for ever.
+    // Each round frees one parameter. Rounding errors could otherwise continue this forever.
     for _ in 0..3 * count {
         let steepest = (0..count)
             .filter(|at| !free[*at])
@@ -184,7 +186,7 @@ fn not_negative(products: &Matrix, right: &[f64]) -> Vec<f64> {
     values
 }
 
-/// The equations of the free values alone, the others 0. None where they have no solution.
+/// Solves the equations of the free values, with the others 0. `None` if there is no solution.
 fn solve_free(products: &Matrix, right: &[f64], free: &[bool]) -> Option<Vec<f64>> {
     let places = 0..right.len();
     let rows = places.clone().map(|row| {
@@ -227,7 +229,7 @@ mod tests {
         MODELS.iter().find(|model| model.name == name).unwrap()
     }
 
-    /// The parameters come back from exact round trips of the model itself.
+    /// Checks that a fit to exact round trips of the model returns its parameters.
     fn comes_back(name: &str, choice: OpenSizes, parameters: &[f64]) {
         let model = model(name);
         let exchanges: Vec<TimedExchange> =
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn parameters_come_back_from_exact_round_trips() {
-        // Gigabit Ethernet of Lichei's Table 3.5.3.1, whose overhead is above its gap.
+        // Gigabit Ethernet in Lichei's Table 3.5.3.1 has an overhead above its gap.
         comes_back(
             "loggp",
             OpenSizes::Nothing,
@@ -282,7 +284,8 @@ mod tests {
     }
 
     proptest! {
-        /// At the best values no allowed step helps: the gradient is 0 where a value is free, and not downhill at 0.
+        /// At the optimum, no allowed step helps: the gradient is 0 for a free value and does not point downhill for a
+        /// value at 0.
         #[test]
         fn values_without_negative_ones_meet_the_conditions_of_the_best(
             rows in prop::collection::vec(prop::collection::vec(-3.0..3.0f64, 4), 5..9),

@@ -1,10 +1,9 @@
-//! Models of messages beside each other: which one explains measured round trips best, on sizes that it was not fitted to.
+//! Comparison of message models by their predictions of round trips with sizes that were left out of the fit.
 //!
-//! A model is a row of the table [`MODELS`]. Its equations give what one message takes, how long after a send the same
-//! sender begins the next, and, where the model knows contention, how messages into one node follow one another. All of them
-//! are linear in the parameters, up to the longer of two terms, so that one procedure fits them all (`fit`); a model with a
-//! published procedure is fitted by that as well (`procedures`). The parametrised round trip of
-//! [`crate::prtt`] is then
+//! A model is a row of the table [`MODELS`]. Its equations give the time of one message, the time from a send to the next
+//! of the same sender, and, if the model includes contention, the time between messages into the same node. All are linear
+//! in the parameters, up to a maximum of two terms, so one procedure fits them all (`fit`). A model with a published
+//! procedure is also fitted by that (`procedures`). The parametrised round trip of [`crate::prtt`] is then
 //!
 //! `PRTT_{n,d}(s) = 2 · one_way(s) + (n-1) · spacing(s, d)`.
 
@@ -35,35 +34,36 @@ pub use table::MODELS;
 pub struct ZooModel {
     /// Short name in tables and JSON, such as `loggp`.
     pub name: &'static str,
-    /// Models with the same equations for round trips, up to the range of a parameter. Their terms for contention and for classes
-    /// of nodes are not fitted.
+    /// Models with the same equations for round trips, up to the range of a parameter. Their terms for contention and for
+    /// classes of nodes are not fitted.
     pub aliases: &'static [&'static str],
     /// Paper, year and section.
     pub source: &'static str,
-    /// Symbols of the paper: of times, of times per byte where they end in `/B`, and of tables of times by size where they end
-    /// in `(s)`.
+    /// Symbols of the paper. Those that end in `/B` are times per byte, those that end in `(s)` are tables of times by
+    /// size, and all others are times.
     pub(crate) symbols: &'static [&'static str],
-    /// All choices of its sizes that come into question for these measurements, at least one.
+    /// Returns all possible choices of its open sizes for these measurements, at least one.
     pub(crate) choices: fn(&[ExchangeObservation]) -> Vec<OpenSizes>,
-    /// The coefficients of a message's size.
+    /// Returns the coefficients for the size of a message.
     pub(crate) equations: fn(MessageRegressors) -> Equations,
-    /// Its own way to its parameters, if one is published.
+    /// Published procedure for its parameters, if there is one.
     pub(crate) procedure: Option<Procedure>,
 }
 
-/// A published way from measurements to parameters; none where the measurements lack what it needs.
+/// A published procedure that determines parameters from measurements. Returns `None` if the measurements are not
+/// sufficient.
 pub(crate) type Procedure = fn(&[ExchangeObservation]) -> Option<(OpenSizes, Vec<f64>)>;
 
 /// Sizes that a model leaves open.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OpenSizes {
-    /// The model leaves nothing open.
+    /// No open size.
     Nothing,
-    /// The size of a packet, at least a byte; longer messages are several packets.
+    /// Size of a packet, at least one byte. Longer messages are several packets.
     Packets(Bytes),
-    /// The size from which on a message waits for its receiver.
+    /// Size from which a message waits for its receiver.
     Threshold(Bytes),
-    /// Sizes at which tables have entries, ascending, at least one.
+    /// Sizes with entries in tables, in ascending order, at least one.
     Places(Vec<Bytes>),
 }
 
@@ -83,8 +83,8 @@ impl OpenSizes {
         }
     }
 
-    /// The part that each entry of a table has in the value at a size: interpolated between two places, level below the
-    /// first and with the last slope beyond the last. A single 1 where there are no tables.
+    /// Returns the weight of each entry of a table in the value at a size. Values are interpolated between two places,
+    /// constant below the first, and extrapolated with the last slope. A single 1 if there are no tables.
     fn weights(&self, size: Bytes) -> Vec<f64> {
         let OpenSizes::Places(places) = self else {
             return vec![1.0];
@@ -118,35 +118,35 @@ impl Display for OpenSizes {
 /// The regressors of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageRegressors {
-    /// s.
+    /// Size s.
     pub bytes: f64,
-    /// s - 1, at least 0.
+    /// Size s - 1, at least 0.
     pub beyond_first: f64,
-    /// q: the number of packets, at least 1.
+    /// Number of packets q, at least 1.
     pub packets: f64,
-    /// Messages without data that go between sender and receiver before the data.
+    /// Number of messages without data between sender and receiver before the data.
     pub handshakes: f64,
 }
 
-/// Times by the coefficients of the parameters.
+/// Times as coefficients of the parameters.
 #[derive(Debug)]
 pub(crate) struct Equations {
-    /// From the send call to the end of the receive call of one message that meets no other.
+    /// Time from the send call to the end of the receive call of one message without conflicts.
     one_way: Vec<f64>,
-    /// From a send to the next of the same sender, the longest of these. The first is the processor's time, to which computing
-    /// between the messages is added, the last the interface's.
+    /// Time from a send to the next of the same sender: the maximum of these. The first is the processor's time, to which
+    /// computation between the messages is added, and the last is the interface's.
     spacing: Vec<Vec<f64>>,
-    /// From one receive to the next where several nodes send to the same node at once, the longest of these; empty where the
-    /// model says nothing of contention.
+    /// Time from one receive to the next if several nodes send to the same node at the same time: the maximum of these.
+    /// Empty if the model does not include contention.
     arrivals: Vec<Vec<f64>>,
 }
 
-/// Messages that were carried out and timed together.
+/// Messages that were sent and timed together.
 #[derive(Debug)]
 pub(crate) enum TimedExchange {
-    /// Between two nodes.
+    /// Messages between two nodes.
     RoundTrip(PrttPoint),
-    /// Between several.
+    /// Messages between several nodes.
     Pattern(ZooPattern),
 }
 
@@ -181,14 +181,15 @@ pub(crate) struct ExchangeObservation<'a> {
     pub time: f64,
 }
 
-/// The round trips among the observations, in their order, with their times.
+/// Returns the round trips among the observations, in their order, with their times.
 fn round_trips(observed: &[ExchangeObservation]) -> impl Iterator<Item = (PrttPoint, f64)> {
     observed
         .iter()
         .filter_map(|one| Some((one.exchange.round_trip()?, one.time)))
 }
 
-/// `once + repeats · max(longest_of)`, in nanoseconds by the coefficients of the parameters; one coefficient more is a constant.
+/// A cost `once + repeats · max(longest_of)` in nanoseconds, as coefficients of the parameters. An additional coefficient
+/// is a constant.
 #[derive(Debug)]
 pub(crate) struct ModelCost {
     once: Vec<f64>,
@@ -202,7 +203,7 @@ impl ModelCost {
         product(&self.once, parameters) + self.repeats * product(repeated, parameters)
     }
 
-    /// The place of the longest, the last of equal ones.
+    /// Returns the index of the longest form, the last one if several are equal.
     fn longest(&self, parameters: &[f64]) -> usize {
         let times = self.longest_of.iter().map(|form| product(form, parameters));
         times
@@ -212,7 +213,7 @@ impl ModelCost {
     }
 }
 
-/// `Σ coefficient · parameter`, and the constant where there is one coefficient more.
+/// Returns `Σ coefficient · parameter`, plus the constant if there is one coefficient more.
 fn product(coefficients: &[f64], parameters: &[f64]) -> f64 {
     coefficients
         .iter()
@@ -222,7 +223,7 @@ fn product(coefficients: &[f64], parameters: &[f64]) -> f64 {
 }
 
 impl ZooModel {
-    /// The parameters under a choice, in the order of their coefficients.
+    /// Returns the parameters under a choice, in the order of their coefficients.
     pub fn parameters(&self, choice: &OpenSizes) -> Vec<ZooParameter> {
         let mut parameters = Vec::new();
         for symbol in self.symbols {
@@ -246,8 +247,9 @@ impl ZooModel {
         parameters
     }
 
-    /// The busiest node decides how long a pattern takes: the messages that it sends follow each other, or those that it
-    /// receives where they are more and the model knows contention. Else messages of several senders do not disturb each other.
+    /// Returns the cost of an exchange. The busiest node determines the time of a pattern: the messages that it sends
+    /// follow each other, or those that it receives if these are more and the model includes contention. Otherwise messages
+    /// of several senders do not disturb each other.
     fn cost(&self, choice: &OpenSizes, exchange: &TimedExchange) -> ModelCost {
         let mut equations = self.expanded(choice, exchange.size());
         match exchange {
@@ -275,7 +277,7 @@ impl ZooModel {
         }
     }
 
-    /// The equations with a coefficient for each entry of a table.
+    /// Returns the equations with a coefficient for each entry of a table.
     fn expanded(&self, choice: &OpenSizes, size: Bytes) -> Equations {
         let weights = choice.weights(size);
         let mut equations = (self.equations)(choice.message(size));
@@ -298,16 +300,16 @@ impl ZooModel {
 /// A parameter of a model, 0 or more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZooParameter {
-    /// The symbol of the paper, of tables with the size, as `g(1KiB)`.
+    /// Symbol in the paper. For tables it includes the size, such as `g(1KiB)`.
     pub symbol: String,
-    /// One nanosecond, or one for each byte.
+    /// One nanosecond, or one nanosecond per byte.
     pub unit: Quantity,
 }
 
-/// Why models cannot be compared.
+/// Error for models that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ZooError {
-    /// Nothing is left to predict when sizes are left out.
+    /// Too few sizes to predict those that are left out.
     #[error("found round trips of {0} sizes, expected at least 3")]
     TooFewSizes(usize),
     /// A level outside of its range.
@@ -371,7 +373,7 @@ mod tests {
         };
         assert_eq!(time("hockney", &[10.0, 1.0]), 15.0);
         assert_eq!(time("bsp", &[10.0, 1.0]), 30.0);
-        // C 10, t 1, L 100, 1/β 2: the receiver takes 15 for each.
+        // C 10, t 1, L 100, 1/β 2: the receiver takes 15 for each message.
         assert_eq!(time("lmo", &[10.0, 1.0, 100.0, 2.0]), 140.0 + 3.0 * 15.0);
     }
 
@@ -385,7 +387,7 @@ mod tests {
         assert_eq!(time(5), 3.0 * 12.0 + 4.0 + 3.0 * 6.0);
     }
 
-    /// Lichei, section 3.1.3: n messages and an answer of no bytes take `2L + (n+1)·g`.
+    /// Lichei, section 3.1.3: n messages and an answer without bytes take `2L + (n+1)·g`.
     #[test]
     fn a_flood_takes_as_long_as_the_thesis_says() {
         let point = PrttPoint::new(16, Time::ZERO, Bytes(1));

@@ -1,6 +1,6 @@
-//! Patterns: messages of one size that start together, between several nodes.
+//! Patterns: messages of one size between several nodes that start together.
 //!
-//! A round trip of two nodes shows nothing of what messages do to each other. Measured patterns do: the conflicts of
+//! A round trip of two nodes does not show how messages disturb each other. Measured patterns do: the conflicts of
 //! `flowcast measure conflicts` and the pairs of `flowcast measure pairs`.
 
 use std::collections::BTreeMap;
@@ -12,21 +12,21 @@ use crate::pairs::samples::{Company, PairSamples};
 /// Messages of one size that start together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ZooPattern {
-    /// How people call it; unique among the patterns of a measurement together with the size.
+    /// Name for people. Together with the size, it is unique among the patterns of a measurement.
     pub name: String,
     /// Size of each message.
     pub size: Bytes,
-    /// Sender and receiver of each, two different nodes; at least one message.
+    /// Sender and receiver of each message, which are two different nodes. At least one message.
     pub messages: Vec<(Node, Node)>,
 }
 
 impl ZooPattern {
-    /// The most messages that one node sends, at least 1.
+    /// Largest number of messages that one node sends, at least 1.
     pub(crate) fn most_sends(&self) -> u32 {
         most_alike(self.messages.iter().map(|(from, _)| *from))
     }
 
-    /// The most messages that one node receives, at least 1.
+    /// Largest number of messages that one node receives, at least 1.
     pub(crate) fn most_receives(&self) -> u32 {
         most_alike(self.messages.iter().map(|(_, to)| *to))
     }
@@ -38,17 +38,17 @@ fn most_alike(nodes: impl Iterator<Item = Node>) -> u32 {
     counts.into_values().max().unwrap_or(1)
 }
 
-/// A pattern with the times that it took, each from the common start to the end of the last message.
+/// A pattern with its measured times, each from the common start to the end of the last message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatternSamples {
     /// The messages, by sender and receiver.
     pub pattern: ZooPattern,
-    /// Above 0, at least one.
+    /// At least one time, each above 0.
     pub times: Vec<Time>,
 }
 
-/// Pairs of nodes as patterns of one message, or of one in each direction; the time of a message is what stands for its
-/// repetitions.
+/// Converts pairs of nodes to patterns of one message, or of one message in each direction. The time of a message is the
+/// representative of its repetitions.
 pub fn of_pairs(pairs: &PairSamples) -> Vec<PatternSamples> {
     let mut all = Vec::new();
     for size in pairs.sizes() {

@@ -1,5 +1,5 @@
-//! What Lichei's thesis prints of its models: the parameters of Table 3.5.3.1 through the models' equations, and the numbers of
-//! section 3.1.3. Expected values are worked out by hand from the equations as printed.
+//! Printed results of Lichei's thesis: the models' equations with the parameters of Table 3.5.3.1, and the numbers of
+//! section 3.1.3. Expected values are computed by hand from the printed equations.
 
 use super::{MODELS, OpenSizes, TimedExchange, ZooModel};
 use crate::prtt::PrttPoint;
@@ -12,7 +12,7 @@ const TABLE_3_5_3_1: [[f64; 4]; 3] = [
     [0.897, 0.00849, 6.1, 65.4],
 ];
 
-/// Messages, delay in microseconds, size, and the round trips of the three networks in microseconds.
+/// Number of messages, delay in microseconds, size, and the round trips of the three networks in microseconds.
 type Row = (u32, f64, u64, [f64; 3]);
 
 fn model(name: &str) -> &'static ZooModel {
@@ -22,13 +22,13 @@ fn model(name: &str) -> &'static ZooModel {
         .expect("a model of the zoo")
 }
 
-/// A round trip by parameters in nanoseconds.
+/// Returns a round trip for parameters in nanoseconds.
 fn micros(model: &ZooModel, choice: &OpenSizes, point: PrttPoint, nanos: &[f64]) -> f64 {
     let cost = model.cost(choice, &TimedExchange::RoundTrip(point));
     cost.at(nanos) / 1e3
 }
 
-/// `parameters` from g, G, o and L to the model's, all in microseconds; the zoo counts nanoseconds.
+/// Converts g, G, o and L to the model's `parameters`, all in microseconds. The zoo uses nanoseconds.
 fn agree(name: &str, choice: OpenSizes, parameters: impl Fn([f64; 4]) -> Vec<f64>, rows: &[Row]) {
     let model = model(name);
     for (messages, delay, size, expected) in rows {
@@ -48,7 +48,7 @@ fn agree(name: &str, choice: OpenSizes, parameters: impl Fn([f64; 4]) -> Vec<f64
     }
 }
 
-/// Equations 3.2.2.1 to 3.2.2.3. Gigabit Ethernet has o above g: 16 messages of a byte start 6.1 us apart.
+/// Equations 3.2.2.1 to 3.2.2.3. On Gigabit Ethernet, o is above g: 16 messages of one byte start 6.1 us apart.
 #[test]
 fn loggp_takes_the_round_trips_of_the_thesis() {
     let rows = [
@@ -66,7 +66,8 @@ fn loggp_takes_the_round_trips_of_the_thesis() {
     );
 }
 
-/// Section 2.2.9: from S on messages wait; here a request and its answer of a byte before the data, `2(2o + L)`.
+/// Section 2.2.9: messages of S bytes or more wait. Here `2(2o + L)` is added, for a request and its answer of one byte
+/// each before the data.
 #[test]
 fn loggps_adds_a_handshake_from_the_threshold_on() {
     let rows = [
@@ -81,7 +82,7 @@ fn loggps_adds_a_handshake_from_the_threshold_on() {
     );
 }
 
-/// Section 2.2.5: a packet takes `2o + L`, and for each further one o is covered by g. Three packets of a kilobyte.
+/// Section 2.2.5: a packet takes `2o + L`, and the g of each further packet covers its o. Three packets of one kilobyte.
 #[test]
 fn logp_sends_larger_messages_as_packets() {
     let rows = [
@@ -112,7 +113,7 @@ fn hockney_takes_start_up_and_bytes() {
     );
 }
 
-/// Section 2.2.4: a superstep costs `g·h` beside its barrier; one in each direction.
+/// Section 2.2.4: a superstep costs `g·h` in addition to its barrier. There is one in each direction.
 #[test]
 fn bsp_charges_bytes_and_barriers() {
     let rows = [
@@ -127,8 +128,8 @@ fn bsp_charges_bytes_and_barriers() {
     );
 }
 
-/// Section 3.1.3: under PLogP n messages of no bytes and their answer take `2L + (n+1)g`. With L = 76.5 us and g = 0.783 us, of
-/// TCP over Gigabit Ethernet, g is wrong by less than 1 % from 19640 messages on: `(2L + g)/n < 0.01 g`.
+/// Section 3.1.3: under PLogP, n messages without bytes and their answer take `2L + (n+1)g`. With L = 76.5 us and g = 0.783
+/// us for TCP over Gigabit Ethernet, the error of g is below 1 % for more than 19640 messages: `(2L + g)/n < 0.01 g`.
 #[test]
 fn a_flood_under_plogp_shows_the_gap_from_19640_messages_on() {
     let choice = OpenSizes::Places(vec![Bytes(1), Bytes(2)]);

@@ -1,4 +1,4 @@
-//! The procedures by which papers fit their own models.
+//! Procedures by which papers fit their own models.
 
 use flowcast_network::loggp::LogGp;
 use flowcast_statistics::regression::least_squares_at_least_zero;
@@ -11,7 +11,7 @@ use crate::{
     samples::PrttSamples,
 };
 
-/// Hockney's: least squares through half of the plain round trips.
+/// Hockney's procedure: least squares through half of the plain round trips.
 pub(super) fn hockney_line(observed: &[ExchangeObservation]) -> Option<(OpenSizes, Vec<f64>)> {
     let (x, y): (Vec<f64>, Vec<f64>) = round_trips(observed)
         .filter(|(point, _)| point.messages == 1)
@@ -21,7 +21,7 @@ pub(super) fn hockney_line(observed: &[ExchangeObservation]) -> Option<(OpenSize
     Some((OpenSizes::Nothing, vec![line.intercept, line.slope]))
 }
 
-/// The thesis' for LogGP, with its knee: [`mod@crate::loggp`].
+/// The procedure of the thesis for LogGP, with its knee: [`mod@crate::loggp`].
 pub(super) fn loggp_with_knee(observed: &[ExchangeObservation]) -> Option<(OpenSizes, Vec<f64>)> {
     let mut samples = PrttSamples::default();
     round_trips(observed).for_each(|(point, time)| samples.push(point, Time::from_nanos(time)));
@@ -40,9 +40,9 @@ pub(super) fn loggp_with_knee(observed: &[ExchangeObservation]) -> Option<(OpenS
     Some((OpenSizes::Nothing, parameters))
 }
 
-/// Kielmann's for PLogP: `g(0)` from many messages in a row, `g(s) = RTT(s) - RTT(0) + g(0)` and `L = RTT(0)/2 - g(0)`. Its
-/// answers have no bytes; here they are as long as the messages, so that half of the difference of round trips counts. The
-/// smallest size stands for 0.
+/// Kielmann's procedure for PLogP: many messages in a row give `g(0)`. Then `g(s) = RTT(s) - RTT(0) + g(0)` for all sizes,
+/// and `L = RTT(0)/2 - g(0)`. Its answers have no bytes. Here they are as long as the messages, so that half of the
+/// difference of round trips counts. The smallest size replaces 0.
 pub(super) fn kielmann_tables(observed: &[ExchangeObservation]) -> Option<(OpenSizes, Vec<f64>)> {
     let trips: Vec<(PrttPoint, f64)> = round_trips(observed).collect();
     let plain = trips.iter().filter(|(point, _)| point.messages == 1);
@@ -65,7 +65,7 @@ pub(super) fn kielmann_tables(observed: &[ExchangeObservation]) -> Option<(OpenS
     Some((OpenSizes::Places(sizes), parameters))
 }
 
-/// The time between the messages of the last delayed burst of a size, less the delay.
+/// Returns the time between the messages of the last delayed burst of a size, minus the delay.
 fn overhead(trips: &[(PrttPoint, f64)], size: Bytes) -> Option<f64> {
     let (point, time) = trips
         .iter()

@@ -1,5 +1,5 @@
-//! The models as rows of one table. The forms of Hockney, C3, BSP, LogP, PLogP, LogGP and LogGPS are those of Lichei, section
-//! 2.2; q is the number of packets of a message.
+//! Table of the models. The forms of Hockney, C3, BSP, LogP, PLogP, LogGP and LogGPS are from Lichei, section 2.2; q is the
+//! number of packets of a message.
 //!
 //! | model | one message | next message |
 //! |---|---|---|
@@ -13,8 +13,9 @@
 //! | LMO: processors and network each have a fixed and a variable part | `2C + 2ts + L + s/β` | `max(C + ts + d, s/β)` |
 //! | PLogP: tables by size; the first message takes the whole gap too | `L + g(s)` | `max(o(s) + d, g(s))` |
 //!
-//! Several senders to one node: Hockney's model says nothing. Packets meet at the receiver's port under C3, LMO's receiver
-//! takes messages one after the other while the switch carries them at the same time, and LogGPS' handshakes overlap.
+//! Several senders to one node: Hockney's model does not cover this case. Under C3, packets meet at the receiver's port.
+//! LMO's receiver takes messages one after the other while the switch transfers them at the same time. LogGPS' handshakes
+//! overlap.
 
 use std::collections::BTreeSet;
 
@@ -139,7 +140,7 @@ pub static MODELS: [ZooModel; 9] = [
     },
 ];
 
-/// LogGPS' equations, and LogGP's where no message is long enough for a handshake.
+/// Returns LogGPS' equations, which are LogGP's if no message is long enough for a handshake.
 fn loggps(message: MessageRegressors) -> Equations {
     let MessageRegressors {
         beyond_first,
@@ -173,7 +174,7 @@ fn nothing(_: &[ExchangeObservation]) -> Vec<OpenSizes> {
     vec![OpenSizes::Nothing]
 }
 
-/// Powers of two, what Ethernet carries, and a packet that carries every message.
+/// Packet sizes to try: powers of two, the payloads of Ethernet, and one packet for every message.
 fn packets(observed: &[ExchangeObservation]) -> Vec<OpenSizes> {
     let largest = sizes(observed).last().map_or(1, |size| size.0.max(1));
     let powers = (6..=20).map(|power| 1u64 << power).chain([1448, 8948]);
@@ -186,7 +187,7 @@ fn packets(observed: &[ExchangeObservation]) -> Vec<OpenSizes> {
         .collect()
 }
 
-/// Tables of 2, 3, 5 and 8 of the sizes, the smallest and the largest among them, evenly in their order.
+/// Tables of 2, 3, 5 and 8 of the sizes, evenly spaced in their order, including the smallest and the largest.
 fn places(observed: &[ExchangeObservation]) -> Vec<OpenSizes> {
     let sizes: Vec<Bytes> = sizes(observed).into_iter().collect();
     let counts = [2, 3, 5, 8].into_iter();
@@ -199,7 +200,7 @@ fn places(observed: &[ExchangeObservation]) -> Vec<OpenSizes> {
         .collect()
 }
 
-/// The sizes of the round trips.
+/// Returns the sizes of the round trips.
 fn sizes(observed: &[ExchangeObservation]) -> BTreeSet<Bytes> {
     round_trips(observed).map(|(point, _)| point.size).collect()
 }
