@@ -1,4 +1,4 @@
-//! Traces of message-passing programs as files: readers of ten formats, writers of others, and generated workloads.
+//! Traces of message-passing programs as files: readers of ten formats, writers of several formats, and generated workloads.
 //!
 //! [`read()`] recognises the format by content and unpacks gzip and zstd first:
 //!

@@ -1,12 +1,12 @@
-//! Numbers that are given away and come back: the slots of requests, of which the lowest free one is the next.
+//! Reusable numbers, such as the slots of requests: the lowest free number is assigned next.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// The numbers from 0 that are free.
+/// Free numbers, from 0 on.
 #[derive(Debug, Default)]
 pub(crate) struct LowestFree {
     returned: BinaryHeap<Reverse<usize>>,
-    /// No number from this one on was given away.
+    /// Lowest number that was never taken.
     next: usize,
 }
 
@@ -22,7 +22,7 @@ impl LowestFree {
         )
     }
 
-    /// A number that was taken is free again.
+    /// Frees a number that was taken.
     pub(crate) fn free(&mut self, number: usize) {
         self.returned.push(Reverse(number));
     }

@@ -1,5 +1,5 @@
-//! Dimemas' `.dim`. With our own records ([`Dialect::Own`]) nothing is lost that a replay looks at: waits for sends (32),
-//! one-sided operations (30) and files (31). Dimemas refuses a trace that has them.
+//! Writer of Dimemas' `.dim`. Flowcast's own records ([`Dialect::Own`]) preserve everything that a replay uses: waits for
+//! sends (32), one-sided operations (30) and files (31). Dimemas refuses a trace with these records.
 
 use std::{
     collections::BTreeMap,
@@ -18,12 +18,12 @@ use flowcast_program::{
 };
 use flowcast_units::{CollectiveOp, Rank, Time};
 
-/// Which records are written.
+/// Set of records that the writer uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Ours too, where something would be lost otherwise.
+    /// Flowcast's own records as well, if something would be lost without them.
     Own,
-    /// Only those that Dimemas knows.
+    /// Only records that Dimemas supports.
     Dimemas,
 }
 
@@ -57,7 +57,7 @@ const OURS: &str = "records that only Flowcast reads; Dimemas needs a trace made
 /// ```
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = WriterTables::new(program);
     let numbers = DimNumbers::new(program);
@@ -76,10 +76,10 @@ pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Resu
     })
 }
 
-/// Writes the steps of each of so many ranks, without collectives.
+/// Writes the steps of each of `ranks` ranks, without collectives.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub(crate) fn dim_steps<S: Iterator<Item = StreamStep>>(
     name: &str,
     ranks: u32,
@@ -99,18 +99,19 @@ pub(crate) fn dim_steps<S: Iterator<Item = StreamStep>>(
         .map(drop)
 }
 
-/// What stands around the records of the tasks.
+/// Parts of a file around the records of the tasks.
 struct DimFrame<'a> {
     name: &'a str,
-    /// By task.
+    /// Number of threads of each task.
     threads: Vec<u32>,
     communicators: usize,
     definitions: String,
 }
 
 impl DimFrame<'_> {
-    /// Writes header, definitions, records and the place of each task's records. The header tells where that table
-    /// begins, so the records are made twice: once to count their bytes, once to write them.
+    /// Writes the header, the definitions, the records and a table with the position of each task's records. The header
+    /// contains the position of this table, so the records are generated twice: once to count their bytes, once to write
+    /// them.
     fn write(
         &self,
         out: &mut dyn Write,
@@ -159,7 +160,7 @@ impl DimFrame<'_> {
     }
 }
 
-/// Counts the bytes that are written.
+/// Writer that only counts bytes.
 struct DimCount(u64);
 
 impl Write for DimCount {
@@ -180,7 +181,7 @@ fn write_steps(
 ) -> io::Result<Losses> {
     let mut posted = Vec::new();
     for (number, step) in steps.enumerate() {
-        // Dimemas leaves out a thread whose first record is not a computation.
+        // Dimemas ignores a thread whose first record is not a computation.
         if number == 0 && !matches!(step, StreamStep::Compute(_)) {
             writeln!(out, "1:{rank}:0:{}", Seconds(Time::ZERO))?;
         }
@@ -210,7 +211,7 @@ fn write_steps(
     Ok(Losses::default())
 }
 
-/// New numbers of communicators: Dimemas takes those above 0 only.
+/// New numbers of communicators, because Dimemas accepts only numbers above 0.
 struct DimNumbers(BTreeMap<i32, usize>);
 
 impl DimNumbers {
@@ -268,7 +269,7 @@ struct DimWriter<'a> {
     numbers: &'a DimNumbers,
     dialect: Dialect,
     rank: Rank,
-    /// The slot of the next receive.
+    /// Slot of the next receive.
     next_slot: Slot,
     losses: Losses,
 }
@@ -296,7 +297,7 @@ impl<'a> DimWriter<'a> {
         let mut at = 0;
         let mut begun = false;
         while let Some((op, next)) = opcodes::decode(words, at) {
-            // Dimemas leaves out a thread whose first record is not a computation.
+            // Dimemas ignores a thread whose first record is not a computation.
             if !begun && !matches!(op, Op::Compute(_)) {
                 writeln!(out, "1:{own}:0.000000000")?;
             }
@@ -309,7 +310,7 @@ impl<'a> DimWriter<'a> {
         Ok(self.losses)
     }
 
-    /// Task and thread.
+    /// Returns the task and thread of a rank.
     fn place(&self, rank: Rank) -> String {
         format!(
             "{}:{}",
@@ -318,7 +319,7 @@ impl<'a> DimWriter<'a> {
         )
     }
 
-    /// A peer's task and thread; -1 where each task has one.
+    /// Returns the task and thread of a peer; the thread is -1 if each task has only one.
     fn peer(&self, rank: Rank) -> String {
         let program = self.tables.program;
         if program.has_threads() {
@@ -328,7 +329,7 @@ impl<'a> DimWriter<'a> {
         }
     }
 
-    /// Writes what stands at `next` minus one instruction; gives where the next one is.
+    /// Writes the instruction `op`, which ends at `next`. Returns the position of the following one.
     fn record(&mut self, op: Op, next: usize, own: &str, out: &mut dyn Write) -> io::Result<usize> {
         match op {
             Op::Nothing => return self.nothing(next, own, out),
@@ -375,7 +376,7 @@ impl<'a> DimWriter<'a> {
                 writeln!(out, "20:{own}:{kind}:{value}")?;
             }
             Op::Access(access) => return self.access(access, next, own, out),
-            // The reader has told.
+            // The reader has already reported it.
             Op::Ignored(_) => {}
         }
         Ok(next)
@@ -440,13 +441,13 @@ impl<'a> DimWriter<'a> {
         )
     }
 
-    /// The next instruction, if it belongs to the same record.
+    /// Returns the next instruction if it belongs to the same record.
     fn further(&self, at: usize) -> Option<(Op, usize)> {
         let words = self.tables.program.words(self.rank);
         opcodes::decode(words, at).filter(|_| opcodes::continues(words, at))
     }
 
-    /// A record without effect, or the meeting of all ranks that open or close a file together.
+    /// Writes a record without effect, or the meeting of all ranks that open or close a file together.
     fn nothing(&mut self, next: usize, own: &str, out: &mut dyn Write) -> io::Result<usize> {
         let words = self.tables.program.words(self.rank);
         if let Some((Op::Collective { call, .. }, behind)) = self.further(next)
@@ -482,7 +483,7 @@ impl<'a> DimWriter<'a> {
         out: &mut dyn Write,
     ) -> io::Result<usize> {
         let access = self.tables.program.accesses()[number as usize];
-        // All ranks of the window meet behind a fence.
+        // All ranks of the window meet after a fence.
         let fence = match (access, self.further(next)) {
             (Access::Flush { target: None, .. }, Some((Op::Collective { .. }, behind))) => {
                 Some(behind)
@@ -551,7 +552,7 @@ const fn file_operation(kind: FileKind) -> u8 {
     }
 }
 
-/// Seconds: nine decimals for whole nanoseconds, else as many digits as the number has.
+/// Time in seconds, with nine decimals for whole nanoseconds, otherwise with as many digits as the number has.
 struct Seconds(Time);
 
 impl std::fmt::Display for Seconds {

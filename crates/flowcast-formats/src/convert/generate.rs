@@ -1,4 +1,4 @@
-//! Synthetic workloads, step by step: nothing is ever held for more than one iteration of one rank.
+//! Synthetic workloads, generated step by step: memory holds at most one iteration of one rank.
 
 use std::io;
 
@@ -16,30 +16,31 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// What the ranks do in each iteration.
+/// Communication pattern of the ranks in each iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
     /// Exchange with four neighbours on a two-dimensional torus.
     Halo,
-    /// Send to the right, receive from the left.
+    /// Send to the right neighbour, receive from the left one.
     Shift,
-    /// One message goes round the ring, each rank computing before it passes it on.
+    /// One message travels around the ring, and each rank computes before it passes it on.
     Chain,
-    /// `ceil(log2 P)` rounds, in round `k` with the ranks `2^k` away.
+    /// `ceil(log2 P)` rounds; in round `k`, messages go to the rank at distance `2^k`.
     Dissemination,
-    /// Each rank with each other.
+    /// Each rank with every other rank.
     Alltoall,
-    /// Each rank with each other in its row of a grid that is as square as the number of ranks allows.
+    /// Each rank with every other rank in its row of a grid that is as square as the number of ranks allows.
     Rows,
     /// A broadcast from rank 0 over a binomial tree.
     BinomialBroadcast,
-    /// Training of a neural network by replicas of a pipeline of stages: each stage passes as many microbatches on as there
-    /// are stages, one forward and one backward in turn; then each stage's replicas reduce their gradients over a ring.
+    /// Training of a neural network by replicas of a pipeline of stages. Each stage passes on as many microbatches as there
+    /// are stages, alternating between one forward and one backward. Then the replicas of each stage reduce their gradients
+    /// over a ring.
     Training,
 }
 
 impl Workload {
-    /// All of them, with the names of the command line.
+    /// All workloads, with their names on the command line.
     pub const ALL: [(&'static str, Workload); 8] = [
         ("halo", Workload::Halo),
         ("shift", Workload::Shift),
@@ -60,7 +61,7 @@ impl Workload {
     }
 }
 
-/// How large and how long.
+/// Size and length of a workload.
 ///
 /// ```
 /// use flowcast_program::Trace;
@@ -84,26 +85,26 @@ impl Workload {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProgramShape {
-    /// The pattern of messages that each iteration has.
+    /// Communication pattern of each iteration.
     pub workload: Workload,
-    /// Ranks, at least 1.
+    /// Number of ranks, at least 1.
     pub ranks: u32,
-    /// How often computation and messages are repeated; 0 gives empty ranks.
+    /// Number of repetitions of computation and messages; 0 gives empty ranks.
     pub iterations: u32,
-    /// Bytes of each message.
+    /// Size of each message, in bytes.
     pub size: Bytes,
     /// Computation before each iteration's messages.
     pub compute: Time,
-    /// The computation varies by up to this fraction, evenly distributed, in whole nanoseconds.
+    /// Largest variation of the computation, as a fraction of it; uniformly distributed, in whole nanoseconds.
     pub jitter: f64,
-    /// Start of the random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// After so many iterations the computations repeat themselves; never if 0.
+    /// Number of iterations after which the computations repeat themselves; never if 0.
     pub period: u32,
 }
 
 impl ProgramShape {
-    /// The trace in memory: with its iterations as a loop where they repeat themselves.
+    /// Returns the trace in memory. Iterations that repeat themselves form a loop.
     ///
     /// # Errors
     /// [`TraceError::Limit`] for more messages than can be numbered.
@@ -133,12 +134,12 @@ impl ProgramShape {
         Folded::new(parts).map(Trace::Folded)
     }
 
-    /// What no format refuses when it is read.
+    /// Checks that every reader accepts the result.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for computations that vary beyond [`Time::LONGEST`].
     pub(super) fn check(self) -> io::Result<()> {
-        // A layer's backward pass takes twice its forward pass.
+        // The backward pass of a layer takes twice as long as its forward pass.
         let most = if self.workload == Workload::Training {
             2.0
         } else {
@@ -207,7 +208,7 @@ impl ProgramShape {
         Ok(builder)
     }
 
-    /// The steps of a rank.
+    /// Returns the steps of a rank.
     pub(crate) fn steps(self, rank: Rank) -> impl Iterator<Item = StreamStep> {
         let stream = u64::from(rank.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let start = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
@@ -261,9 +262,9 @@ impl ProgramShape {
         }
     }
 
-    /// The schedule "1F1B" of PipeDream (Narayanan et al., SOSP 2019): a stage begins with as many microbatches as stages follow
-    /// it, then does one forward, one backward, and so on. Going backward takes twice as long. The ring of the all-reduce has
-    /// `2 (replicas - 1)` steps (Patarasuk and Yuan, 2009).
+    /// Adds the steps of the schedule "1F1B" of PipeDream (Narayanan et al., SOSP 2019). A stage begins with as many
+    /// microbatches as stages follow it, and then alternates between one forward and one backward. A backward pass takes
+    /// twice as long. The ring of the all-reduce has `2 (replicas - 1)` steps (Patarasuk and Yuan, 2009).
     fn train(&self, Rank(rank): Rank, compute: Time, steps: &mut Vec<StreamStep>) {
         const RING: u32 = 2;
         let (stages, replicas) = self.grid();
@@ -307,7 +308,7 @@ impl ProgramShape {
         Rank((rank + self.ranks - distance) % self.ranks)
     }
 
-    /// The shorter and the longer side of a grid of all ranks that is as square as their number allows.
+    /// Returns the shorter and the longer side of a grid of all ranks that is as square as their number allows.
     fn grid(&self) -> (u32, u32) {
         let shorter = (1..=self.ranks.isqrt())
             .rev()
@@ -316,7 +317,7 @@ impl ProgramShape {
         (shorter, self.ranks / shorter)
     }
 
-    /// With each other of so many neighbouring ranks.
+    /// Exchanges with every other rank of a group of `ranks` consecutive ranks.
     fn exchange_within(&self, ranks: u32, Rank(rank): Rank, steps: &mut Vec<StreamStep>) {
         let (first, own) = (rank - rank % ranks, rank % ranks);
         let (mut from, mut to) = (Vec::new(), Vec::new());
@@ -327,7 +328,7 @@ impl ProgramShape {
         self.exchange(steps, &from, &to);
     }
 
-    /// A side of one has no neighbours.
+    /// Exchanges with the neighbours on the torus. In a dimension of length one, there are none.
     fn exchange_halo(&self, Rank(rank): Rank, steps: &mut Vec<StreamStep>) {
         let (height, width) = self.grid();
         let (x, y) = (rank % width, rank / width);
@@ -345,7 +346,7 @@ impl ProgramShape {
             .enumerate()
             .filter(|(_, side)| side.0 != rank)
         {
-            // What comes from a side was sent in the opposite direction.
+            // A message from one side was sent in the opposite direction.
             from.push((side, direction as u32 ^ 1));
             to.push((side, direction as u32));
         }
@@ -369,7 +370,7 @@ impl ProgramShape {
         }
     }
 
-    /// Receives from all of some ranks while it sends to all of others; each with its tag.
+    /// Receives from all ranks of one list while it sends to all ranks of another; each message has its own tag.
     fn exchange(&self, steps: &mut Vec<StreamStep>, from: &[(Rank, u32)], to: &[(Rank, u32)]) {
         let [posts, sends] = [from, to].map(|peers| {
             (0..)
@@ -408,7 +409,7 @@ fn channel(message: &StepMessage) -> Channel {
     }
 }
 
-/// Of all messages.
+/// Communicator of all messages.
 const COMMUNICATOR: i32 = 1;
 
 fn powers_below(ranks: u32) -> impl Iterator<Item = u32> {

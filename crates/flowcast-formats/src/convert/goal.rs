@@ -1,7 +1,9 @@
-//! LogGOPSim's GOAL. Each operation of a rank requires the one before it in the program; what comes after a wait requires
-//! the non-blocking operations that it waits for. The messages of a non-blocking collective are a chain of their own.
+//! Writer of LogGOPSim's GOAL. Each operation of a rank requires its predecessor in the program. An operation after a wait
+//! requires the non-blocking operations that the wait completes. The messages of a non-blocking collective form a chain of
+//! their own.
 //!
-//! All chains of a rank are on one processor: in LogGOPSim a dependency between two processors does not carry the time.
+//! All chains of a rank are on one processor, because in LogGOPSim a dependency between two processors does not transfer the
+//! time.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,10 +23,10 @@ use flowcast_units::{Bytes, Rank, Time};
 const COLLECTIVES: &str = "collectives";
 const ROUNDED: &str = "messages of 0 bytes; they are written with 1 byte, which costs the same";
 
-/// Writes a program without collectives but those of ranks with their progress streams.
+/// Writes a program. It may contain no collectives except those between ranks and their progress streams.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = WriterTables::new(program);
     let mut losses = Losses::default();
@@ -34,7 +36,7 @@ pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
     Ok(losses)
 }
 
-/// The same as a schedule.
+/// Returns the program as a schedule.
 pub fn as_schedule(program: &Program) -> (Schedule, Losses) {
     let tables = WriterTables::new(program);
     let mut losses = Losses::default();
@@ -75,10 +77,10 @@ fn write_rank(
     .rank(rank)
 }
 
-/// Writes the steps of each of so many ranks, without collectives.
+/// Writes the steps of each of `ranks` ranks, without collectives.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub(crate) fn goal_steps<S: Iterator<Item = StreamStep>>(
     ranks: u32,
     steps: impl Fn(Rank) -> S,
@@ -110,7 +112,7 @@ fn ranks_in_braces(
     Ok(())
 }
 
-/// Operations that follow each other.
+/// Chain of operations that follow each other.
 struct OperationChain<'a> {
     steps: StepFile<'a>,
     open: OpenOperation,
@@ -125,17 +127,17 @@ impl<'a> OperationChain<'a> {
     }
 }
 
-/// What further operations of a chain may require.
+/// Operations that later operations of a chain may require.
 #[derive(Default)]
 struct OpenOperation {
-    /// What the next operation requires.
+    /// Requirements of the next operation.
     before: Vec<u64>,
     /// Non-blocking operations by number.
     receives: BTreeMap<u32, u64>,
     sends: BTreeMap<u32, u64>,
 }
 
-/// A rank with its progress streams.
+/// Writer of a rank with its progress streams.
 struct GoalWriter<'a> {
     tables: &'a WriterTables<'a>,
     operations: Operations<'a>,
@@ -163,7 +165,7 @@ impl<'a> GoalWriter<'a> {
         Ok(())
     }
 
-    /// Writes an operation of a progress stream up to its end.
+    /// Writes an operation of a progress stream completely.
     fn begin(&mut self, stream: Rank, before: &[u64]) -> io::Result<()> {
         let mut chain = self
             .progress
@@ -183,13 +185,13 @@ impl<'a> GoalWriter<'a> {
     }
 }
 
-/// Where the operations of a rank go.
+/// Destination of a rank's operations.
 trait Sink {
-    /// Takes the next operation, whose label is `label`, and the labels that it requires.
+    /// Takes the next operation, with its label and the labels that it requires.
     fn take(&mut self, label: u64, operation: Operation, before: &[u64]) -> io::Result<()>;
 }
 
-/// As text.
+/// Sink that writes text.
 struct GoalText<'a>(&'a mut dyn Write);
 
 impl Sink for GoalText<'_> {
@@ -203,7 +205,7 @@ impl Sink for GoalText<'_> {
     }
 }
 
-/// As the parts of a graph.
+/// Sink that collects the parts of a graph.
 #[derive(Default)]
 struct InMemory {
     nodes: Vec<OperationNode>,
@@ -227,13 +229,13 @@ fn index(label: u64) -> u32 {
     (label - 1) as u32
 }
 
-/// Hands on operations with their labels, which are numbered from 1 in each rank.
+/// Operations on their way to a sink, with their labels, which are numbered from 1 in each rank.
 struct Operations<'a> {
     out: &'a mut dyn Sink,
     losses: &'a mut Losses,
-    /// The last label.
+    /// Last label.
     next: u64,
-    /// Nanoseconds that rounding has left over.
+    /// Rounding remainder, in nanoseconds.
     rest: f64,
 }
 
@@ -267,7 +269,7 @@ impl Operations<'_> {
                     std::mem::take(&mut open.receives),
                     std::mem::take(&mut open.sends),
                 );
-                // They require what came before them.
+                // They require the operations before them.
                 if receives.len() + sends.len() > 0 {
                     open.before = receives.into_values().chain(sends.into_values()).collect();
                 }
@@ -295,7 +297,7 @@ impl Operations<'_> {
     }
 
     fn non_blocking(&mut self, operation: Operation, open: &mut OpenOperation) -> io::Result<u64> {
-        // One join instead of many dependencies of each of several non-blocking operations.
+        // A single join replaces many dependencies of each of several non-blocking operations.
         if open.before.len() > 2 {
             self.blocking(Operation::Calc(Time::ZERO), open)?;
         }
@@ -345,7 +347,7 @@ fn tag(tag: Option<u32>) -> String {
 /// Writes a schedule.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn schedule(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "num_ranks {}", schedule.ranks())?;
     for (rank, graph) in schedule.graphs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! LogGOPSim's binary GOAL; its layout stands at its reader.
+//! Writer of LogGOPSim's binary GOAL; the reader documents the layout.
 
 use std::io::{self, Write};
 
@@ -13,8 +13,8 @@ const FRACTIONS: &str = "computations of fractions of a nanosecond; they are rou
 /// Writes a schedule.
 ///
 /// # Errors
-/// Those of `out`; [`io::ErrorKind::InvalidInput`] for a rank with more operations or dependencies than 32 bits count, and for a
-/// computation of more nanoseconds than 64 bits count.
+/// The errors of `out`. [`io::ErrorKind::InvalidInput`] if a rank has more operations or dependencies than 32 bits can
+/// count, or if a computation has more nanoseconds than 64 bits can count.
 pub fn goal_binary(schedule: &Schedule, out: &mut dyn Write) -> io::Result<Losses> {
     check(schedule)?;
     out.write_all(&MAGIC)?;
@@ -98,7 +98,7 @@ fn write_operation(
     out.write_all(&[node.cpu, node.nic])
 }
 
-/// Whether 64 bits count the nanoseconds of all computations.
+/// Checks that 64 bits can hold the nanoseconds of every computation.
 fn check(schedule: &Schedule) -> io::Result<()> {
     let mut nodes = schedule.graphs.iter().flat_map(|graph| &graph.nodes);
     let longest = nodes.find_map(|node| match node.operation {

@@ -1,7 +1,7 @@
-//! Programs and generated workloads written in the formats of other tools: Dimemas' `.dim`, LogGOPSim's GOAL as text
-//! and binary, SimGrid's time-independent traces.
+//! Writers of programs and generated workloads in the formats of other tools: Dimemas' `.dim`, LogGOPSim's GOAL as text and
+//! binary, and SimGrid's time-independent traces.
 //!
-//! Each format can express less than a program contains. What is left out or written differently is counted
+//! Each format can express less than a program contains. Parts that are omitted or written differently are counted
 //! ([`Losses`]).
 
 mod dim;
@@ -33,7 +33,7 @@ use flowcast_program::{
 };
 use flowcast_units::Rank;
 
-/// What a format cannot express, by kind.
+/// Numbers of things that a format cannot express, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses(BTreeMap<&'static str, u64>);
 
@@ -48,7 +48,7 @@ impl Losses {
         }
     }
 
-    /// Together with other losses.
+    /// Adds other losses.
     pub fn and(mut self, others: Losses) -> Losses {
         others
             .0
@@ -57,27 +57,27 @@ impl Losses {
         self
     }
 
-    /// Kinds with their counts.
+    /// Returns the kinds with their counts.
     pub fn kinds(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.0.iter().map(|(kind, count)| (*kind, *count))
     }
 }
 
-/// What writers look up.
+/// Tables for the writers of a program.
 pub struct WriterTables<'a> {
     program: &'a Program,
     /// Sender and class of the message of each slot.
     sources: Vec<(Rank, u32)>,
-    /// Communicator and tag of messages, numbered.
+    /// Numbers of the combinations of communicator and tag of messages.
     tags: KeyMap<(i32, i32)>,
-    /// Whether the tags stay what they are.
+    /// `true` if tags are written unchanged.
     keeps_tags: bool,
-    /// The calls of each execution of a collective, by rank.
+    /// Calls of each execution of a collective, with their ranks.
     executions: Vec<Vec<(Rank, u32)>>,
 }
 
 impl<'a> WriterTables<'a> {
-    /// Looks through the whole program.
+    /// Builds the tables from the whole program.
     pub fn new(program: &'a Program) -> WriterTables<'a> {
         let mut executions = vec![Vec::new(); program.instances().len()];
         for rank in Rank::all(program.streams()) {
@@ -105,7 +105,7 @@ impl<'a> WriterTables<'a> {
         }
     }
 
-    /// A tag for formats without communicators: two messages have the same one if tag and communicator are the same.
+    /// Returns a tag for formats without communicators. Two messages have equal tags if tag and communicator are equal.
     fn tag(&self, class: &MessageClass) -> u32 {
         if self.keeps_tags {
             class.tag.unsigned_abs()
@@ -118,7 +118,7 @@ impl<'a> WriterTables<'a> {
         &self.program.classes()[number as usize]
     }
 
-    /// Sender and class of a message.
+    /// Returns the sender and the class of a message.
     fn message(&self, slot: Slot) -> (Rank, &'a MessageClass) {
         let (sender, class) = self.sources[slot.index()];
         (sender, self.class(class))
@@ -128,13 +128,13 @@ impl<'a> WriterTables<'a> {
         &self.program.calls()[number as usize]
     }
 
-    /// Whether a call is no collective of MPI: threads of a rank wait for one another.
+    /// Returns `true` if a call is not a collective of MPI but a wait of a rank's threads for each other.
     fn is_of_threads(&self, call: u32) -> bool {
         let communicator = &self.program.communicators()[self.call(call).communicator as usize];
         is_of_threads(self.program, communicator)
     }
 
-    /// The root of an execution.
+    /// Returns the root of an execution.
     fn root(&self, instance: u32) -> Option<Rank> {
         let mut calls = self.executions[instance as usize].iter();
         calls
@@ -143,7 +143,7 @@ impl<'a> WriterTables<'a> {
     }
 }
 
-/// Whether threads of a rank wait for one another in the collectives of a communicator.
+/// Returns `true` if the collectives of a communicator are waits of a rank's threads for each other.
 fn is_of_threads(program: &Program, communicator: &Communicator) -> bool {
     program.is_inside_a_task(communicator)
         && communicator

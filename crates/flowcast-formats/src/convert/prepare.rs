@@ -1,11 +1,12 @@
-//! What some formats need done to a program before it is written.
+//! Preparations of a program for formats that require them.
 
 use super::Losses;
 use flowcast_program::{blocking, program::Program};
 
 const NON_BLOCKING: &str = "non-blocking collectives; the format has none, they are written as blocking ones where they start";
 
-/// The program with its non-blocking collectives as blocking ones where they start; `None` if it has none.
+/// Returns the program with its non-blocking collectives replaced by blocking ones at their starts, or `None` if it has
+/// none.
 pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)> {
     let (changed, concerned) = blocking::with_blocking_collectives(program)?;
     let mut losses = Losses::default();
@@ -13,7 +14,7 @@ pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)>
     Some((changed, losses))
 }
 
-/// Whether a communicator is all ranks in their order.
+/// Returns `true` if a communicator contains all ranks in their order.
 pub fn is_plain_world(program: &Program, communicator: u32) -> bool {
     let members = &program.communicators()[communicator as usize].members;
     members.len() == program.ranks()

@@ -1,7 +1,7 @@
-//! What a stream does as formats without communicators, RMA and I/O see it: who, how much, which tag.
+//! Steps of a stream for formats without communicators, RMA and I/O: peers, sizes and tags.
 //!
-//! The steps come from a program in memory ([`StepFile`]) or from a workload as it is generated. What such a format leaves
-//! out is counted here, so that the writers only have to find the text.
+//! The steps come from a program in memory ([`StepFile`]) or from a workload that is being generated. Operations that such
+//! formats omit are counted here, so the writers only produce text.
 
 use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, THREADS, WriterTables};
 use flowcast_program::{
@@ -12,45 +12,45 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// What a stream does next.
+/// Step of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum StreamStep {
-    /// Computation that takes so long.
+    /// Computation of this duration.
     Compute(Time),
-    /// A send, blocking or not as its mode says.
+    /// Send, blocking or not according to its mode.
     Send(StepMessage),
-    /// A blocking receive, which waits for the message.
+    /// Blocking receive, which waits for the message.
     Receive(StepMessage),
-    /// A non-blocking receive, which a later step awaits.
+    /// Non-blocking receive, which a later step awaits.
     Post(StepMessage),
-    /// The wait for a non-blocking receive.
+    /// Wait for a non-blocking receive.
     AwaitReceive(StepMessage),
-    /// The wait for a send.
+    /// Wait for a send.
     AwaitSend(StepMessage),
-    /// The wait for all non-blocking operations, which all began after the last blocking one.
+    /// Wait for all non-blocking operations, all of which began after the last blocking one.
     AwaitAll,
-    /// A collective: call and execution.
+    /// Collective: call and execution.
     Collective(u32, u32),
-    /// A rank meets its progress stream, without blocking where an operation begins.
+    /// Meeting of a rank with its progress stream; non-blocking at the start of an operation.
     Meeting(Rank, CollectiveMode),
 }
 
-/// A message as one of its ends sees it.
+/// Message as seen from one of its ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepMessage {
-    /// Counted among the receives, or among the sends, of the stream.
+    /// Number among the receives or among the sends of the stream.
     pub number: u32,
-    /// The rank at the other end.
+    /// Rank at the other end.
     pub peer: Rank,
     /// Size of the message's data.
     pub size: Bytes,
     /// Tag in the written file; see [`WriterTables::tag`].
     pub tag: u32,
-    /// Mode of the send, at the receiving end too.
+    /// Mode of the send, also at the receiving end.
     pub mode: SendMode,
 }
 
-/// A stream on the way through its instructions.
+/// Iterator over the steps of a stream.
 pub(super) struct StepFile<'a> {
     tables: &'a WriterTables<'a>,
     stream: Rank,
@@ -61,7 +61,7 @@ pub(super) struct StepFile<'a> {
 }
 
 impl<'a> StepFile<'a> {
-    /// At the beginning.
+    /// Starts at the first instruction.
     pub(super) fn new(tables: &'a WriterTables<'a>, stream: Rank) -> StepFile<'a> {
         StepFile {
             tables,
@@ -73,7 +73,7 @@ impl<'a> StepFile<'a> {
         }
     }
 
-    /// The next step; what is passed over on the way to it is counted.
+    /// Returns the next step, and counts the operations that it skips.
     pub(super) fn next(&mut self, losses: &mut Losses) -> Option<StreamStep> {
         while let Some((op, next)) = opcodes::decode(self.words, self.at) {
             self.at = next;
@@ -102,7 +102,7 @@ impl<'a> StepFile<'a> {
                     losses.count(EVENTS)
                 }
                 Op::Access(_) => losses.count(RMA_AND_IO),
-                // What the reader left out it has told.
+                // The reader has already reported what it left out.
                 Op::WaitCollective(_) | Op::Event(_) | Op::Nothing | Op::Ignored(_) => {}
             }
         }

@@ -1,5 +1,5 @@
-//! SimGrid's time-independent traces: one rank's actions. Sizes are bytes; computations count operations of a host of
-//! 1 Gflop/s. All collectives are on all ranks there.
+//! Writer of SimGrid's time-independent traces: the actions of one rank. Sizes are in bytes; computations count operations
+//! of a host of 1 Gflop/s. In this format, all collectives include all ranks.
 
 use std::io::{self, Write};
 
@@ -10,8 +10,8 @@ use super::{
 use flowcast_program::program::{CollectiveCall, CollectiveMode, Program};
 use flowcast_units::{CollectiveOp, Rank};
 
-/// Whether the collectives have to be messages first: one is on some of the ranks only, or its sizes do not tell who
-/// sends how much to whom.
+/// Returns `true` if the collectives must be converted to messages first: one includes only some of the ranks, or its sizes
+/// do not determine the bytes between each pair of ranks.
 pub fn needs_messages(program: &Program) -> bool {
     let tables = WriterTables::new(program);
     let ranks = program.ranks() as u64;
@@ -37,10 +37,11 @@ pub fn needs_messages(program: &Program) -> bool {
         })
 }
 
-/// Writes a rank's actions. Its collectives are as [`needs_messages`] wants them, and all are blocking.
+/// Writes a rank's actions. All collectives must be blocking, and must have been converted to messages if [`needs_messages`]
+/// requires it.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn ti_rank(
     tables: &WriterTables<'_>,
     rank: Rank,
@@ -67,7 +68,7 @@ pub fn ti_rank(
 /// Writes a rank's actions from steps without collectives.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub(crate) fn ti_steps(
     steps: impl Iterator<Item = StreamStep>,
     rank: Rank,
@@ -105,7 +106,7 @@ fn action(step: StreamStep, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
     let StepMessage {
         peer, tag, size, ..
     } = message;
-    // Without the datatype, 6 for bytes, a small count reads as the datatype of a form without tags.
+    // The datatype is 6, bytes. Without it, a small count would be read as the datatype of the form without tags.
     writeln!(out, "{rank} {action} {peer} {tag} {} 6", size.0)
 }
 

@@ -1,4 +1,4 @@
-//! Writers of generated workloads, one step after the other: nothing grows with the number of messages.
+//! Writers of generated workloads, one step after the other: the memory does not grow with the number of messages.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use flowcast_units::Rank;
 /// Writes a Dimemas trace.
 ///
 /// # Errors
-/// Those of `out`, and of computations that no reader takes.
+/// The errors of `out`, or a computation that no reader accepts.
 pub fn dim(shape: ProgramShape, out: &mut dyn Write) -> io::Result<()> {
     shape.check()?;
     super::dim_steps(
@@ -22,7 +22,7 @@ pub fn dim(shape: ProgramShape, out: &mut dyn Write) -> io::Result<()> {
 /// Writes a GOAL schedule.
 ///
 /// # Errors
-/// Those of `out`, and of computations that no reader takes.
+/// The errors of `out`, or a computation that no reader accepts.
 pub fn goal(shape: ProgramShape, out: &mut dyn Write) -> io::Result<()> {
     shape.check()?;
     super::goal_steps(shape.ranks, |rank| shape.steps(rank), out)
@@ -31,7 +31,7 @@ pub fn goal(shape: ProgramShape, out: &mut dyn Write) -> io::Result<()> {
 /// Writes one rank of a SimGrid time-independent trace; computations count operations of a host of 1 Gflop/s.
 ///
 /// # Errors
-/// Those of `out`, and of computations that no reader takes.
+/// The errors of `out`, or a computation that no reader accepts.
 pub fn simgrid_rank(shape: ProgramShape, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
     shape.check()?;
     super::ti_steps(shape.steps(rank), rank, out)

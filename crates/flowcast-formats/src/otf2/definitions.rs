@@ -1,4 +1,4 @@
-//! What the numbers in the events stand for.
+//! Definitions of the numbers in the events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,23 +11,23 @@ const COMM_GROUP: u8 = 5;
 const COMM_SELF: u8 = 6;
 const CPU_THREAD: u8 = 1;
 
-/// The definitions of an archive; told in any order.
+/// Definitions of an archive, which may be added in any order.
 #[derive(Debug, Clone, Default)]
 pub struct Definitions {
-    /// Which program wrote the archive.
+    /// Program that wrote the archive.
     pub(super) creator: String,
     ticks_per_second: u64,
     strings: BTreeMap<u32, String>,
-    /// Names of regions, and whether they are MPI's.
+    /// Names of regions; `true` if the region belongs to MPI.
     regions: BTreeMap<u32, (u32, bool)>,
-    /// The locations of MPI's ranks, in the order of the ranks.
+    /// Locations of MPI's ranks, in the order of the ranks.
     ranks: Option<Vec<u64>>,
     groups: BTreeMap<u32, Otf2Group>,
-    /// The groups of each communicator: the second is that of the other side.
+    /// Groups of each communicator; the second is the remote group.
     communicators: BTreeMap<u32, (Option<u32>, Option<u32>)>,
-    /// The numbers of the lists of MPI's locations, each a group of all ranks.
+    /// Numbers of the lists of MPI's locations, each of which is a group of all ranks.
     worlds: BTreeSet<u32>,
-    /// The group of each thread's location.
+    /// Group of each thread's location.
     threads: BTreeMap<u64, u32>,
 }
 
@@ -38,7 +38,7 @@ enum Otf2Group {
 }
 
 impl Definitions {
-    /// No definitions yet, of an archive that this program wrote.
+    /// Creates empty definitions for an archive that the program `creator` wrote.
     pub fn by(creator: String) -> Definitions {
         Definitions {
             creator,
@@ -46,22 +46,22 @@ impl Definitions {
         }
     }
 
-    /// Ticks of the clock in a second.
+    /// Defines the clock by its ticks per second.
     pub fn clock(&mut self, ticks_per_second: u64) {
         self.ticks_per_second = ticks_per_second;
     }
 
-    /// Defines the text with this number, by which other definitions give names.
+    /// Defines the text with this number, to which the names in other definitions refer.
     pub fn string(&mut self, number: u32, text: &str) {
         self.strings.insert(number, text.to_owned());
     }
 
-    /// Defines a region, a function of MPI if `paradigm` says so; `name` is the number of a text.
+    /// Defines a region, which is a function of MPI if `paradigm` says so; `name` is the number of a text.
     pub fn region(&mut self, number: u32, name: u32, paradigm: u8) {
         self.regions.insert(number, (name, paradigm == MPI));
     }
 
-    /// A group; the first list of MPI's locations counts.
+    /// Defines a group. The first list of MPI's locations determines the ranks.
     pub fn group(&mut self, number: u32, kind: u8, paradigm: u8, members: &[u64]) {
         match kind {
             COMM_LOCATIONS if paradigm == MPI => {
@@ -77,12 +77,12 @@ impl Definitions {
         }
     }
 
-    /// A communicator; nothing where its group is not known.
+    /// Defines a communicator; `group` is `None` if its group is unknown.
     pub fn communicator(&mut self, number: u32, group: Option<u32>) {
         self.communicators.insert(number, (group, None));
     }
 
-    /// A communicator between two groups.
+    /// Defines an intercommunicator.
     pub fn intercommunicator(&mut self, number: u32, groups: [u32; 2]) {
         let [one, other] = groups.map(Some);
         self.communicators.insert(number, (one, other));
@@ -95,7 +95,7 @@ impl Definitions {
         }
     }
 
-    /// The location of each rank: as MPI's group says, else the first thread of each process.
+    /// Returns the location of each rank, either from MPI's group or else as the first thread of each process.
     pub fn ranks(&self) -> Vec<u64> {
         if let Some(ranks) = &self.ranks {
             return ranks.clone();
@@ -107,18 +107,18 @@ impl Definitions {
         first.into_values().collect()
     }
 
-    /// The locations of all threads of processors, in ascending order.
+    /// Returns the locations of all threads of processors, in ascending order.
     pub fn threads(&self) -> impl Iterator<Item = u64> + '_ {
         self.threads.keys().copied()
     }
 
-    /// Nanoseconds of so many ticks.
+    /// Converts ticks to nanoseconds.
     pub(super) fn nanos(&self, ticks: u64) -> u64 {
         let rate = u128::from(self.ticks_per_second.max(1));
         u64::try_from(u128::from(ticks) * 1_000_000_000 / rate).unwrap_or(u64::MAX)
     }
 
-    /// MPI's regions: the function's name without `MPI_`, if it is one that concerns other ranks.
+    /// Returns MPI's regions, with the function's name without `MPI_` if it concerns other ranks.
     pub(super) fn functions(&self) -> BTreeMap<u32, Option<&'static str>> {
         let known: BTreeMap<String, &'static str> = table::by_name()
             .keys()
@@ -131,7 +131,7 @@ impl Definitions {
                 .get(name)
                 .map(|name| name.to_ascii_lowercase())
                 .unwrap_or_default();
-            // Fortran's names end in underscores.
+            // Fortran names end with underscores.
             let bare = name
                 .strip_prefix("mpi_")
                 .or_else(|| name.strip_prefix("pmpi_"));
@@ -143,7 +143,7 @@ impl Definitions {
         functions
     }
 
-    /// Where a rank's communicators come from, with their numbers in the archive; the same order for all ranks.
+    /// Returns the origins of a rank's communicators with their numbers in the archive, in the same order for all ranks.
     pub(super) fn communicators_of(&self, rank: u32, ranks: u32) -> Vec<(u32, CommunicatorOrigin)> {
         let known = self
             .communicators
@@ -154,7 +154,7 @@ impl Definitions {
         known.collect()
     }
 
-    /// The communicator that a rank sees of a group and, if it is between two, the other group.
+    /// Returns the communicator as a rank sees it, from its group and, for an intercommunicator, the other group.
     fn origin(
         &self,
         rank: u32,

@@ -1,4 +1,4 @@
-//! From events to calls.
+//! Conversion of events to calls.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ use flowcast_recording::{
     table::{self, MpiFunction},
 };
 
-/// Names by OTF2's number of the operation, with that of the non-blocking form.
+/// Names of the blocking and the non-blocking function, indexed by OTF2's number of the operation.
 const OPERATIONS: [(&str, &str); 17] = [
     ("Barrier", "Ibarrier"),
     ("Bcast", "Ibcast"),
@@ -34,19 +34,19 @@ const OPERATIONS: [(&str, &str); 17] = [
     ("Reduce_scatter_block", "Ireduce_scatter_block"),
 ];
 
-/// Takes the events of an archive.
+/// Collector of an archive's events.
 pub struct Events<'a> {
     definitions: &'a Definitions,
     functions: BTreeMap<u32, Option<&'static str>>,
     table: BTreeMap<&'static str, MpiFunction>,
-    /// The rank of each location.
+    /// Rank of each location.
     rank_of: BTreeMap<u64, usize>,
     ranks: Vec<EventRank>,
     left_out: BTreeMap<String, u64>,
 }
 
 impl<'a> Events<'a> {
-    /// Notes events of an archive with these definitions; there are none yet.
+    /// Creates a collector without events, for an archive with these definitions.
     pub fn new(definitions: &'a Definitions) -> Events<'a> {
         let locations = definitions.ranks();
         let count = locations.len() as u32;
@@ -65,7 +65,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// An event; those of a location come in the order of their time.
+    /// Adds an event. The events of a location must arrive in chronological order.
     pub fn event(&mut self, location: u64, time: u64, event: Event) {
         let Some(rank) = self.rank_of.get(&location) else {
             if !matches!(event, Event::Enter(_) | Event::Leave(_) | Event::Other) {
@@ -102,10 +102,10 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The program.
+    /// Returns the program.
     ///
     /// # Errors
-    /// Ranks that call different collectives at one turn; an archive without ranks.
+    /// Ranks that call different collectives in the same turn, or an archive without ranks.
     pub fn program(self, name: &str, options: ReadOptions) -> Result<Program, TraceError> {
         if self.ranks.is_empty() {
             let problem = "found no location of an MPI process, expected one for each rank";
@@ -121,24 +121,25 @@ impl<'a> Events<'a> {
     }
 }
 
-/// One rank's events so far.
+/// Events of one rank so far.
 struct EventRank {
     out: RankCalls,
-    /// The place of each communicator of the archive in the rank's list.
+    /// Position of each communicator of the archive in the rank's list.
     communicators: BTreeMap<u32, usize>,
-    /// In ns.
+    /// Current time, in ns.
     now: u64,
-    /// Regions of MPI that the rank is in; when it came to the first, its function, calls so far.
+    /// Number of nested MPI regions that the rank is in. The next fields are the start of the outermost region, its
+    /// function, and the number of calls before it.
     depth: u32,
     since: u64,
     function: Option<&'static str>,
     calls_before: usize,
     off_since: Option<u64>,
-    /// The call that posted each receive, or started each collective, that is in flight.
+    /// Call that posted each receive in flight, or started each collective in flight.
     posted: BTreeMap<u64, usize>,
-    /// The posts that nothing has completed, oldest first.
+    /// Posted receives that have not been completed, oldest first.
     open: VecDeque<u64>,
-    /// Requests that stand for the sending half of `MPI_Sendrecv`.
+    /// Requests that represent the send of an `MPI_Sendrecv`.
     halves: Vec<u64>,
 }
 
@@ -171,7 +172,7 @@ impl EventRank {
         }
     }
 
-    /// A call that goes on until now.
+    /// Adds a call that lasts until now.
     fn call(&mut self, function: &'static str, words: Vec<i64>) -> &mut TracedCall {
         let begin = if self.depth > 0 { self.since } else { self.now };
         self.since = self.now;
@@ -185,7 +186,7 @@ impl EventRank {
         self.out.calls.last_mut().expect("it was put there")
     }
 
-    /// `function` is nothing where the region is not MPI's.
+    /// Enters a region; `function` is `None` if the region does not belong to MPI.
     fn enter(&mut self, function: Option<Option<&'static str>>) {
         let Some(function) = function else { return };
         if self.depth == 0 {
@@ -224,7 +225,7 @@ impl EventRank {
         note
     }
 
-    /// A function without an event inside: some have none to tell, of others the tracer told nothing.
+    /// Adds a call of a function without events inside. Some functions have none, and for others the tracer wrote none.
     fn untold(&mut self, name: &'static str, kind: &str) -> Option<String> {
         match kind {
             "wait" | "waitany" => {
@@ -252,7 +253,7 @@ impl EventRank {
         None
     }
 
-    /// Some tracers do not tell which receives a wait has completed: those that were posted first.
+    /// Adds a wait for which the tracer does not name the completed receives. `requests` are the oldest posted ones.
     fn complete_untold(&mut self, name: &'static str, requests: Vec<u64>) {
         let completes = requests
             .iter()
@@ -273,7 +274,7 @@ impl EventRank {
         Some("intervals in which measurement was off,".to_owned())
     }
 
-    /// The place of a communicator in the rank's list.
+    /// Returns the position of a communicator in the rank's list.
     fn communicator(&mut self, number: u32) -> i64 {
         let next = self.out.communicators.len();
         let place = *self.communicators.entry(number).or_insert(next);
@@ -349,7 +350,7 @@ impl EventRank {
         None
     }
 
-    /// A request is completed by the function that the rank is in, if it is one that completes requests.
+    /// Completes a request, by the function that the rank is in if that completes requests.
     fn complete(&mut self, done: CompletedRequest) {
         let function = self.function.unwrap_or_default();
         let completes = function.starts_with("Wait") || function.starts_with("Test");
@@ -357,7 +358,7 @@ impl EventRank {
         self.call(function, Vec::new()).completes.push(done);
     }
 
-    /// The end of a receive tells what it was; without a post it is one that blocks.
+    /// Adds the end of a receive, which contains its source and tag. A receive without a post is a blocking one.
     fn received(&mut self, from: Peer, request: u64) {
         let words = self.words(from, 0);
         self.open.retain(|other| *other != request);
@@ -407,7 +408,8 @@ impl EventRank {
         None
     }
 
-    /// What was posted and never completed gets what is left over; the rank computes until its last event.
+    /// Ends the rank. Receives that were never completed match any remaining message. The rank computes until its last
+    /// event.
     fn end(mut self) -> RankCalls {
         let world = (0..self.out.communicators.len())
             .max_by_key(|place| size(&self.out.communicators[*place]));
@@ -430,8 +432,8 @@ fn size(origin: &CommunicatorOrigin) -> usize {
     }
 }
 
-/// Bytes as recordings count them. Score-P multiplies what an operation hands to each rank with their number, also where
-/// each gets the same.
+/// Returns the bytes as recordings count them. Score-P multiplies the bytes for each rank by the number of ranks, even if
+/// all ranks get the same bytes.
 fn once(collective: &Collective, ranks: u64) -> (u64, u64) {
     let Collective {
         operation,

@@ -1,12 +1,12 @@
-//! OTF2 traces (Score-P, EZTrace), from their definitions and events as the OTF2 library reads them out.
+//! OTF2 traces (Score-P, EZTrace), from definitions and events that the OTF2 library reads.
 //!
-//! Nothing is read here: whoever reads an archive tells its definitions to [`Definitions`], then the events of one location
-//! after the other to [`Events`], and takes the program from that. Computation is the time between the functions of MPI;
-//! what they did is told by events inside them.
+//! This module does not read files. The reader of an archive passes the definitions to [`Definitions`] and then the events
+//! of one location after the other to [`Events`], which returns the program. Computation is the time between the functions
+//! of MPI; events inside these functions describe their effects.
 //!
-//! Archives are met halfway where tracers differ. Definitions may come in any order and twice; locations have any ids, and
-//! the group of all MPI locations says which is which rank; communicators may be named differently by each rank; the end
-//! of non-blocking receives may be missing. Score-P counts the bytes of some collectives once for each rank.
+//! Tracers differ, and these differences are tolerated. Definitions may arrive in any order and twice. Locations may have
+//! any numbers; the group of all MPI locations maps them to ranks. Ranks may have different names for a communicator. The
+//! ends of non-blocking receives may be missing. Score-P counts the bytes of some collectives once for each rank.
 
 mod definitions;
 mod events;
@@ -14,75 +14,75 @@ mod events;
 pub use definitions::Definitions;
 pub use events::Events;
 
-/// An event of a location; ranks are those of the communicator, numbers those of the archive.
+/// Event of a location. Ranks are ranks of the communicator, and numbers are numbers of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A region begins; the number is the region's.
+    /// Start of the region with this number.
     Enter(u32),
-    /// A region ends; the number is the region's.
+    /// End of the region with this number.
     Leave(u32),
-    /// A blocking send begins.
+    /// Start of a blocking send.
     Send {
         /// Receiver, communicator and tag of the message.
         to: Peer,
         /// Size of the message in bytes.
         bytes: u64,
     },
-    /// A non-blocking send begins.
+    /// Start of a non-blocking send.
     Isend {
         /// Receiver, communicator and tag of the message.
         to: Peer,
         /// Size of the message in bytes.
         bytes: u64,
-        /// Number of the request that it makes.
+        /// Number of the request.
         request: u64,
     },
-    /// A non-blocking send is complete.
+    /// Completion of a non-blocking send.
     IsendComplete(u64),
-    /// A non-blocking receive is posted.
+    /// Post of a non-blocking receive.
     IrecvPosted(u64),
-    /// A blocking receive has its message.
+    /// Completion of a blocking receive.
     Recv(Peer),
-    /// A non-blocking receive is complete.
+    /// Completion of a non-blocking receive.
     Irecv {
         /// Sender, communicator and tag of the message.
         from: Peer,
-        /// Number of the request that it completes.
+        /// Number of the completed request.
         request: u64,
     },
-    /// A request was cancelled.
+    /// Cancellation of a request.
     Cancelled(u64),
-    /// A blocking collective has ended.
+    /// End of a blocking collective.
     Collective(Collective),
-    /// A non-blocking collective is started.
+    /// Start of a non-blocking collective.
     CollectivePosted(u64),
-    /// A non-blocking collective is complete.
+    /// Completion of a non-blocking collective.
     CollectiveComplete(Collective, u64),
-    /// Measurement goes on, or stops.
+    /// Start (`true`) or stop (`false`) of the measurement.
     Measurement(bool),
-    /// Anything else that marks a time.
+    /// Any other event with a time.
     Other,
 }
 
-/// The other side of a message.
+/// Other end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Its rank in the communicator.
+    /// Rank in the communicator.
     pub rank: u32,
     /// Number of the communicator among the definitions.
     pub communicator: u32,
-    /// Tag by which MPI matches messages.
+    /// Tag for MPI's matching.
     pub tag: u32,
 }
 
-/// A collective operation as one rank completes it.
+/// Collective operation as one rank completes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collective {
-    /// The operation's number in OTF2.
+    /// Number of the operation in OTF2.
     pub operation: u8,
     /// Number of the communicator among the definitions.
     pub communicator: u32,
-    /// The root's rank in it; larger numbers than ranks for none.
+    /// Rank of the root in the communicator. If there is no root, the number is larger than the number of ranks.
     pub root: u32,
     /// Bytes that this rank sent.
     pub sent: u64,

@@ -2,7 +2,7 @@ use super::*;
 use flowcast_program::{ReadOptions, opcodes::Op, program::Program};
 use flowcast_units::Rank;
 
-/// Two ranks at sparse locations; definitions come out of order, and the world's group twice.
+/// Returns definitions for two ranks at sparse locations. They are out of order, and the world's group is defined twice.
 fn definitions(creator: &str) -> Definitions {
     let mut definitions = Definitions::by(creator.to_owned());
     definitions.communicator(7, Some(3));

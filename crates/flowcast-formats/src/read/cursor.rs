@@ -1,24 +1,24 @@
-//! A position in a text that moves over numbers and separators, without looking for line ends first.
+//! Position in a text that moves past numbers and separators, without a search for line ends.
 
 use super::fault::Fault;
 
-/// Where reading stands.
+/// Position of a reader in a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
-    /// The whole text of the file.
+    /// Whole text of the file.
     pub text: &'a [u8],
     /// Index of the next byte.
     pub at: usize,
 }
 
 impl Cursor<'_> {
-    /// The next byte, 0 at the end.
+    /// Returns the next byte, or 0 at the end.
     #[inline(always)]
     pub(super) fn peek(&self) -> u8 {
         self.text.get(self.at).copied().unwrap_or(0)
     }
 
-    /// Moves over `byte` if it is next.
+    /// Moves past `byte` if it is next. Returns `true` if it was.
     #[inline(always)]
     pub(super) fn eat(&mut self, byte: u8) -> bool {
         let next = self.text.get(self.at) == Some(&byte);
@@ -26,7 +26,7 @@ impl Cursor<'_> {
         next
     }
 
-    /// Moves over `bytes` if they are next.
+    /// Moves past `bytes` if they are next. Returns `true` if they were.
     #[inline(always)]
     pub(super) fn eat_all(&mut self, bytes: &[u8]) -> bool {
         let next = self.text[self.at..].starts_with(bytes);
@@ -34,7 +34,7 @@ impl Cursor<'_> {
         next
     }
 
-    /// The whole number that begins here; does not move if there is none or it does not fit.
+    /// Reads the whole number that begins here. Does not move if there is none or if it is too large.
     #[inline(always)]
     pub(super) fn integer(&mut self) -> Option<i64> {
         if let Some(block) = self
@@ -46,7 +46,7 @@ impl Cursor<'_> {
             let (value, digits) =
                 leading_digits(u64::from_le_bytes(*block) >> (8 * u32::from(is_negative)));
             let length = digits + usize::from(is_negative);
-            // Behind eight bytes there may be more digits.
+            // More digits may follow eight bytes.
             if digits > 0 && length < 8 {
                 self.at += length;
                 return Some(if is_negative {
@@ -59,7 +59,7 @@ impl Cursor<'_> {
         self.any_integer()
     }
 
-    /// The same digit by digit: for long numbers, and at the end of the text.
+    /// Reads the number digit by digit: for long numbers, and at the end of the text.
     fn any_integer(&mut self) -> Option<i64> {
         let start = self.at;
         let negative = self.eat(b'-');
@@ -72,7 +72,7 @@ impl Cursor<'_> {
         let count = self.at - digits;
         if count == 0 || count > 18 {
             self.at = start;
-            // Leading zeros pad some headers; anything else this long overflows.
+            // Some headers pad numbers with leading zeros; any other number of this length overflows.
             return if count > 18 {
                 self.long_integer(digits)
             } else {
@@ -97,12 +97,12 @@ impl Cursor<'_> {
         Some(value)
     }
 
-    /// The whole number behind `byte`, if both are next.
+    /// Reads the whole number after `byte`, if both are next.
     pub(super) fn integer_behind(&mut self, byte: u8) -> Option<i64> {
         if self.eat(byte) { self.integer() } else { None }
     }
 
-    /// Moves over the end of the line, before which nothing else may stand.
+    /// Moves past the end of the line. Fails if anything else comes first.
     #[inline(always)]
     pub(super) fn end_line(&mut self, expected: &'static str) -> Result<(), Fault> {
         if self.eat_line_end() {
@@ -112,7 +112,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Whole numbers separated by colons.
+    /// Reads whole numbers separated by colons.
     #[inline(always)]
     pub(super) fn integers<const N: usize>(&mut self) -> Option<[i64; N]> {
         let mut values = [0; N];
@@ -125,7 +125,7 @@ impl Cursor<'_> {
         Some(values)
     }
 
-    /// The bytes up to `byte` or the end of the line.
+    /// Returns the bytes up to `byte` or the end of the line.
     #[inline]
     pub(super) fn until(&mut self, byte: u8) -> &[u8] {
         let start = self.at;
@@ -135,7 +135,7 @@ impl Cursor<'_> {
         &self.text[start..end]
     }
 
-    /// Moves over blanks and the end of the line; false if something else stands there.
+    /// Moves past blanks and the end of the line. Returns `false` if anything else comes first.
     #[inline(always)]
     pub(super) fn eat_line_end(&mut self) -> bool {
         if self.peek() == b'\n' {
@@ -148,31 +148,31 @@ impl Cursor<'_> {
         self.at >= self.text.len() || self.eat(b'\n')
     }
 
-    /// Moves behind the end of the line.
+    /// Moves to the start of the next line.
     pub(super) fn skip_line(&mut self) {
         self.at = memchr::memchr(b'\n', &self.text[self.at..])
             .map_or(self.text.len(), |length| self.at + length + 1);
     }
 
-    /// Whether everything is read.
+    /// Returns `true` at the end of the text.
     #[inline(always)]
     pub(super) fn finished(&self) -> bool {
         self.at >= self.text.len()
     }
 }
 
-/// The number that eight bytes, the first in the lowest place, begin with, and how many of them are its digits.
+/// Returns the number at the start of eight bytes, the first of which is in the lowest place, and its number of digits.
 #[inline(always)]
 pub(super) fn leading_digits(bytes: u64) -> (u64, usize) {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let digits = bytes ^ (EACH * b'0' as u64);
-    // The top bit of each byte that is no digit: above 9, or so far above that the sum would carry.
+    // Sets the top bit of each byte that is not a digit: values above 9, or so far above that the sum would carry.
     let others = (digits.wrapping_add(EACH * 0x76) | digits) & (EACH * 0x80);
     let count = others.trailing_zeros() / 8;
     if count == 1 {
         return (digits & 0xFF, 1);
     }
-    // The first digit goes to the place that counts least but `count - 1`; zeros stand before it.
+    // The first digit moves to the lowest place but `count - 1`, after leading zeros.
     let value = digits.checked_shl(64 - 8 * count).unwrap_or(0);
     let pairs = value.wrapping_mul(10).wrapping_add(value >> 8) & 0x00FF_00FF_00FF_00FF;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_FFFF_0000_FFFF;

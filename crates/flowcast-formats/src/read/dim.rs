@@ -1,7 +1,7 @@
-//! Dimemas traces (`.dim`): one line for each record, grouped by task.
+//! Reader of Dimemas traces (`.dim`): one line for each record, grouped by task.
 //!
-//! The header's byte offsets are not needed and not trusted: where a task's records begin is found by bisection, and
-//! each line must then belong to the task whose section it stands in. Each thread of a task is a rank of the program.
+//! The reader does not need or trust the header's byte offsets. Bisection finds the start of a task's records, and each line
+//! must then belong to the task of its section. Each thread of a task becomes a rank of the program.
 
 mod accesses;
 mod kinds;
@@ -89,7 +89,7 @@ pub(super) fn read(
 
 struct Header {
     name: String,
-    /// By task.
+    /// Number of threads of each task.
     threads: Vec<u32>,
 }
 
@@ -99,7 +99,8 @@ impl Header {
     }
 }
 
-/// More ranks than this are taken for a damaged header, and so are more than the file has bytes: each has a record.
+/// Limit for the number of ranks; a larger one means a damaged header, and so does one above the number of bytes in the
+/// file, because each rank has a record.
 const MOST_RANKS: u64 = 1 << 24;
 
 const HEADER_FORMAT: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators,...";
@@ -167,7 +168,7 @@ fn read_header(input: ScanInput<'_>) -> Result<(Header, usize), TraceError> {
     Ok((Header { name, threads: all }, cursor.at))
 }
 
-/// Communicators (`d:1:`); files (`d:2:`) and windows (`d:3:`) have no effect on time.
+/// Reads the definitions of communicators (`d:1:`). Files (`d:2:`) and windows (`d:3:`) have no effect on time.
 fn read_definitions(
     input: ScanInput<'_>,
     at: usize,
@@ -226,7 +227,7 @@ fn read_communicator(
     }
 }
 
-/// The records of one thread of a task.
+/// Records of one thread of a task.
 struct DimSection {
     task: u32,
     thread: u32,
@@ -258,7 +259,7 @@ impl DimSection {
         self.builder.finish();
     }
 
-    /// Repeats what the same line did before, if it is a message that was met lately.
+    /// Repeats the effect of the same line, if it is a message record that was read recently.
     #[inline(always)]
     fn read_known(&mut self, cursor: &mut Cursor<'_>, known: &mut KnownLines) -> bool {
         if !matches!(cursor.peek(), b'2' | b'3') || !known.pays() {
@@ -406,7 +407,7 @@ impl DimSection {
             tag,
             communicator,
         } = channel;
-        // Threads of one task wait for each other, as in the tool.
+        // Threads of one task wait for each other, as in Dimemas.
         let mode = if peers.task(peer) == self.task && peer != peers.rank(self.task, self.thread) {
             SendMode {
                 synchronous: true,
@@ -513,7 +514,8 @@ impl DimSection {
             3 => CollectiveMode::RootSynchronous,
             other => return Err(Fault::value(format!("synchronism {other}"), "0 to 3")),
         };
-        // For a reduction, and with root synchronism, the field holds the root's task; else whether this task is the root.
+        // The field contains the root's task for a reduction, and with root synchronism; otherwise, it states whether this
+        // task is the root.
         let names_task = sync == 3 || operation == CollectiveOp::Reduce;
         let is_root = if names_task {
             root == i64::from(self.task)
@@ -538,10 +540,10 @@ impl DimSection {
     }
 }
 
-/// What sends and receives have in common.
+/// Common fields of sends and receives.
 struct DimMessage {
     peer: u32,
-    /// The peer's thread; below 0 whichever handles the message.
+    /// Thread of the peer; negative for the thread that handles the message.
     thread: i64,
     tag: i32,
     communicator: i32,
@@ -587,7 +589,7 @@ impl DimMessage {
     }
 }
 
-/// Seconds, most often written with nine decimals, which are read as whole nanoseconds.
+/// Reads seconds. They usually have nine decimals, and are then read as whole nanoseconds.
 #[inline(always)]
 fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, Fault> {
     let start = cursor.at;

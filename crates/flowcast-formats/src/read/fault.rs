@@ -1,10 +1,10 @@
-//! What is wrong with a line or record, before its reader adds where it stands.
+//! Error in a line or record, before its reader adds the position.
 
 use std::borrow::Cow;
 
 use flowcast_program::{TraceError, build::RecordFault};
 
-/// What was found, and what was expected instead.
+/// Found value, and the expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     found: Option<String>,
@@ -12,7 +12,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// A line that does not have the expected format; the message shows the line.
+    /// Creates the error of a line without the expected format; the message shows the line.
     pub(super) const fn malformed(expected: &'static str) -> Fault {
         Fault {
             found: None,
@@ -20,7 +20,7 @@ impl Fault {
         }
     }
 
-    /// As [`Fault::malformed`], with an expectation that depends on the trace.
+    /// Creates the same error as [`Fault::malformed`], with an expectation that depends on the trace.
     pub(super) fn expected(expected: Cow<'static, str>) -> Fault {
         Fault {
             found: None,
@@ -28,7 +28,7 @@ impl Fault {
         }
     }
 
-    /// A field with a value that it cannot have.
+    /// Creates the error of a field with an invalid value.
     pub(super) fn value(found: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Fault {
         Fault {
             found: Some(found.into()),
@@ -36,13 +36,13 @@ impl Fault {
         }
     }
 
-    /// The same fault, with its place inside a line or record before what was found.
+    /// Adds a position inside a line or record, before the found value.
     pub(super) fn within(self, place: &str) -> Fault {
         let found = self.found.map(|found| format!("{place} {found}"));
         Fault { found, ..self }
     }
 
-    /// The error at a place; `line` gives the line for the message.
+    /// Returns the error at a position; `line` provides the line for the message.
     pub(super) fn at(self, place: String, line: impl FnOnce() -> String) -> TraceError {
         TraceError::At {
             place,

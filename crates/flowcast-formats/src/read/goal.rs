@@ -1,4 +1,4 @@
-//! LogGOPSim's GOAL text: for each rank operations and what they require.
+//! LogGOPSim's GOAL text: the operations of each rank and their requirements.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,15 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// Whether the text is a schedule: its first words, comments apart, are `num_ranks N`.
+/// Returns `true` if the text is a schedule: its first words after comments are `num_ranks N`.
 pub(super) fn recognises(text: &[u8]) -> bool {
     let head = &text[..text.len().min(1 << 16)];
     let plain = without_comments(head);
     plain.trim_ascii_start().starts_with(b"num_ranks")
 }
 
-/// The text with comments blanked out; line ends stay, so that line numbers hold. A text without any is not copied.
+/// Returns the text with comments blanked out. Line ends stay, so line numbers remain valid. A text without comments is not
+/// copied.
 fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
     let Some(mut at) = memchr::memchr_iter(b'/', text)
         .find(|at: &usize| matches!(text.get(at + 1), Some(b'/' | b'*')))
@@ -74,7 +75,7 @@ pub(super) fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
     reader.finish(line)
 }
 
-/// Words, with braces and colons of labels as words of their own.
+/// Divides a line into words. Braces and the colons of labels are words of their own.
 fn split_words<'a>(line: &'a [u8], words: &mut Vec<&'a [u8]>) {
     words.clear();
     let mut start = None;
@@ -100,18 +101,18 @@ struct GoalReader<'a> {
     rank: Option<RankText<'a>>,
 }
 
-/// The rank whose braces are open.
+/// Rank whose braces are open.
 struct RankText<'a> {
     rank: usize,
     nodes: Vec<OperationNode>,
-    /// Labels, numbered when they are first met, defined or not.
+    /// Labels, defined or not, numbered in the order of their first occurrence.
     labels: KeyMap<&'a [u8]>,
-    /// The operation that each label names.
+    /// Operation that each label names.
     named: Vec<Option<u32>>,
     dependencies: Vec<PendingDependency>,
 }
 
-/// A dependency by the numbers of labels, which may be defined further down.
+/// Dependency between the numbers of two labels, which may be defined later.
 struct PendingDependency {
     later: u32,
     earlier: u32,
@@ -354,7 +355,7 @@ fn byte_size(word: &[u8]) -> Result<Bytes, Fault> {
         .ok_or_else(|| Fault::value(shown(word), "a size such as 1024b"))
 }
 
-/// A rank, or `None` for any (-1).
+/// Reads a rank; `None` means any rank (-1).
 fn rank(word: &[u8], ranks: usize) -> Result<Option<Rank>, Fault> {
     if word == b"-1" {
         return Ok(None);

@@ -1,6 +1,6 @@
-//! LogGOPSim's binary GOAL, which its `txt2bin` writes and in which ATLAHS distributes its traces.
+//! LogGOPSim's binary GOAL, written by its `txt2bin`, and used by ATLAHS to distribute traces.
 //!
-//! All numbers are little-endian and nothing is aligned. Offsets count from behind the magic number:
+//! All numbers are little-endian, and nothing is aligned. Offsets start after the magic number:
 //!
 //! | part | content |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | part | u32 operations, u32 roots, the roots as u32 each, the operations of 39 bytes each, the dependents as u32 each |
 //! | operation | u32 operations that it waits for, u8 kind, u32 peer, u64 bytes or nanoseconds, u32 tag, u8 processor, u8 network interface, then twice u32 count and u32 index of its first dependent: those that wait for its end, those that wait for its start |
 //!
-//! A peer or tag of 2^32 - 1 is any. The roots are the operations that wait for nothing.
+//! A peer or tag of 2^32 - 1 means any. The roots are the operations without requirements.
 
 use flowcast_program::{
     TraceError,
@@ -18,25 +18,25 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// The first eight bytes of a file.
+/// First eight bytes of a file.
 pub const MAGIC: [u8; 8] = 4223u64.to_le_bytes();
 const OVERWRITTEN: [u8; 8] = 2342u64.to_le_bytes();
-/// Kind of an operation that sends.
+/// Kind of a send.
 pub const SEND: u8 = 1;
-/// Kind of an operation that receives.
+/// Kind of a receive.
 pub(crate) const RECEIVE: u8 = 2;
-/// Kind of an operation that computes.
+/// Kind of a computation.
 pub(crate) const CALCULATION: u8 = 3;
-/// A peer or tag that is any.
+/// Value of a peer or tag that means any.
 pub const ANY: u32 = u32::MAX;
-/// Bytes of the header behind the magic number.
+/// Bytes of the header after the magic number.
 pub(crate) const HEADER_BYTES: u64 = 6;
-/// Bytes of each rank in the table.
+/// Bytes of a rank's entry in the table.
 pub(crate) const RANGE_BYTES: u64 = 16;
 /// Bytes of an operation.
 pub(crate) const OPERATION_BYTES: usize = 39;
 
-/// Whether the file is a binary schedule, even one that cannot be used any more.
+/// Returns `true` if the file is a binary schedule, even one that can no longer be used.
 pub(super) fn recognises(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC) || bytes.starts_with(&OVERWRITTEN)
 }
@@ -55,7 +55,7 @@ pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Schedule, TraceError> {
     })
 }
 
-/// What does not fit.
+/// Description of an inconsistency.
 struct BinaryDamage(String);
 
 impl From<&str> for BinaryDamage {
@@ -64,7 +64,7 @@ impl From<&str> for BinaryDamage {
     }
 }
 
-/// Takes fields off the front of bytes.
+/// Reader that takes fields from the front of bytes.
 struct GoalBinaryFields<'a>(&'a [u8]);
 
 impl<'a> GoalBinaryFields<'a> {
@@ -109,7 +109,7 @@ fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, BinaryDamage> {
     let mut behind = HEADER_BYTES + ranks as u64 * RANGE_BYTES;
     for rank in 0..ranks {
         let (begin, end) = (table.u64()?, table.u64()?);
-        // Parts that overlap would let a small file describe any number of operations.
+        // With overlapping parts, a small file could describe any number of operations.
         if begin < behind || end < begin || end > bytes.len() as u64 {
             let found = format!("found rank {rank} at bytes {begin} to {end}");
             return Err(BinaryDamage(format!(
@@ -162,14 +162,14 @@ fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, Bina
     Ok(graph)
 }
 
-/// The operations with these numbers among the dependents of a rank.
+/// Returns the operations with these numbers among the dependents of a rank.
 fn dependents_of(
     dependents: &[u8],
     first: usize,
     count: usize,
     operations: usize,
 ) -> Result<impl Iterator<Item = u32> + '_, BinaryDamage> {
-    // The number of the first means nothing where there are none.
+    // The index of the first dependent has no meaning if there are none.
     let first = if count == 0 { 0 } else { first };
     let range = first
         .checked_mul(4)
@@ -230,7 +230,7 @@ fn read_operation(
     })
 }
 
-/// What the file says about who waits for how many, against who names whom.
+/// Compares the file's counts of requirements and its roots with the dependencies.
 fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), BinaryDamage> {
     let wrong = graph
         .nodes

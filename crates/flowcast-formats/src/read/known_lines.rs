@@ -1,31 +1,31 @@
-//! Lines met lately and what they did: a program in a loop writes the same few message records over and over.
+//! Cache of recent lines and their effects: a program in a loop writes the same few message records again and again.
 
 use super::cursor::Cursor;
 
-/// What a message record did to its rank, by the numbers that the builder gave it.
+/// Effect of a message record on its rank, with the numbers that the builder assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// A send by this route.
+    /// Send on this route.
     Send(u32),
-    /// A receive on this channel.
+    /// Receive on this channel.
     Recv(u32),
-    /// A non-blocking receive on this channel.
+    /// Non-blocking receive on this channel.
     Irecv(u32),
-    /// A wait on this channel.
+    /// Wait on this channel.
     Wait(u32),
 }
 
-/// A line with its end, of at most 32 bytes, padded with zeros.
+/// Line including its end, of at most 32 bytes, padded with zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SplitLine {
     words: [u64; 4],
-    /// Its bytes, the end of the line among them.
+    /// Number of bytes, including the end of the line.
     length: u8,
 }
 
 const LONGEST: usize = 32;
 
-/// By length: the bytes of a line among 32.
+/// Mask of a line's bytes among 32, by length.
 const MASKS: [[u64; 4]; LONGEST + 1] = {
     let mut masks = [[0; 4]; LONGEST + 1];
     let mut length = 0;
@@ -42,7 +42,7 @@ const MASKS: [[u64; 4]; LONGEST + 1] = {
 
 type Block = [u64; 4];
 
-/// The next 32 bytes, unless the text ends before.
+/// Returns the next 32 bytes, unless the text ends before.
 #[inline(always)]
 fn block_at(cursor: &Cursor<'_>) -> Option<Block> {
     let bytes: &[u8; LONGEST] = cursor.text.get(cursor.at..)?.first_chunk()?;
@@ -56,7 +56,7 @@ fn block_at(cursor: &Cursor<'_>) -> Option<Block> {
 }
 
 impl SplitLine {
-    /// The line that begins here, if it is short enough.
+    /// Returns the line that begins here, if it is short enough.
     #[inline]
     fn find(block: &Block) -> Option<SplitLine> {
         let index = block.iter().position(|word| is_end(*word) != 0)?;
@@ -68,7 +68,7 @@ impl SplitLine {
         })
     }
 
-    /// Whether this is the line that begins here.
+    /// Returns `true` if this line begins here.
     #[inline(always)]
     fn begins(&self, block: &Block) -> bool {
         let masks = &MASKS[usize::from(self.length)];
@@ -92,8 +92,8 @@ fn is_end(word: u64) -> u64 {
 
 const BITS: u32 = 8;
 
-/// What stands behind the peer in the message record before, of sends or of receives: mostly the same stands in the next
-/// one, whoever its peer is.
+/// Text after the peer in the previous message record, of sends or of receives. Most of the time, the next record has the
+/// same text, even for another peer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tail {
     known: Option<(SplitLine, TailFields)>,
@@ -103,8 +103,8 @@ pub(super) struct Tail {
 pub(super) type TailFields = [i64; 5];
 
 impl Tail {
-    /// The fields behind the peer, each behind a colon; `None` if some are missing. An older form has no thread, which then is
-    /// -1.
+    /// Reads the fields after the peer, each preceded by a colon. Returns `None` if some are missing. An older form has no
+    /// thread, which is then -1.
     #[inline(always)]
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Option<TailFields> {
         let block = block_at(cursor);
@@ -135,16 +135,16 @@ impl Tail {
     }
 }
 
-/// A line and what it did.
+/// Line and its effect.
 #[derive(Debug, Clone, Copy)]
 struct KnownLine {
     line: SplitLine,
     repeat: Repeat,
-    /// The message record that came behind it when it was last met: mostly that comes behind it again.
+    /// Message record that followed it last time. The same one usually follows again.
     next: u8,
 }
 
-/// No line, which is no text's either.
+/// Empty entry, which does not match any text.
 const NO_LINE: KnownLine = KnownLine {
     line: SplitLine {
         words: [u64::MAX; 4],
@@ -154,19 +154,19 @@ const NO_LINE: KnownLine = KnownLine {
     next: 0,
 };
 
-/// The lines of one rank.
+/// Lines of one rank.
 pub(super) struct KnownLines {
-    /// The first is none.
+    /// Entries; the first is empty.
     entries: Vec<KnownLine>,
-    /// Their numbers by the lines' indices.
+    /// Number of the entry of each line, by the line's index.
     places: [u8; 1 << BITS],
-    /// The record that was read last.
+    /// Entry that was used last.
     last: u8,
-    /// The line that is being read and was not known.
+    /// Line that is being read and is not in the cache.
     reading: Option<SplitLine>,
     found: u32,
     missed: u32,
-    /// Of the last send, and of the last receive.
+    /// Tails of the last send and of the last receive.
     pub tails: [Tail; 2],
 }
 
@@ -185,8 +185,8 @@ impl Default for KnownLines {
 }
 
 impl KnownLines {
-    /// What the message record that begins here did before, and its length. If that is not known, [`KnownLines::learn`]
-    /// may follow.
+    /// Returns the effect of the message record that begins here, and its length. If the record is unknown, the caller may
+    /// call [`KnownLines::learn`] afterwards.
     #[inline(always)]
     pub(super) fn find(&mut self, cursor: &Cursor<'_>) -> Option<(Repeat, usize)> {
         let block = block_at(cursor)?;
@@ -202,7 +202,7 @@ impl KnownLines {
 
     #[inline(never)]
     fn search(&mut self, block: &Block) -> Option<(Repeat, usize)> {
-        // A line that is too long to be known does not teach the one before it.
+        // A line that is too long for the cache does not change the successor of the previous one.
         self.reading = SplitLine::find(block);
         let line = self.reading?;
         let number = self.places[line.index()];
@@ -216,25 +216,25 @@ impl KnownLines {
         None
     }
 
-    /// A record comes behind the one before.
+    /// Makes an entry the successor of the previous one.
     fn follow(&mut self, number: u8) {
         self.entries[usize::from(self.last)].next = number;
         self.last = number;
     }
 
-    /// Whether looking pays: a rank that talks to many others repeats itself too late to be remembered.
+    /// Returns `true` if a search is worthwhile. A rank with many peers repeats its lines too late for the cache.
     #[inline(always)]
     pub(super) fn pays(&self) -> bool {
         self.missed < 1 << BITS || self.found > self.missed
     }
 
-    /// The line that was asked for last did this.
+    /// Stores the effect of the line that was searched last.
     pub(super) fn learn(&mut self, repeat: Repeat) {
         let Some(line) = self.reading.take() else {
             return;
         };
         let Ok(number) = u8::try_from(self.entries.len()) else {
-            // Others come now: they take the places of all before.
+            // The cache is full, so new lines replace all old ones.
             *self = KnownLines {
                 found: self.found,
                 missed: self.missed,

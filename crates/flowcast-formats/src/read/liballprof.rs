@@ -1,9 +1,10 @@
-//! Text traces of liballprof, LogGOPSim's tracer: a file for each rank, a line for each call,
-//! `MPI_Name:begin:argument:...:end` with times in microseconds and arguments as in the C prototype.
+//! Text traces of liballprof, LogGOPSim's tracer: a file for each rank, and a line for each call,
+//! `MPI_Name:begin:argument:...:end`, with times in microseconds and arguments as in the C prototype.
 //!
-//! A datatype is `handle,size,extent`, a communicator `handle,rank,size`; buffers, and the requests that are known by them,
-//! are addresses; a vector of counts or displacements is an address and `n,n,...`. Statuses are not written: what a receive
-//! from any source got is not known, nor what a test found. Constants tell which MPI library it was.
+//! A datatype is `handle,size,extent`, and a communicator is `handle,rank,size`. Buffers and requests are addresses; the
+//! addresses identify the requests. A vector of counts or displacements is an address and `n,n,...`. The traces lack
+//! statuses, so the sender of a receive from any source and the result of a test are unknown. Constants reveal the MPI
+//! library.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ use flowcast_recording::{
     table::{self, MpiFunction},
 };
 
-/// Whether the text is such a trace: its first line with content is a call of `MPI_Init`, after comments.
+/// Returns `true` if the text is such a trace: its first line with content, after comments, is a call of `MPI_Init`.
 pub(super) fn recognises(text: &[u8]) -> bool {
     let first = lines(text, 0)
         .map(|range| text[range].trim_ascii())
@@ -35,7 +36,7 @@ fn is_start(line: &[u8]) -> bool {
     line.starts_with(b"MPI_Init:-:") || line.starts_with(b"MPI_Init_thread:-:")
 }
 
-/// Reads the trace; parts may hold several ranks one after the other.
+/// Reads the trace. A part may contain several ranks, one after the other.
 pub(super) fn read(
     name: &str,
     parts: &[TracePart],
@@ -92,20 +93,20 @@ pub(super) fn read(
     calls::program(name, ranks, ignored.to_vec(), options)
 }
 
-/// The constants of the library that the program ran with.
+/// Constants of the program's MPI library.
 #[derive(Debug, Clone, Copy)]
 struct Constants {
     any_source: i64,
     no_rank: i64,
-    /// Bytes of a request: arrays of them are told by address.
+    /// Size of a request in bytes. The traces give arrays of requests by address.
     request: u64,
 }
 
 const ANY_TAG_VALUE: i64 = -1;
 
 impl Constants {
-    /// From the handle of the communicator of all ranks: a fixed number in MPICH, an address in Open MPI's C, 0 in its
-    /// Fortran.
+    /// Derives the constants from the handle of the world communicator: a fixed number in MPICH, an address in Open MPI's C,
+    /// and 0 in its Fortran.
     fn new(world: u64) -> Constants {
         match world {
             0x4400_0000 => Constants {
@@ -127,22 +128,22 @@ impl Constants {
     }
 }
 
-/// One rank's lines.
+/// Lines of one rank.
 struct LiballprofSection<'a> {
     input: ScanInput<'a>,
     functions: &'a BTreeMap<&'static str, MpiFunction>,
     ranks: usize,
     rank: Option<usize>,
     constants: Constants,
-    /// Microseconds by which the rank's clock is ahead.
+    /// Lead of the rank's clock, in microseconds.
     ahead: f64,
     communicators: BTreeMap<u64, usize>,
     /// Rank and size in each communicator, once its handle has appeared.
     places: Vec<Option<(u64, u64)>>,
-    /// Requests in flight, and whether they stay.
+    /// Requests in flight; `true` if a request is persistent.
     requests: BTreeMap<u64, bool>,
     some_of_several: u64,
-    /// Calls of `MPI_Alltoallw`.
+    /// Number of calls of `MPI_Alltoallw`.
     without_types: u64,
     out: RankCalls,
 }
@@ -197,7 +198,7 @@ impl<'a> LiballprofSection<'a> {
             self.time(begin).ok_or_else(wrong)?,
             self.time(end).ok_or_else(wrong)?,
         );
-        // Calls that are not in the table concern no other rank; their time counts as computation.
+        // Calls that are not in the table do not concern other ranks; their time counts as computation.
         let Some((name, function)) = self.functions.get_key_value(name) else {
             return Ok(());
         };
@@ -217,7 +218,7 @@ impl<'a> LiballprofSection<'a> {
         Ok(())
     }
 
-    /// Nanoseconds, or nothing where a `-` stands; the outer `None` is for what is no time.
+    /// Returns a time in nanoseconds. The inner `None` means `-`; the outer `None` means that the field is not a time.
     #[allow(clippy::option_option)]
     fn time(&self, field: &[u8]) -> Option<Option<u64>> {
         if field == b"-" {
@@ -288,7 +289,7 @@ impl<'a> LiballprofSection<'a> {
         ])
     }
 
-    /// Source, tag and flags.
+    /// Returns source, tag and flags.
     fn received(
         &self,
         arguments: &LiballprofArguments<'_>,
@@ -312,7 +313,7 @@ impl<'a> LiballprofSection<'a> {
         ])
     }
 
-    /// The number of a communicator; the first one of all ranks is the world.
+    /// Returns the number of a communicator. The first one with all ranks is the world.
     fn communicator(
         &mut self,
         arguments: &LiballprofArguments<'_>,
@@ -321,7 +322,7 @@ impl<'a> LiballprofSection<'a> {
         self.communicator_at(arguments, arguments.place(letter)?)
     }
 
-    /// The number of the communicator that an argument is, by its place in the prototype.
+    /// Returns the number of the communicator in an argument, by its position in the prototype.
     fn communicator_at(
         &mut self,
         arguments: &LiballprofArguments<'_>,
@@ -329,7 +330,7 @@ impl<'a> LiballprofSection<'a> {
     ) -> Result<i64, Fault> {
         let [handle, rank, size] = arguments.triple_at(place)?;
         let place = (rank, size);
-        // The handle of one that was freed may come again.
+        // A new communicator may have the handle of one that was freed.
         if let Some(number) = self
             .communicators
             .get(&handle)
@@ -374,8 +375,8 @@ impl<'a> LiballprofSection<'a> {
         Ok(self.places.len() - 1)
     }
 
-    /// The trace has only the address of the variable that a new communicator was written to: a handle that appears for
-    /// the first time belongs to the first one made of which it can be.
+    /// Returns the communicator for a handle that appears for the first time. The trace contains only the address of the
+    /// variable that received a new communicator's handle. Therefore, the first open communicator that matches is chosen.
     fn made(&self, place: (u64, u64)) -> Option<usize> {
         let places = self.places.iter().enumerate();
         let mut open = places
@@ -412,7 +413,7 @@ impl<'a> LiballprofSection<'a> {
             "Intercomm_create" => {
                 let local_leader = arguments.int_at(1)?;
                 let own = self.places[parent].map(|(rank, _)| rank as i64);
-                // Others than the leader may give anything for the peer.
+                // Ranks other than the leader may pass anything for the peer.
                 let peer = if own == Some(local_leader) {
                     self.communicator_at(arguments, 2)? as usize
                 } else {
@@ -433,7 +434,7 @@ impl<'a> LiballprofSection<'a> {
         Ok(())
     }
 
-    /// The requests in flight that a call names: one address, or an array of them.
+    /// Returns the requests in flight that a call names: one address, or an array of requests.
     fn named_requests(&self, arguments: &LiballprofArguments<'_>) -> Result<Vec<u64>, Fault> {
         let first = arguments.address('q')?;
         let count = if arguments.function.position('l').is_some() {
@@ -486,7 +487,7 @@ impl<'a> LiballprofSection<'a> {
     }
 }
 
-/// `# clockdiff: SECONDS s` of the comments before the first call, in microseconds.
+/// Reads `# clockdiff: SECONDS s` from the comments before the first call; the result is in microseconds.
 fn clock_difference(before: &[u8]) -> f64 {
     const NAME: &[u8] = b"# clockdiff:";
     let comments = lines(before, 0).filter_map(|range| before[range].strip_prefix(NAME));
@@ -500,15 +501,15 @@ fn clock_difference(before: &[u8]) -> f64 {
         .map_or(0.0, |seconds| seconds * 1e6)
 }
 
-/// What stands between the two times.
+/// Arguments between the two times of a line.
 struct LiballprofArguments<'a> {
     fields: &'a [&'a [u8]],
     function: &'a MpiFunction,
 }
 
 impl<'a> LiballprofArguments<'a> {
-    /// The field of an argument by its place in the prototype. Vectors of counts take two fields, and so do the
-    /// displacements behind them.
+    /// Returns the field of an argument, by its position in the prototype. Vectors of counts take two fields, and so do the
+    /// displacements after them.
     fn field(&self, place: usize) -> Result<&'a [u8], Fault> {
         let behind = usize::from(!self.function.kind.contains("reduce"));
         let vectors = ['v', 'V']
@@ -566,7 +567,7 @@ impl<'a> LiballprofArguments<'a> {
         })
     }
 
-    /// A datatype or communicator: handle and two numbers.
+    /// Reads a datatype or communicator: a handle and two numbers.
     fn triple(&self, letter: char) -> Result<[u64; 3], Fault> {
         self.triple_at(self.place(letter)?)
     }
@@ -585,7 +586,7 @@ impl<'a> LiballprofArguments<'a> {
 
     fn bytes(&self, count: char, datatype: char) -> Result<i64, Fault> {
         let count = self.int(count)?.max(0);
-        // A count of 0 may come with any datatype.
+        // A count of 0 is valid with any datatype.
         if count == 0 {
             Ok(0)
         } else {
@@ -597,7 +598,7 @@ impl<'a> LiballprofArguments<'a> {
         Ok(i64::try_from(self.triple(letter)?[1]).unwrap_or(0))
     }
 
-    /// The bytes of a vector of counts.
+    /// Returns the bytes of a vector of counts.
     fn vector(&self, letter: char, datatype: char) -> Result<Option<Vec<i64>>, Fault> {
         let Some(place) = self.function.position(letter) else {
             return Ok(None);
@@ -617,7 +618,7 @@ impl<'a> LiballprofArguments<'a> {
         };
         let list = field.strip_prefix(b"[").unwrap_or(field);
         let list = list.strip_suffix(b"]").unwrap_or(list);
-        // The types of MPI_Alltoallw are an address: their sizes are not told.
+        // The types of MPI_Alltoallw are given as an address, so their sizes are unknown.
         let unit = self.type_size(datatype).unwrap_or(1);
         Ok(Some(
             list.split(|byte| *byte == b',')
@@ -661,7 +662,7 @@ fn whole(field: &[u8]) -> Option<i64> {
     std::str::from_utf8(field).ok()?.trim().parse().ok()
 }
 
-/// A handle or address; handles of 32 bits are written with their sign spread to 64.
+/// Reads a handle or an address. Handles of 32 bits are sign-extended to 64 bits.
 fn address(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.trim();
     text.parse::<u64>()

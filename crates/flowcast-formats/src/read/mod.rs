@@ -1,4 +1,4 @@
-//! Readers: one module for each format; `FORMATS` tells by content which of them reads a file.
+//! Readers: one module for each format. `FORMATS` selects the reader of a file by its content.
 
 pub(super) mod calls;
 mod chakra;
@@ -32,20 +32,20 @@ pub use recorded::{
     program as recorded_program, read as read_recording, region_names as recorded_regions,
 };
 
-/// A format: its name for messages, what a file in it looks like, and its reader.
+/// Format: its name in messages, a test for its content, and its reader.
 struct TraceFormat {
     name: &'static str,
     recognises: fn(&[u8]) -> bool,
     read: FormatReader,
 }
 
-/// A reader, by the files that it needs.
+/// Reader, by the files that it needs.
 enum FormatReader {
-    /// The file alone, which holds graphs of operations.
+    /// Only the file itself, which contains graphs of operations.
     Schedule(fn(&str, &[u8]) -> Result<Schedule, TraceError>),
-    /// The first file alone.
+    /// Only the first file.
     Alone(fn(&str, SharedBytes, ReadOptions) -> Result<Trace, TraceError>),
-    /// The first file, and those that it names.
+    /// The first file and the files that it names.
     Opening(fn(&str, SharedBytes, OpenPart<'_>, ReadOptions) -> Result<Trace, TraceError>),
     /// A file for each rank, in the order of the ranks.
     PerRank(fn(&str, &[TracePart], ReadOptions) -> Result<Program, TraceError>),
@@ -122,10 +122,10 @@ const FORMATS: &[TraceFormat] = &[
     },
 ];
 
-/// Reads a trace of any known format. `name` stands in messages only.
+/// Reads a trace of any supported format; `name` is used only in messages.
 ///
 /// # Errors
-/// [`TraceError`]: what was found at which line, and what was expected.
+/// [`TraceError`], with the line, the found content and the expected content.
 pub fn read(
     name: &str,
     bytes: SharedBytes,
@@ -144,11 +144,11 @@ pub fn read(
     }
 }
 
-/// Reads a trace that is one text, such as a Dimemas `.dim` or a GOAL schedule, plain or packed; `name` is what errors
-/// call it. Traces of several files, such as recordings, are read with [`read()`].
+/// Reads a trace that consists of one text, such as a Dimemas `.dim` or a GOAL schedule, plain or compressed; `name` is used
+/// in errors. Traces with several files, such as recordings, are read with [`read()`].
 ///
 /// # Errors
-/// As [`read()`].
+/// Same errors as [`read()`].
 pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
     read(
         name,
@@ -158,16 +158,16 @@ pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceErr
     )
 }
 
-/// What traces can be.
+/// Contents of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// Programs, or graphs of operations.
+    /// Programs or graphs of operations.
     Any,
-    /// Formats of programs, without those of GOAL schedules.
+    /// Only programs, without the formats of GOAL schedules.
     Program,
 }
 
-/// The formats that are read, in the words of messages.
+/// Returns the supported formats, as named in messages.
 ///
 /// ```
 /// use flowcast_formats::read::{Holds, formats};
@@ -184,15 +184,15 @@ pub fn formats(holds: Holds) -> impl Iterator<Item = &'static str> {
         .map(|format| format.name)
 }
 
-/// Whether a file holds what one rank did, in a format that has a file for each rank.
+/// Returns `true` if a file contains the operations of one rank, in a format with a file for each rank.
 pub fn is_part(text: &[u8]) -> bool {
     format_of(text).is_some_and(|format| matches!(format.read, FormatReader::PerRank(_)))
 }
 
-/// Reads a trace with a file for each rank, in the order of the ranks; the first file tells the format.
+/// Reads a trace with a file for each rank, in the order of the ranks. The first file determines the format.
 ///
 /// # Errors
-/// [`TraceError`], as [`read`].
+/// [`TraceError`], the same as for [`read`].
 pub fn read_parts(
     name: &str,
     parts: Vec<TracePart>,
@@ -210,7 +210,7 @@ pub fn read_parts(
     }
 }
 
-/// Reads the files of a list: those of ranks, or the parts of a SimGrid trace.
+/// Reads the files of a list: the files of ranks, or the parts of a SimGrid trace.
 fn read_list(
     name: &str,
     bytes: SharedBytes,
@@ -232,7 +232,7 @@ fn format_of(text: &[u8]) -> Option<&'static TraceFormat> {
     FORMATS.iter().find(|format| (format.recognises)(text))
 }
 
-/// `a, b or c`.
+/// Joins names as in `a, b or c`.
 fn either(names: &[&str]) -> String {
     let (last, others) = names.split_last().expect("there are formats");
     format!("{} or {last}", others.join(", "))

@@ -1,4 +1,4 @@
-//! The files that a trace consists of: packed ones, lists with a name on each line, and SimGrid's deployments.
+//! Files of a trace: compressed files, lists with one name per line, and SimGrid's deployments.
 
 use std::{
     borrow::Cow,
@@ -14,13 +14,13 @@ use super::{
 use flowcast_program::{TraceError, program::SharedBytes};
 use flowcast_units::{Bytes, plain_text};
 
-/// Opens the files that a trace consists of beside the first: gives the bytes of a name as the trace writes it.
+/// Function that opens further files of a trace: it returns the bytes of the file with a name from the trace.
 pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
 
-/// A file's name and content.
+/// Name and content of a file.
 pub type TracePart = (String, SharedBytes);
 
-/// Names of files: one printable word on each line, with a dot or a slash in it.
+/// Returns `true` for a list of files: each line has one printable word with a dot or a slash in it.
 pub(super) fn is_list(text: &[u8]) -> bool {
     text.len() < 1 << 24
         && std::str::from_utf8(text).is_ok()
@@ -28,7 +28,7 @@ pub(super) fn is_list(text: &[u8]) -> bool {
         && content_lines(text).all(|range| is_name(&text[range]))
 }
 
-/// One word that names a file.
+/// Returns `true` if the line is one word that names a file.
 fn is_name(line: &[u8]) -> bool {
     words_of(line).count() == 1
         && line.iter().any(|byte| matches!(byte, b'.' | b'/'))
@@ -37,7 +37,7 @@ fn is_name(line: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_graphic() || *byte == b' ' || *byte >= 0x80)
 }
 
-/// A SimGrid deployment: XML with the actors, each of which has its file as an argument.
+/// Returns `true` for a SimGrid deployment: XML with the actors, each of which has its file as an argument.
 pub(super) fn is_deployment(text: &[u8]) -> bool {
     let head = &text[..text.len().min(1 << 16)];
     head.trim_ascii_start().starts_with(b"<")
@@ -47,7 +47,7 @@ pub(super) fn is_deployment(text: &[u8]) -> bool {
         && !files_of_actors(text).is_empty()
 }
 
-/// Where the arguments of actors that are names of files stand, outside comments.
+/// Returns the positions of the actors' arguments that are names of files, outside comments.
 fn files_of_actors(text: &[u8]) -> Vec<Range<usize>> {
     let mut files = Vec::new();
     let mut at = 0;
@@ -68,7 +68,7 @@ fn files_of_actors(text: &[u8]) -> Vec<Range<usize>> {
     files
 }
 
-/// Where the `value` of a tag stands, without its quotes.
+/// Returns the position of the `value` of a tag, without its quotes.
 fn value_in(text: &[u8], tag: Range<usize>) -> Option<Range<usize>> {
     let quote = tag.start + memchr::memmem::find(&text[tag.clone()], b"value=")? + "value=".len();
     let mark = *text
@@ -78,10 +78,10 @@ fn value_in(text: &[u8], tag: Range<usize>) -> Option<Range<usize>> {
     Some(quote + 1..quote + 1 + length)
 }
 
-/// The files of a list, or of a deployment, with their contents.
+/// Returns the files of a list or of a deployment, with their contents.
 ///
 /// # Errors
-/// A file cannot be read or unpacked.
+/// A file cannot be read or decompressed.
 pub(super) fn named(
     name: &str,
     text: &[u8],
@@ -103,7 +103,7 @@ pub(super) fn named(
         .collect()
 }
 
-/// The names of files in a list or deployment; none if the text is neither.
+/// Returns the names of files in a list or deployment; empty if the text is neither.
 pub fn listed(text: &[u8]) -> Vec<String> {
     let text = &*plain_text(text);
     let ranges = if is_deployment(text) || is_list(text) {
@@ -126,23 +126,24 @@ fn file_name(text: &[u8], range: &Range<usize>) -> String {
     String::from_utf8_lossy(text[range.clone()].trim_ascii()).into_owned()
 }
 
-/// How many times its size a packed file may have inside. Traces are packed to a tenth or a hundredth.
+/// Largest ratio of decompressed to compressed size. Compression reduces traces to a tenth or a hundredth.
 const USUAL_RATIO: u64 = 200;
-/// A small file may have so much inside whatever its size.
+/// Decompressed size that is allowed for a file of any compressed size.
 const USUAL_LEAST: Bytes = Bytes(64 << 20);
-/// The window of a zstd frame is no larger than 2 to this power; that of its usual levels is at most 27.
+/// Largest window of a zstd frame, as a power of two; the usual levels need at most 27.
 const MOST_ZSTD_WINDOW: u32 = 27;
 
-/// The content behind gzip or zstd, or the bytes themselves, as [`Unpacking`] gives it and within its limit.
+/// Returns the decompressed content of gzip or zstd, or the bytes themselves. The result and the limit are those of
+/// [`Unpacking`].
 ///
 /// # Errors
-/// [`TraceError::Damaged`] for damage, and for an archive of files; [`TraceError::TooLarge`].
+/// [`TraceError::Damaged`] for damage and for an archive of files; [`TraceError::TooLarge`] above the limit.
 pub fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
     Unpacking::default().unpack(name, bytes)
 }
 
-/// Unpacks the files of a trace within one limit for all: 64 MiB, or 200 times their packed size if that is more, unless the
-/// caller says another. Memory then stays in proportion to what was given.
+/// Decompression of the files of a trace within a common limit: 64 MiB, or 200 times the compressed size if that is more,
+/// unless the caller sets another. Memory thus stays proportional to the input.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unpacking {
     given: Option<Bytes>,
@@ -152,7 +153,7 @@ pub struct Unpacking {
 }
 
 impl Unpacking {
-    /// Within this limit instead of the usual one.
+    /// Creates a decompression with a limit that replaces the default. `None` keeps the default.
     pub fn within(most: Option<Bytes>) -> Unpacking {
         Unpacking {
             given: most,
@@ -160,10 +161,10 @@ impl Unpacking {
         }
     }
 
-    /// The content behind gzip or zstd, or the bytes themselves; of a text, as [`plain_text`] has it.
+    /// Returns the decompressed content of gzip or zstd, or the bytes themselves. A text is converted as by [`plain_text`].
     ///
     /// # Errors
-    /// As [`unpacked`].
+    /// Same errors as [`unpacked`].
     pub fn unpack(&mut self, name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
         let packed = Bytes(self.packed.0.saturating_add((*bytes).as_ref().len() as u64));
         let most = self
@@ -228,7 +229,7 @@ fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<PartContent, T
     Ok(PartContent::Unpacked(plain))
 }
 
-/// The lines that are neither empty nor a comment.
+/// Returns the lines that are neither empty nor a comment.
 pub(super) fn content_lines(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     lines(text, 0).filter(|range| {
         let line = text[range.clone()].trim_ascii();
@@ -236,7 +237,7 @@ pub(super) fn content_lines(text: &[u8]) -> impl Iterator<Item = std::ops::Range
     })
 }
 
-/// The words of a line.
+/// Returns the words of a line.
 pub(super) fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace())
         .filter(|word| !word.is_empty())

@@ -1,4 +1,4 @@
-//! Reading fields out of bytes: numbers, and what stands where a number should.
+//! Reading of fields from bytes: numbers, and descriptions of invalid content.
 
 use std::ops::Range;
 
@@ -6,17 +6,17 @@ use super::fault::Fault;
 use flowcast_program::{TraceError, opcodes::is_duration, program::SharedBytes};
 use flowcast_units::Rank;
 
-/// A file's name and text while it is read.
+/// Name and text of a file that is being read.
 #[derive(Clone, Copy)]
 pub(super) struct ScanInput<'a> {
     /// Name of the file in error messages.
     pub name: &'a str,
-    /// The whole text of the file.
+    /// Whole text of the file.
     pub text: &'a [u8],
 }
 
 impl ScanInput<'_> {
-    /// The error at the line that holds byte `at`.
+    /// Returns an error for the line that contains byte `at`.
     pub(super) fn fault(
         &self,
         at: usize,
@@ -30,18 +30,18 @@ impl ScanInput<'_> {
         }
     }
 
-    /// The error of a fault in the line that holds byte `at`.
+    /// Returns the error of a fault in the line that contains byte `at`.
     pub(super) fn refuse(&self, at: usize, fault: Fault) -> TraceError {
         fault.at(self.place(at), || self.shown(at))
     }
 
-    /// The file and the line that holds byte `at`.
+    /// Returns the file and the line that contains byte `at`.
     pub(super) fn place(&self, at: usize) -> String {
         let line = memchr::memchr_iter(b'\n', &self.text[..at.min(self.text.len())]).count() + 1;
         format!("{}:{line}", self.name)
     }
 
-    /// The line that holds byte `at`, for messages.
+    /// Returns the line that contains byte `at`, for messages.
     pub(super) fn shown(&self, at: usize) -> String {
         let start =
             memchr::memrchr(b'\n', &self.text[..at.min(self.text.len())]).map_or(0, |end| end + 1);
@@ -50,7 +50,7 @@ impl ScanInput<'_> {
     }
 }
 
-/// A field or line for messages: short, printable, quoted.
+/// Returns a field or line for messages: short, printable and quoted.
 pub(super) fn shown(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "the end of the line".to_owned();
@@ -59,7 +59,7 @@ pub(super) fn shown(bytes: &[u8]) -> String {
     format!("`{}`", text.trim_end().escape_default())
 }
 
-/// The lines of a text as byte ranges, without their ends (`\n` or `\r\n`).
+/// Returns the lines of a text as byte ranges, without their ends (`\n` or `\r\n`).
 pub(super) fn lines(text: &[u8], from: usize) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = from;
     std::iter::from_fn(move || {
@@ -78,8 +78,8 @@ pub(super) fn lines(text: &[u8], from: usize) -> impl Iterator<Item = Range<usiz
     })
 }
 
-/// Seconds with at most nine decimals as whole nanoseconds, without rounding; other numbers by the library.
-/// `None` if it is no number, below 0 or not finite.
+/// Reads seconds with at most nine decimals as whole nanoseconds, without rounding; other numbers are parsed by the standard
+/// library. Returns `None` if the text is not a number, is negative or is not finite.
 #[inline]
 pub(super) fn seconds_as_nanos(text: &[u8]) -> Option<f64> {
     let mut text = text.trim_ascii();
@@ -127,7 +127,7 @@ fn slow_nanos(text: &[u8]) -> Option<f64> {
     is_duration(nanos).then_some(nanos.abs())
 }
 
-/// Whether a communicator's definition has as many tasks as it says, each once.
+/// Checks that a communicator's definition has the stated number of tasks, each of them once.
 pub(super) fn check_members(id: i64, members: &[Rank], count: i64) -> Result<(), Fault> {
     if members.len() as i64 != count {
         return Err(Fault::value(
@@ -148,7 +148,7 @@ pub(super) fn check_members(id: i64, members: &[Rank], count: i64) -> Result<(),
     }
 }
 
-/// Bytes as a shared owner.
+/// Returns the bytes of a shared owner.
 pub(super) fn bytes_of(shared: &SharedBytes) -> &[u8] {
     (**shared).as_ref()
 }
@@ -158,7 +158,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The number as the library reads it, but without rounding where it has at most nine decimals and 18 digits.
+    /// Returns the number as the standard library reads it, but without rounding if it has at most nine decimals and 18
+    /// digits.
     fn plain(text: &str) -> Option<f64> {
         let text = text.trim_ascii();
         let seconds: f64 = text.parse().ok()?;

@@ -1,8 +1,8 @@
 //! SimGrid time-independent traces: actions in text, one file for each rank or one for all.
 //!
-//! Sizes are counts of a datatype; `compute` counts floating-point operations, turned into time at a fixed rate. The
-//! list file names the parts. Collectives are recorded as their ranks see them: the bytes a rank sends and receives
-//! in all, the root's (or rank 0's) being the ones that the cost formula uses.
+//! Sizes are counts of a datatype. `compute` counts floating-point operations, which are converted to time at a fixed rate.
+//! The list file names the parts. Collectives are stored as their ranks see them: total bytes that a rank sends and
+//! receives. The cost formula uses the bytes of the root (or of rank 0).
 
 use std::{
     borrow::Cow,
@@ -61,7 +61,7 @@ const ACTIONS: [&str; 33] = [
     "reduce_scatter",
 ];
 
-/// Actions whose arguments nothing here depends on.
+/// Actions whose arguments have no effect here.
 const NO_EFFECT: [&[u8]; 6] = [
     b"test",
     b"finalize",
@@ -71,7 +71,7 @@ const NO_EFFECT: [&[u8]; 6] = [
     b"location",
 ];
 
-/// Whether the text is such a trace: its first line with content is an action.
+/// Returns `true` if the text is such a trace: its first line with content is an action.
 pub(super) fn recognises(text: &[u8]) -> bool {
     let Some(first) = content_lines(text).next() else {
         return false;
@@ -83,7 +83,7 @@ pub(super) fn recognises(text: &[u8]) -> bool {
     rank && words.next().is_some_and(is_action)
 }
 
-/// Whether the word is an action, also with the capitals that SimGrid up to 3.19 wrote (`allReduce`).
+/// Returns `true` if the word is an action, also with the capitals of SimGrid up to 3.19 (`allReduce`).
 fn is_action(word: &[u8]) -> bool {
     ACTIONS
         .iter()
@@ -146,7 +146,7 @@ pub(super) fn read(
     link(parts, options)
 }
 
-/// The error of a trace in which a rank does nothing: often one of the files of a trace, taken for all of it.
+/// Returns the error of a trace in which a rank has no actions. Often, one file of a trace was mistaken for all of it.
 fn without_rank(name: &str, missing: usize, starts: &[Option<RankSource>]) -> TraceError {
     let last = starts.len() - 1;
     let problem = match starts.iter().flatten().count() {
@@ -158,12 +158,12 @@ fn without_rank(name: &str, missing: usize, starts: &[Option<RankSource>]) -> Tr
     TraceError::damaged(name, problem)
 }
 
-/// The remedy for traces of SimGrid up to 3.19.
+/// Advice for traces of SimGrid up to 3.19.
 const WITHOUT_TAGS: &str = "the form of SimGrid 3.20 or later (`isend DESTINATION TAG COUNT [DATATYPE]`, `wait SOURCE \
     DESTINATION TAG`, `allreduce`): SimGrid up to 3.19 has no tags; simgrid_convert_TI_traces.py, a tool of SimGrid, \
     converts its traces";
 
-/// The remedy for traces that may be of SimGrid up to 3.19.
+/// Advice for traces that may come from SimGrid up to 3.19.
 const DOUBTFUL: &str = "PEER TAG COUNT DATATYPE: without a datatype the line may also be of SimGrid up to 3.19, which has \
     no tags (PEER COUNT DATATYPE), and no other line of the trace shows a tag; simgrid_convert_TI_traces.py, a tool of \
     SimGrid, converts such traces";
@@ -172,7 +172,7 @@ const NAME_THE_LIST: &str = "name the list of the trace's files, or the folder t
 
 const WORLD: i32 = 0;
 
-/// The highest rank that begins a line, plus one.
+/// Returns the highest rank at the start of a line, plus one.
 fn count_ranks(parts: &[TracePart]) -> Result<u32, TraceError> {
     let mut ranks = 0;
     for (name, bytes) in parts {
@@ -180,7 +180,7 @@ fn count_ranks(parts: &[TracePart]) -> Result<u32, TraceError> {
             name,
             text: bytes_of(bytes),
         };
-        // A file of one rank is recognised by its first and last line, so that large files are not read twice.
+        // A file with one rank is recognised by its first and last line, so large files are not read twice.
         for range in content_lines(input.text) {
             ranks = ranks.max(rank_of(input, range)? + 1);
             if parts.len() > 1 {
@@ -202,7 +202,7 @@ fn rank_of(input: ScanInput<'_>, line: std::ops::Range<usize>) -> Result<u32, Tr
     rank.ok_or_else(|| input.fault(line.start, shown(word), "a rank, then an action"))
 }
 
-/// Reads a file; gives its first message of which the form without tags makes sense too.
+/// Reads a file. Returns its first message that is also valid in the form without tags.
 fn read_part(
     input: ScanInput<'_>,
     file: u32,
@@ -259,7 +259,7 @@ fn is_record_of(line: &[u8], rank: Rank) -> bool {
     word.and_then(|word| word.parse().ok()) == Some(rank.0)
 }
 
-/// What stands behind the action, and up to which place it was asked for.
+/// Words after the action, and the number of words that have been read.
 struct SimgridArguments<'a> {
     words: Vec<&'a [u8]>,
     read: Cell<usize>,
@@ -273,7 +273,8 @@ impl<'a> SimgridArguments<'a> {
         }
     }
 
-    /// Refuses words behind the last that the action has: they may be another line. What has no effect on time may have any.
+    /// Refuses words after the last argument, because they may belong to another line. Actions without effect on time accept
+    /// any words.
     fn are_all_read(&self, action: &[u8]) -> Result<(), Fault> {
         let has_no_effect =
             NO_EFFECT.contains(&action) || action == b"init" || action == b"waitall";
@@ -283,7 +284,7 @@ impl<'a> SimgridArguments<'a> {
         }
     }
 
-    /// A number; traces write counts as `5e4` too.
+    /// Reads a number; traces also write counts as `5e4`.
     fn number(&self, index: usize) -> Option<f64> {
         self.read.set(self.read.get().max(index + 1));
         let value: f64 = std::str::from_utf8(self.words.get(index)?)
@@ -293,7 +294,7 @@ impl<'a> SimgridArguments<'a> {
         value.is_finite().then_some(value)
     }
 
-    /// A whole number of at least 0.
+    /// Reads a whole number of at least 0.
     fn count(&self, index: usize) -> Option<u64> {
         let number = self.number(index)?;
         let digits = std::str::from_utf8(self.words.get(index)?).ok()?;
@@ -310,7 +311,7 @@ impl<'a> SimgridArguments<'a> {
             .map(|value| value as i32)
     }
 
-    /// Sum of `length` counts.
+    /// Returns the sum of `length` counts.
     fn sum(&self, from: usize, length: usize) -> Option<u64> {
         (from..from + length).try_fold(0u64, |sum, index| {
             Some(sum.saturating_add(self.count(index)?))
@@ -318,16 +319,16 @@ impl<'a> SimgridArguments<'a> {
     }
 }
 
-/// A request that a wait may wait for.
+/// Request that a wait can wait for.
 enum SimgridRequest {
     Recv { slot: u32 },
     Send { number: u32 },
 }
 
-/// Whether a message is received, its peer and its tag.
+/// Direction of a message (`true` if it is received), its peer and its tag.
 type SimgridMessage = (bool, Rank, i32);
 
-/// Requests that nothing has waited for, in the order in which they were made.
+/// Requests that have not been waited for, in the order in which they were made.
 #[derive(Default)]
 struct SimgridRequests {
     all: BTreeMap<u64, SimgridRequest>,
@@ -343,7 +344,7 @@ impl SimgridRequests {
         self.made += 1;
     }
 
-    /// The first request for one of these messages.
+    /// Takes the first request for one of these messages.
     fn take(&mut self, messages: impl Iterator<Item = SimgridMessage>) -> Option<SimgridRequest> {
         let waiting = &self.of_message;
         let firsts =
@@ -362,11 +363,11 @@ impl SimgridRequests {
 struct RankReader {
     rank: Rank,
     ranks: u32,
-    /// Bytes of the datatype that holds when an action names none.
+    /// Bytes of the default datatype, for actions that name none.
     unit: u64,
-    /// A message showed that the trace has tags.
+    /// `true` once a message has shown that the trace has tags.
     has_tags: bool,
-    /// A message makes sense in the form without tags too.
+    /// `true` once a message has been found that is also valid in the form without tags.
     is_doubtful: bool,
     requests: SimgridRequests,
     builder: RankBuilder,
@@ -416,7 +417,7 @@ impl RankReader {
         Ok(())
     }
 
-    /// Bytes of one element of the datatype at `index`, or of the default.
+    /// Returns the bytes of one element of the datatype at `index`, or of the default datatype.
     fn unit(&self, arguments: &SimgridArguments<'_>, index: usize) -> Result<u64, Fault> {
         if index >= arguments.words.len() {
             return Ok(self.unit);
@@ -446,8 +447,8 @@ impl RankReader {
         rank.map(Rank).ok_or(Fault::expected(expected))
     }
 
-    /// Looks whether a message has the form of SimGrid up to 3.19, `send DESTINATION COUNT [DATATYPE]`.
-    /// There the names of non-blocking calls begin with a capital.
+    /// Checks whether a message has the form of SimGrid up to 3.19, `send DESTINATION COUNT [DATATYPE]`. In that form, the
+    /// names of non-blocking calls begin with a capital.
     fn note_form(
         &mut self,
         non_blocking: bool,
@@ -464,7 +465,7 @@ impl RankReader {
                 if arguments.tag(1).is_none() && arguments.count(1).is_some() {
                     return Err(Fault::malformed(WITHOUT_TAGS));
                 }
-                // As a count, 0 would be a message without data. Few tags are beyond what every MPI allows.
+                // A count of 0 would mean a message without data. Few tags exceed the limit that every MPI supports.
                 let number = arguments.count(1).unwrap_or(0);
                 self.is_doubtful |= number > 0;
                 self.has_tags |= non_blocking && number < 1 << 15;
@@ -527,7 +528,7 @@ impl RankReader {
         Ok(())
     }
 
-    /// `wait SOURCE DESTINATION TAG`: a receive if this rank is the destination, else a send.
+    /// Reads `wait SOURCE DESTINATION TAG`: a wait for a receive if this rank is the destination, otherwise for a send.
     fn read_wait(&mut self, arguments: &SimgridArguments<'_>) -> Result<(), Fault> {
         if arguments.words.is_empty() {
             return Err(Fault::malformed(WITHOUT_TAGS));
@@ -629,7 +630,7 @@ impl RankReader {
         }
     }
 
-    /// A collective that computes, and its floating-point operations.
+    /// Returns a collective that computes, and the number of its floating-point operations.
     fn reduction(
         &self,
         action: &[u8],
@@ -675,7 +676,7 @@ impl RankReader {
         Ok((self.call(op, root, send, recv), flops))
     }
 
-    /// A collective that moves data alone, of which sender and receiver each have a datatype.
+    /// Returns a collective that only moves data; sender and receiver each have a datatype.
     fn exchange(
         &self,
         action: &[u8],
@@ -683,7 +684,7 @@ impl RankReader {
     ) -> Result<CallRecord, Fault> {
         use CollectiveOp::*;
         let n = self.ranks as usize;
-        // What is sent and received; the places of the root, if there is one, and of the datatypes.
+        // Counts sent and received, and the positions of the root, if there is one, and of the datatypes.
         let (op, send, recv, root, types, format) = match action {
             b"alltoall" | b"allgather" => (
                 if action == b"alltoall" {
@@ -746,7 +747,7 @@ impl RankReader {
         let send = send.saturating_mul(self.unit(arguments, types)?);
         let recv = recv.saturating_mul(self.unit(arguments, types + 1)?);
         let (ranks, if_root) = (u64::from(self.ranks), u64::from(root == self.rank));
-        // How often what is sent and received is for, or from, all ranks.
+        // Number of ranks that the sent and the received counts apply to.
         let (sends, receives) = match op {
             Alltoall => (ranks, ranks),
             Allgather => (1, ranks),
@@ -764,7 +765,7 @@ impl RankReader {
         ))
     }
 
-    /// The root at `index`, 0 if there is none.
+    /// Returns the root at `index`, or 0 if it is missing.
     fn root(&self, arguments: &SimgridArguments<'_>, index: usize) -> Result<Rank, Fault> {
         if index < arguments.words.len() {
             self.peer(arguments, index)
@@ -774,13 +775,13 @@ impl RankReader {
     }
 }
 
-/// The traces give no tag to a combined send and receive; no other message has this one.
+/// Tag of a combined send and receive, for which the traces have none; no other message has this tag.
 const SENDRECV_TAG: i32 = i32::MIN;
 
-/// A host of 1 Gflop/s, as the recording uses.
+/// Nanoseconds per operation on a host of 1 Gflop/s, as the recording uses.
 const NANOS_PER_FLOP: f64 = 1.0;
 
-/// Bytes of a predefined datatype, in SimGrid's numbering.
+/// Returns the bytes of a predefined datatype, in SimGrid's numbering.
 fn datatype_bytes(id: usize) -> Option<u64> {
     const BYTES: [u64; 51] = [
         8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8,

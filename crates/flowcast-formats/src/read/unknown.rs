@@ -1,6 +1,6 @@
-//! What a file is that is no trace, in the words of an error.
+//! Descriptions of files that are not traces, for errors.
 
-/// Beginnings of files that people name by mistake.
+/// First bytes of files that are often named by mistake.
 const KINDS: [(&[u8], &str); 15] = [
     (
         b"\xff\xaa\xddDUMPI",
@@ -22,12 +22,12 @@ const KINDS: [(&[u8], &str); 15] = [
     (b"{", "a JSON document"),
 ];
 
-/// Whether the bytes are a tar archive.
+/// Returns `true` if the bytes are a tar archive.
 pub(super) fn is_tar(bytes: &[u8]) -> bool {
     bytes.get(257..262).is_some_and(|magic| magic == b"ustar")
 }
 
-/// What the file is, or how it begins.
+/// Returns a description of the file, or its first bytes.
 pub(super) fn described(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "an empty file".to_owned();

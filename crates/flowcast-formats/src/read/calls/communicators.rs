@@ -1,70 +1,71 @@
-//! The members of communicators, from how they were made.
+//! Members of communicators, derived from the calls that made them.
 //!
-//! Making one is a collective call, so the ranks of the old one come to it in the same order. Each rank's list is walked
-//! through in that order; a call whose members depend on what others give waits until all of them have come to theirs.
+//! Making a communicator is a collective call, so the ranks of the old communicator reach it in the same order. Each rank's
+//! list is processed in this order. If the members depend on the arguments of other ranks, the call waits until all of them
+//! have reached theirs.
 
 use std::collections::BTreeMap;
 
 use flowcast_recording::decode::Members;
 
-/// How a rank came to a communicator. Parents are places in the rank's own list.
+/// Origin of a rank's communicator. Parents are positions in the rank's own list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CommunicatorOrigin {
     /// All ranks, `MPI_COMM_WORLD`.
     World,
-    /// The rank alone, `MPI_COMM_SELF`.
+    /// The rank itself, `MPI_COMM_SELF`.
     Own,
-    /// The trace gives the members, as ranks of the world.
+    /// Members given by the trace, as world ranks.
     Known(Members),
-    /// The members of its parent.
+    /// Same members as the parent.
     Same(usize),
-    /// The members of a group, as `MPI_Comm_create` has it; the parent is the first.
+    /// Members of a group, from `MPI_Comm_create`; the parent is the first field.
     Create(usize, Group),
-    /// `MPI_Comm_split`: colour (below 0 for ranks that get none) and key.
+    /// `MPI_Comm_split`: parent, colour (negative for ranks without a new communicator) and key.
     Split(usize, i64, i64),
-    /// `MPI_Cart_sub` of a parent with these dimensions, of which those marked remain.
+    /// `MPI_Cart_sub`: parent and its dimensions, with `true` for those that remain.
     Slice(usize, Vec<(u32, bool)>),
     /// `MPI_Intercomm_create`.
     Between(Leaders),
-    /// `MPI_Intercomm_merge`, and whether the rank's group is to come last.
+    /// `MPI_Intercomm_merge`: parent, and `true` if the rank's group comes last.
     Merge(usize, bool),
-    /// The trace does not hold the members.
+    /// Unknown: the trace does not contain the members.
     Unknown,
 }
 
-/// The arguments of `MPI_Intercomm_create`. Those of the peer count at the local leader alone.
+/// Arguments of `MPI_Intercomm_create`. The peer arguments count only at the local leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leaders {
-    /// The communicator of the own group.
+    /// Communicator of the local group.
     pub local: usize,
-    /// The leader's rank in it.
+    /// Rank of the local leader in this communicator.
     pub local_leader: i64,
-    /// The communicator that both leaders are in.
+    /// Communicator that both leaders belong to.
     pub peer: usize,
-    /// The other leader's rank in that.
+    /// Rank of the remote leader in the peer communicator.
     pub remote_leader: i64,
-    /// The tag, which both leaders give.
+    /// Tag, which both leaders must give.
     pub tag: i64,
 }
 
-/// A group of ranks, from the calls that made it.
+/// Group of ranks, described by the calls that made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// The own group of a communicator.
+    /// Group of a communicator, or local group of an intercommunicator.
     Of(usize),
-    /// The other group of one between two.
+    /// Remote group of an intercommunicator.
     Remote(usize),
-    /// Members by their places in a group.
+    /// Members of a group, selected by their positions.
     Including(Box<Group>, Vec<u32>),
-    /// The members of one group or of both.
+    /// Members of either group.
     Union(Box<Group>, Box<Group>),
-    /// The first group's members that are in the second, or that are not.
+    /// Members of the first group that belong to the second (`true`), or that do not (`false`).
     Sift(Box<Group>, Box<Group>, bool),
-    /// The trace does not hold the members.
+    /// Unknown: the trace does not contain the members.
     Unknown,
 }
 
-/// The members of each rank's communicators; nobody where they are not known.
+/// Returns the members of each rank's communicators; a communicator with unknown members is empty.
 pub(super) fn resolve(ranks: &[&[CommunicatorOrigin]]) -> Vec<Vec<Members>> {
     let mut walk = CommunicatorWalk {
         ranks,
@@ -83,7 +84,7 @@ pub(super) fn resolve(ranks: &[&[CommunicatorOrigin]]) -> Vec<Vec<Members>> {
 struct CommunicatorWalk<'a> {
     ranks: &'a [&'a [CommunicatorOrigin]],
     known: Vec<Vec<Members>>,
-    /// For each communicator that a rank knows, how many of the same members it knew before.
+    /// Number of communicators with the same members that the rank knew before, for each of its communicators.
     before: Vec<Vec<usize>>,
     times: Vec<BTreeMap<Members, usize>>,
 }
@@ -96,13 +97,13 @@ impl CommunicatorWalk<'_> {
             .all(|(origins, known)| origins.len() == known.len())
     }
 
-    /// The next communicator of a rank.
+    /// Returns the origin of a rank's next communicator.
     fn next(&self, rank: u32) -> Option<&CommunicatorOrigin> {
         let known = self.known.get(rank as usize)?.len();
         self.ranks[rank as usize].get(known)
     }
 
-    /// A communicator of a rank; nobody is in one that does not exist.
+    /// Returns a communicator of a rank; it is empty if it does not exist.
     fn members(&self, rank: u32, place: usize) -> Members {
         self.known[rank as usize]
             .get(place)
@@ -110,7 +111,7 @@ impl CommunicatorWalk<'_> {
             .unwrap_or_default()
     }
 
-    /// Settles what can be settled; gives whether there was anything.
+    /// Resolves the communicators that can be resolved now. Returns `true` if there were any.
     fn advance(&mut self) -> bool {
         let mut any = false;
         for rank in 0..self.ranks.len() as u32 {
@@ -134,7 +135,7 @@ impl CommunicatorWalk<'_> {
         any
     }
 
-    /// The members that a rank knows without the others.
+    /// Returns the members of a communicator if they do not depend on other ranks' arguments.
     fn alone(&self, rank: u32, origin: &CommunicatorOrigin) -> Option<Members> {
         let all = self.ranks.len() as u32;
         Some(match origin {
@@ -149,7 +150,7 @@ impl CommunicatorWalk<'_> {
                 }
             }
             CommunicatorOrigin::Same(place) => self.members(rank, *place),
-            // What the other group gave is not known here.
+            // The arguments of the other group are unknown here.
             CommunicatorOrigin::Create(parent, _)
                 if !self.members(rank, *parent).remote.is_empty() =>
             {
@@ -171,7 +172,7 @@ impl CommunicatorWalk<'_> {
         })
     }
 
-    /// The members of a group, as ranks of the world.
+    /// Returns the members of a group, as world ranks.
     fn group(&self, rank: u32, group: &Group) -> Option<Vec<u32>> {
         match group {
             Group::Of(place) => non_empty(self.members(rank, *place).own),
@@ -200,14 +201,14 @@ impl CommunicatorWalk<'_> {
         }
     }
 
-    /// Whether a rank has come to the same call on a communicator as another one, which sees it as `members` and has made
-    /// `nth` of the kind before.
+    /// Returns `true` if a rank has reached the same call on a communicator as another rank, which sees the communicator as
+    /// `members` and knew `nth` with the same members before.
     fn is_at(&self, rank: u32, parent: usize, members: &Members, nth: usize) -> bool {
         self.known[rank as usize].get(parent) == Some(members) && self.nth(rank, parent) == nth
     }
 
-    /// What each member of the own group gives to its next call, once all have come to the same one; `argument` has the
-    /// parent and what is given.
+    /// Returns the arguments of all members of the local group for their next call, once all have reached the same one;
+    /// `argument` returns the parent and the argument.
     fn given<'a, T>(
         &'a self,
         members: &Members,
@@ -221,7 +222,8 @@ impl CommunicatorWalk<'_> {
         given.collect()
     }
 
-    /// Splits a rank's communicator if all of its members have come to it, those of both groups of one between two.
+    /// Splits a rank's communicator once all of its members have reached the call. For an intercommunicator, these are the
+    /// members of both groups.
     fn split(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Members)>> {
         let members = self.members(rank, parent);
         let nth = self.nth(rank, parent);
@@ -249,7 +251,7 @@ impl CommunicatorWalk<'_> {
         Some(made)
     }
 
-    /// Colour, key, place and rank of each member of the own group, once all have come to the split.
+    /// Returns colour, key, position and rank of each member of the local group, once all have reached the split.
     fn colours(&self, members: &Members, nth: usize) -> Option<Vec<(i64, i64, usize, u32)>> {
         let given = self.given(members, nth, |origin| match origin {
             CommunicatorOrigin::Split(parent, colour, key) => Some((*parent, (*colour, *key))),
@@ -263,8 +265,8 @@ impl CommunicatorWalk<'_> {
         )
     }
 
-    /// Merges both groups if all of their members have come to it. Of two groups that give the same order, the one with
-    /// the lowest rank of the world comes first; MPI leaves that open.
+    /// Merges both groups once all of their members have reached the call. If both groups give the same order, the one with
+    /// the lowest world rank comes first; MPI leaves this open.
     fn merge(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Members)>> {
         let members = self.members(rank, parent);
         let nth = self.nth(rank, parent);
@@ -283,7 +285,7 @@ impl CommunicatorWalk<'_> {
         Some(made.collect())
     }
 
-    /// Joins two groups whose leaders name each other if all of their members have come to it.
+    /// Joins two groups whose leaders name each other, once all of their members have reached the call.
     fn between(&self, rank: u32, leaders: &Leaders) -> Option<Vec<(u32, Members)>> {
         let (own, remote_leader) = self.led(rank, leaders)?;
         let Some(CommunicatorOrigin::Between(others)) = self.next(remote_leader) else {
@@ -308,7 +310,8 @@ impl CommunicatorWalk<'_> {
         Some(here.chain(there).collect())
     }
 
-    /// The group of a rank that has come to `MPI_Intercomm_create` with all others of it, and the leader of the other one.
+    /// Returns the group of a rank that has reached `MPI_Intercomm_create` together with all other members, and the leader
+    /// of the remote group.
     fn led(&self, rank: u32, leaders: &Leaders) -> Option<(LedGroup, u32)> {
         let local = self.members(rank, leaders.local);
         let nth = self.nth(rank, leaders.local);
@@ -328,13 +331,13 @@ impl CommunicatorWalk<'_> {
         Some((group, remote_leader))
     }
 
-    /// Communicators of the same members are told apart by their order.
+    /// Returns the number of earlier communicators with the same members, which distinguishes them.
     fn nth(&self, rank: u32, place: usize) -> usize {
         let before = self.before[rank as usize].get(place);
         before.copied().unwrap_or_default()
     }
 
-    /// A rank's next communicator is this one.
+    /// Adds a rank's next communicator.
     fn learn(&mut self, rank: usize, members: Members) {
         let times = self.times[rank].entry(members.clone()).or_default();
         self.before[rank].push(*times);
@@ -342,7 +345,7 @@ impl CommunicatorWalk<'_> {
         self.known[rank].push(members);
     }
 
-    /// The ranks wait for what never comes: the trace is cut, or leaves something out.
+    /// Gives up calls that can never be completed, because the trace is truncated or lacks something.
     fn give_up(&mut self) {
         for rank in 0..self.ranks.len() {
             if self.known[rank].len() < self.ranks[rank].len() {
@@ -368,7 +371,8 @@ fn one_group(own: Vec<u32>) -> Members {
     Members { own, remote }
 }
 
-/// A communicator between two groups, seen from the other one; of one group, without members there.
+/// Returns an intercommunicator as seen from its other group. For a communicator with one group, the result has no local
+/// members.
 fn swapped(members: &Members) -> Members {
     Members {
         own: members.remote.clone(),
@@ -376,7 +380,7 @@ fn swapped(members: &Members) -> Members {
     }
 }
 
-/// The ranks of a colour in the order of their keys.
+/// Returns the ranks of a colour, ordered by their keys.
 fn of_colour(colours: &[(i64, i64, usize, u32)], colour: i64) -> Vec<u32> {
     let same = colours
         .iter()
@@ -386,7 +390,7 @@ fn of_colour(colours: &[(i64, i64, usize, u32)], colour: i64) -> Vec<u32> {
     group.into_iter().map(|(.., member)| *member).collect()
 }
 
-/// The ranks whose coordinates agree with the rank's in all dimensions that do not remain.
+/// Returns the ranks whose coordinates equal the rank's coordinates in all dimensions that do not remain.
 fn slice(parent: &[u32], rank: u32, dimensions: &[(u32, bool)]) -> Vec<u32> {
     let Some(own) = parent.iter().position(|member| *member == rank) else {
         return Vec::new();
@@ -404,7 +408,7 @@ fn slice(parent: &[u32], rank: u32, dimensions: &[(u32, bool)]) -> Vec<u32> {
         .collect()
 }
 
-/// The coordinates of a place, 0 in the dimensions that remain.
+/// Returns the coordinates of a position, with 0 in the dimensions that remain.
 fn fixed(dimensions: &[(u32, bool)], mut place: usize) -> Vec<usize> {
     let mut coordinates = Vec::with_capacity(dimensions.len());
     for (width, remains) in dimensions.iter().rev() {
@@ -484,7 +488,7 @@ mod tests {
         assert_eq!(known[4][1], [3, 4, 5]);
     }
 
-    /// Four ranks in two halves, each with a communicator of its own, and one between them.
+    /// Resolves four ranks in two halves, each with a communicator of its own, and an intercommunicator between them.
     fn halves(more: &dyn Fn(u32) -> Vec<CommunicatorOrigin>) -> Vec<Vec<Members>> {
         let ranks: Vec<Vec<CommunicatorOrigin>> = (0..4)
             .map(|rank| {
@@ -492,7 +496,7 @@ mod tests {
                     local: 1,
                     local_leader: 0,
                     peer: 0,
-                    // What others than the leader give does not count.
+                    // Only the leader's argument counts.
                     remote_leader: [2, -7, 0, 99][rank as usize],
                     tag: 5,
                 };

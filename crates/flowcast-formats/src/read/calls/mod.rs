@@ -1,9 +1,9 @@
-//! Calls of MPI as other tracers write them, put into the form of our own recordings.
+//! Calls of MPI from other tracers, converted to the form of Flowcast's own recordings.
 //!
-//! A tracer tells functions with their arguments and times. What differs is how: handles of communicators and requests
-//! are numbers or addresses, the members of a communicator follow from how it was made (`communicators`), and some do
-//! not tell whether a test found its request completed (`settle`). With that known a rank's calls are those of a
-//! recording (`rank_file`), and are lowered, matched and ordered like them.
+//! A tracer writes functions with their arguments and times, but in different ways. Handles of communicators and requests
+//! are numbers or addresses. The members of a communicator follow from the call that made it (`communicators`). Some tracers
+//! do not write whether a test found its request completed (`settle`). After these conversions, a rank's calls equal those
+//! of a recording (`rank_file`), and are lowered, matched and ordered in the same way.
 
 mod communicators;
 mod rank_file;
@@ -19,48 +19,48 @@ use std::collections::BTreeMap;
 
 pub(crate) use communicators::{CommunicatorOrigin, Group, Leaders};
 
-/// A call; words are those of a recording's signature without the function, as far as they are known.
+/// Call of MPI; its words are those of a recording's signature without the function, as far as they are known.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TracedCall {
     /// Name of the function, without `MPI_`.
     pub function: &'static str,
-    /// Words; the first is the communicator's number at this rank where the kind has one.
+    /// Words. If the kind has a communicator, the first word is its number at this rank.
     pub words: Vec<i64>,
-    /// The sizes of a collective, whose bytes depend on the communicator.
+    /// Sizes of a collective, whose bytes depend on the communicator.
     pub sizes: Option<Sizes>,
-    /// The request that it makes.
+    /// Request that the call makes.
     pub makes: Option<u64>,
-    /// Whether that request is started and completed again and again.
+    /// `true` if this request is persistent.
     pub persistent: bool,
-    /// Requests that it starts.
+    /// Requests that the call starts.
     pub starts: Vec<u64>,
-    /// Requests that it completes.
+    /// Requests that the call completes.
     pub completes: Vec<CompletedRequest>,
-    /// Requests that it may have completed; the trace does not tell.
+    /// Requests that the call may have completed; the trace does not say which.
     pub tests: Vec<u64>,
-    /// A request that it gives up.
+    /// Request that the call frees.
     pub frees: Option<u64>,
-    /// Number of the thread that called.
+    /// Number of the thread that made the call.
     pub thread: u32,
-    /// When it began, in ns.
+    /// Start of the call, in ns.
     pub begin: u64,
-    /// When it returned, in ns.
+    /// Return of the call, in ns.
     pub end: u64,
 }
 
-/// A completed request, and the source and tag that it matched where they are told.
+/// Completed request, with the source and tag that it matched, if the trace has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CompletedRequest {
-    /// The request that is completed.
+    /// Request that is completed.
     pub request: u64,
-    /// Source and tag that it matched, where they are told.
+    /// Source and tag that it matched, if the trace has them.
     pub matched: Option<(i64, i64)>,
-    /// Whether it was cancelled instead.
+    /// `true` if the request was cancelled.
     pub cancelled: bool,
 }
 
 impl CompletedRequest {
-    /// A request whose status is not told.
+    /// Creates a completion without a known status.
     pub(crate) fn new(request: u64) -> CompletedRequest {
         CompletedRequest {
             request,
@@ -70,25 +70,25 @@ impl CompletedRequest {
     }
 }
 
-/// Bytes in the arguments of a collective.
+/// Sizes from the arguments of a collective, in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// Count and type sent.
+    /// Bytes sent, by count and type.
     pub out: i64,
-    /// Count and type received.
+    /// Bytes received, by count and type.
     pub into: i64,
-    /// The same by rank.
+    /// Bytes sent to each rank.
     pub outs: Option<Vec<i64>>,
-    /// The same by rank.
+    /// Bytes received from each rank.
     pub ins: Option<Vec<i64>>,
-    /// What is sent stands in the other buffer.
+    /// `true` if the sent data are in the receive buffer (`MPI_IN_PLACE`).
     pub send_in_place: bool,
-    /// What is received stands in the other buffer.
+    /// `true` if the received data are in the send buffer (`MPI_IN_PLACE`).
     pub recv_in_place: bool,
 }
 
 impl Sizes {
-    /// Bytes that a rank sends and receives, all peers together, as recordings count them.
+    /// Returns the bytes that a rank sends and receives, as sums over all peers, as recordings count them.
     fn volume(&self, op: CollectiveOp, size: i64, position: usize, is_root: bool) -> (i64, i64) {
         use CollectiveOp::*;
         let ins = self.ins.as_deref();
@@ -127,21 +127,21 @@ fn sum(list: &[i64]) -> i64 {
         .fold(0i64, |sum, bytes| sum.saturating_add(*bytes))
 }
 
-/// What a rank called.
+/// Calls of a rank.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RankCalls {
-    /// Name of the program, where it is told.
+    /// Name of the program, if the trace has it.
     pub program: String,
-    /// In the order in which they returned.
+    /// Calls in the order in which they returned.
     pub calls: Vec<TracedCall>,
-    /// Where its communicators come from, in the order in which they were made.
+    /// Origins of the rank's communicators, in the order in which they were made.
     pub communicators: Vec<CommunicatorOrigin>,
 }
 
-/// Makes a program of the calls of all ranks. `ignored` is what the reader has left out itself.
+/// Builds a program from the calls of all ranks. `ignored` lists what the reader itself has left out.
 ///
 /// # Errors
-/// Ranks that call different collectives at one turn, and what the compiled form cannot number.
+/// Ranks that call different collectives in the same turn, or numbers that are too large for the compiled form.
 pub(crate) fn program(
     name: &str,
     mut ranks: Vec<RankCalls>,

@@ -1,4 +1,4 @@
-//! A rank's calls in the form of its file in a recording.
+//! Conversion of a rank's calls to the form of its file in a recording.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ use flowcast_units::Rank;
 const WITHOUT_MEMBERS: &str = "calls on communicators whose members the trace does not tell,";
 const WITHOUT_PEER: &str = "calls that name a rank beyond the last of their communicator,";
 
-/// The file, and how many calls of each kind were left out of it.
+/// Returns the file, and the numbers of omitted calls by kind.
 pub(super) fn rank_file(
     rank: u32,
     ranks: u32,
@@ -49,11 +49,11 @@ struct RankFileWriter {
     file: RankFile,
     functions: HashMap<&'static str, i64>,
     signatures: HashMap<Vec<i64>, u32>,
-    /// The lowest free slot is the next request's, as in a recording.
+    /// Free slots: the next request gets the lowest, as in a recording.
     free_slots: LowestFree,
-    /// The slot of each request, and whether it stays.
+    /// Slot of each request, and `true` if it is persistent.
     requests: BTreeMap<u64, (usize, bool)>,
-    /// When each thread returned from its last call.
+    /// Return of each thread's last call.
     returned: BTreeMap<u32, u64>,
     left_out: BTreeMap<&'static str, u64>,
 }
@@ -96,14 +96,14 @@ impl RankFileWriter {
         })
     }
 
-    /// The reason why a call cannot be carried out, if there is one.
+    /// Returns the reason why a call cannot be replayed, if there is one.
     fn fault(&self, call: &TracedCall) -> Option<&'static str> {
         let number = usize::try_from(*call.words.first()?).ok();
         let known = number.and_then(|number| self.file.communicators.get(number));
         let Some(members) = known.filter(|members| !members.own.is_empty()) else {
             return Some(WITHOUT_MEMBERS);
         };
-        // A root, a destination or a source; the source of a message in both directions.
+        // This word is a root, a destination or a source. A message in both directions also has a source further on.
         let source = call.words.get(4).filter(|_| call.words.len() > 5);
         let mut peers = call.words.get(1).into_iter().chain(source);
         let is_beyond = peers.any(|peer| *peer >= 0 && members.world_rank(*peer).is_none());

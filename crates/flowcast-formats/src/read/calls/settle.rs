@@ -1,11 +1,11 @@
-//! Where a request was completed that was only tested for, when the trace does not tell what the tests found: at the
-//! last test before its handle is used again, or before the end.
+//! Completion of requests by tests whose results the trace lacks. A request counts as completed at the last test before its
+//! handle is used again, or before the end.
 
 use std::collections::BTreeMap;
 
 use super::{CompletedRequest, TracedCall};
 
-/// Adds the completions that tests have made.
+/// Adds the completions by tests.
 pub(super) fn settle(calls: &mut [TracedCall]) {
     if calls.iter().all(|call| call.tests.is_empty()) {
         return;
@@ -50,10 +50,10 @@ pub(super) fn settle(calls: &mut [TracedCall]) {
     }
 }
 
-/// A request that is in flight.
+/// Request in flight.
 struct LiveRequest {
     persistent: bool,
-    /// The last test for it.
+    /// Index of its last test.
     tested: Option<usize>,
 }
 

@@ -1,11 +1,11 @@
-//! Chakra execution traces (`.et`): a file for each accelerator with a graph of nodes, in Protocol Buffers.
+//! Chakra execution traces (`.et`): for each accelerator, a file with a graph of nodes, in Protocol Buffers.
 //!
-//! A file is a sequence of messages with their lengths before them: the global metadata, then nodes
-//! (`schema/protobuf/et_def.proto` of mlcommons/chakra). A node computes for a time, sends, receives or takes part in a
-//! collective when the nodes that it depends on are done. Control dependencies count but in traces of PyTorch, where they
-//! tell callers, and go round in circles. Here a rank does one thing after the other, so the graphs of all
-//! ranks are walked through together (`walk`): what is ready begins, communication in the background, and a rank waits for
-//! it before what depends on it. Each rank's graph gives the order of its communications (`turns`).
+//! A file is a sequence of length-prefixed messages: the global metadata, then nodes (`schema/protobuf/et_def.proto` of
+//! mlcommons/chakra). Once its predecessors are done, a node computes for a time, sends, receives, or takes part in a
+//! collective. Control dependencies count, except in traces of PyTorch, where they name callers and can form cycles. In a
+//! program, a rank executes one operation after the other, so the graphs of all ranks are traversed together (`walk`): ready
+//! nodes begin, communication runs in the background, and a rank waits for it before the nodes that depend on it. Each
+//! rank's graph determines the order of its communications (`turns`).
 
 mod node;
 mod turns;
@@ -21,7 +21,7 @@ use flowcast_units::Rank;
 use node::ChakraNode;
 use std::{borrow::Cow, collections::BTreeMap};
 
-/// Whether the bytes begin with the metadata of such a trace.
+/// Returns `true` if the bytes begin with the metadata of such a trace.
 pub(super) fn recognises(bytes: &[u8]) -> bool {
     let mut at = 0;
     wire::message(bytes, &mut at).is_some_and(node::is_metadata)
@@ -55,14 +55,14 @@ pub(super) fn read(
     Ok(program)
 }
 
-/// Parts of a trace that the program does not have in full, and signs of the tool that wrote it.
+/// Parts of a trace that the program lacks or simplifies, and signs of the tool that wrote the trace.
 #[derive(Default)]
 struct ChakraNotes {
-    /// Numbers of what is left out or simplified, by kind.
+    /// Numbers of omitted or simplified things, by kind.
     left_out: BTreeMap<Cow<'static, str>, u64>,
-    /// Meanings that the trace leaves open.
+    /// Assumptions where the trace is ambiguous.
     assumed: Vec<&'static str>,
-    /// PyTorch's converter wrote the nodes.
+    /// `true` if PyTorch's converter wrote the nodes.
     is_pytorch: bool,
 }
 
@@ -78,7 +78,7 @@ impl ChakraNotes {
     }
 }
 
-/// Makes control dependencies orders of nodes, but those of PyTorch.
+/// Turns control dependencies into an order of nodes, except in traces of PyTorch.
 fn keep_control(ranks: &mut [Vec<ChakraNode>], notes: &mut ChakraNotes) {
     let mut count = 0;
     for node in ranks.iter_mut().flatten() {

@@ -7,61 +7,61 @@ use super::{
 };
 use flowcast_units::{CollectiveOp, Rank};
 
-/// What a node does.
+/// Work of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum NodeWork {
-    /// Computes for so many ns.
+    /// Computation for a time in ns.
     Compute(u64),
-    /// Sends to a rank.
+    /// Send to a rank.
     Send(ChakraMessage),
-    /// Receives from a rank.
+    /// Receive from a rank.
     Recv(ChakraMessage),
-    /// Takes part in a collective.
+    /// Part in a collective.
     Collective(ChakraCollective),
 }
 
-/// A message, seen from either end.
+/// Message, as seen from either end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ChakraMessage {
-    /// The rank at the other end, by its number in the world.
+    /// World rank of the other end.
     pub peer: Rank,
-    /// Number by which send and receive find each other.
+    /// Number that matches send and receive.
     pub tag: i32,
-    /// Name of the group, empty where the node names none.
+    /// Name of the group; empty if the node names none.
     pub group: String,
-    /// Size, where the node gives one.
+    /// Size, if the node has one.
     pub bytes: Option<u64>,
 }
 
-/// A collective, as one rank calls it.
+/// Collective as one rank calls it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ChakraCollective {
-    /// The operation.
+    /// Operation of the collective.
     pub op: CollectiveOp,
-    /// Bytes that the rank puts in.
+    /// Bytes that the rank contributes.
     pub bytes: u64,
-    /// Name of the group, with the tag where there is one; empty where the node names none.
+    /// Name of the group, with the tag if there is one; empty if the node names none.
     pub group: String,
-    /// How many ranks the group has, where the node says so.
+    /// Number of ranks in the group, if the node has it.
     pub group_size: Option<usize>,
-    /// The root, by its number in the world, where the node names one.
+    /// World rank of the root, if the node names one.
     pub root: Option<Rank>,
 }
 
-/// A node of a rank's graph.
+/// Node of a rank's graph.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ChakraNode {
-    /// Number by which other nodes name it.
+    /// Number of the node, to which other nodes refer.
     pub id: u64,
-    /// The nodes whose data it needs.
+    /// Nodes whose data it requires.
     pub after: Vec<u64>,
-    /// Its control dependencies: nodes that come before it, or nodes that called it.
+    /// Control dependencies: nodes that precede it, or nodes that called it.
     pub control: Vec<u64>,
-    /// The computation, message or collective that it stands for.
+    /// Computation, message or collective of the node.
     pub work: NodeWork,
 }
 
-/// Whether a message can be the global metadata: a version and attributes, and nothing else.
+/// Returns `true` if a message can be the global metadata: a version and attributes, and nothing else.
 pub(super) fn is_metadata(message: &[u8]) -> bool {
     let mut at = 0;
     while at < message.len() {
@@ -78,7 +78,7 @@ fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| text.len() < 256)
 }
 
-/// Whether the metadata is of PyTorch's converter: it keeps the schema of PyTorch's own trace.
+/// Returns `true` if the metadata comes from PyTorch's converter, which keeps the schema of PyTorch's own trace.
 pub(super) fn is_pytorch(metadata: &[u8]) -> bool {
     let mut at = 0;
     std::iter::from_fn(|| wire::field(metadata, &mut at))
@@ -94,7 +94,7 @@ struct Attribute<'a> {
 enum AttributeValue<'a> {
     Number(i64),
     Text(&'a str),
-    /// Whole numbers, or 0 and 1 for no and yes.
+    /// Whole numbers, or 0 for `false` and 1 for `true`.
     List(Vec<u64>),
     Other,
 }
@@ -134,7 +134,7 @@ impl<'a> Attribute<'a> {
         Fault::value(format!("with {} {number}", self.name), expected)
     }
 
-    /// Name of a group: a text, a number, or the list of its ranks.
+    /// Returns the name of a group, which is a text, a number, or the list of its ranks.
     fn group(&self) -> Result<String, Fault> {
         match &self.value {
             AttributeValue::Number(number) => Ok(number.to_string()),
@@ -150,7 +150,7 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// Whether an attribute without a known meaning may say who takes part in a communication.
+/// Returns `true` if an attribute without a known meaning may select the participants of a communication.
 fn may_choose_ranks(name: &str) -> bool {
     const PARTS: [&str; 7] = ["comm_", "pg_", "group", "involve", "root", "rank", "peer"];
     !["comm_priority", "pg_desc", "pg_description"].contains(&name)
@@ -158,7 +158,7 @@ fn may_choose_ranks(name: &str) -> bool {
 }
 
 impl<'a> AttributeValue<'a> {
-    /// The value in the field with this number of the schema.
+    /// Returns the value in the field with this number of the schema.
     fn read(field: u32, value: Value<'a>) -> Option<AttributeValue<'a>> {
         Some(match field {
             7 | 9 | 11 | 13 | 19 | 21 | 25 | 27 => AttributeValue::Number(value.whole()? as i64),
@@ -203,7 +203,7 @@ impl<'a> NodeFields<'a> {
         Some(fields)
     }
 
-    /// Computation for as long as the node took.
+    /// Returns a computation with the duration of the node.
     fn compute(&self) -> Result<NodeWork, Fault> {
         let micros = self.micros.unwrap_or(0);
         let nanos = micros.saturating_mul(1000);
@@ -217,7 +217,7 @@ impl<'a> NodeFields<'a> {
     }
 }
 
-/// The attributes of a node that say who communicates with whom.
+/// Attributes of a node that describe a communication and its participants.
 #[derive(Default)]
 struct Communication {
     bytes: Option<u64>,
@@ -226,10 +226,10 @@ struct Communication {
     destination: Option<Rank>,
     root: Option<Rank>,
     tag: i32,
-    /// `pg_name`, `comm_group` and the list of the ranks.
+    /// Values of `pg_name`, `comm_group` and the list of the ranks.
     group: [String; 3],
     group_size: Option<usize>,
-    /// Names of the attributes that are left over.
+    /// Names of the attributes that were not used.
     unread: Vec<String>,
     is_partial: bool,
 }
@@ -244,7 +244,7 @@ impl Communication {
     }
 
     fn attribute(&mut self, attribute: &Attribute<'_>) -> Result<(), Fault> {
-        // The profiler of PyTorch writes `Process Group Name`.
+        // PyTorch's profiler writes `Process Group Name`.
         let name = attribute.name.to_ascii_lowercase().replace(' ', "_");
         match &name.replace("process_group_", "pg_")[..] {
             "comm_size" => {
@@ -264,7 +264,7 @@ impl Communication {
             "comm_group" => self.group[1] = attribute.group()?,
             "pg_ranks" => {
                 let ranks = attribute.group()?;
-                // The list of the group of all ranks may be empty.
+                // The list of a group that contains all ranks may be empty.
                 if ranks.contains(|sign: char| sign.is_ascii_digit()) {
                     self.group_size = Some(ranks.split(',').count());
                     self.group[2] = ranks;
@@ -287,14 +287,14 @@ impl Communication {
         Ok(())
     }
 
-    /// All names of the group, as far as the node has them.
+    /// Returns all names of the group that the node has.
     fn group_name(&self) -> String {
         let names = self.group.iter().map(String::as_str);
         let known: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
         known.join(", ")
     }
 
-    /// A message between the rank itself, which the first attribute names if it is there, and a peer.
+    /// Returns a message between the rank itself, which the first attribute names if it is present, and a peer.
     fn message(
         &self,
         rank: Rank,
@@ -352,7 +352,7 @@ impl Communication {
 /// Reads a node of a rank.
 ///
 /// # Errors
-/// What was found, and what was expected.
+/// A description of the found and the expected value.
 pub(super) fn read(
     message: &[u8],
     rank: Rank,

@@ -150,7 +150,7 @@ fn damaged_files_are_refused_with_the_byte() {
 }
 
 fn text_attribute(name: &str, value: &str) -> Vec<u8> {
-    // The number 29 of the field takes two bytes.
+    // The field number 29 needs two bytes.
     let tagged = [&[0xEA, 0x01, value.len() as u8][..], value.as_bytes()].concat();
     bytes_field(10, &[bytes_field(1, name.as_bytes()), tagged].concat())
 }
@@ -174,7 +174,7 @@ fn group(name: &str) -> Vec<u8> {
     text_attribute("pg_name", name)
 }
 
-/// Sizes of a rank's collectives in the order in which it begins them.
+/// Returns the sizes of a rank's collectives, in the order in which they begin.
 fn sizes(program: &Program, rank: u32) -> Vec<u64> {
     let calls = program.calls();
     ops(program, rank)
@@ -210,7 +210,7 @@ fn ranks_with_equal_graphs_order_the_collectives_of_a_group_alike() {
 
 #[test]
 fn a_number_decides_where_no_dependency_does_whatever_is_ready_first() {
-    // Rank 0 computes before its first sum; the second one is ready at once.
+    // Rank 0 computes before its first sum; the second sum is ready immediately.
     let late = file(&[
         sum(1, &[5], 8, &[]),
         sum(2, &[], 1 << 20, &[]),
@@ -219,7 +219,7 @@ fn a_number_decides_where_no_dependency_does_whatever_is_ready_first() {
     let early = file(&[sum(1, &[], 8, &[]), sum(2, &[], 1 << 20, &[])]);
     let program = program(&[late, early]).unwrap();
     assert_eq!(sizes(&program, 0), [8, 1 << 20]);
-    // A dependency on a higher number decides before the numbers do.
+    // A dependency on a higher number takes precedence over the numbers.
     let reversed = || file(&[sum(1, &[2], 8, &[]), sum(2, &[], 1 << 20, &[])]);
     let program = self::program(&[reversed(), reversed()]).unwrap();
     assert_eq!(sizes(&program, 1), [1 << 20, 8]);

@@ -1,8 +1,8 @@
-//! The order in which a rank begins its communications, which its graph alone gives.
+//! Order in which a rank begins its communications, which depends on its graph alone.
 //!
-//! A group matches its collectives, and a sender and a receiver match their messages, by their turn. A rank's order
-//! is that of the nodes' numbers, but that a node comes behind those that it depends on. Ranks with equal graphs thus
-//! have equal orders, whatever arrives first while the program runs.
+//! A group matches its collectives by their turn, and a sender and a receiver match their messages in the same way. A rank's
+//! order follows the numbers of the nodes, except that a node comes after its predecessors. Ranks with equal graphs
+//! therefore have equal orders, independently of the order of arrivals at run time.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use flowcast_units::{CollectiveOp, Rank};
 /// Communications of a rank that are matched by their turn, as indices of its nodes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RankTurns<'a> {
-    /// By the name of the group.
+    /// Collectives by the name of the group.
     collectives: BTreeMap<&'a str, Vec<u32>>,
-    /// By peer, tag and group.
+    /// Sends by peer, tag and group.
     sends: BTreeMap<(Rank, i32, &'a str), Vec<u32>>,
     receives: BTreeMap<(Rank, i32, &'a str), Vec<u32>>,
 }
@@ -36,7 +36,7 @@ impl<'a> RankTurns<'a> {
         turns
     }
 
-    /// Each communication that has another one before its turn, behind that one.
+    /// Returns the pairs of communications in consecutive turns: the earlier and the later one.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let messages = self.sends.values().chain(self.receives.values());
         self.collectives
@@ -50,7 +50,7 @@ fn channel(message: &ChakraMessage) -> (Rank, i32, &str) {
     (message.peer, message.tag, &message.group)
 }
 
-/// The nodes by number, each behind those that it depends on; circles are cut.
+/// Returns the nodes ordered by number, but each after its predecessors; cycles are broken.
 fn order(nodes: &[ChakraNode]) -> Vec<u32> {
     let mut seen = vec![false; nodes.len()];
     let mut ordered = Vec::with_capacity(nodes.len());
@@ -76,7 +76,7 @@ fn order(nodes: &[ChakraNode]) -> Vec<u32> {
     ordered
 }
 
-/// The graphs of all ranks with the names of their files, while what they have in common is checked.
+/// Graphs of all ranks with the names of their files, for checking that they are consistent.
 pub(super) struct GraphComparison<'a> {
     pub names: &'a [String],
     pub ranks: &'a [Vec<ChakraNode>],
@@ -84,11 +84,11 @@ pub(super) struct GraphComparison<'a> {
 }
 
 impl GraphComparison<'_> {
-    /// Checks that the ranks mean the same communication at each turn; gives how many all-to-alls have members that
-    /// put in different sizes.
+    /// Checks that the ranks have the same communication in each turn. Returns the number of all-to-alls whose members
+    /// contribute different sizes.
     ///
     /// # Errors
-    /// Two ranks that do not.
+    /// Two ranks that have different communications in one turn.
     pub(super) fn check(&self) -> Result<u64, TraceError> {
         let mut first: BTreeMap<&str, usize> = BTreeMap::new();
         let mut members: BTreeMap<&str, usize> = BTreeMap::new();
@@ -117,7 +117,7 @@ impl GraphComparison<'_> {
         &self.ranks[rank][index as usize]
     }
 
-    /// Checks that as many ranks name the group of a call as the call says.
+    /// Checks that the group of a call has as many members as the call states.
     fn group_size(&self, rank: usize, index: u32, members: usize) -> Result<(), TraceError> {
         let node = self.node((rank, index));
         match &node.work {
@@ -145,7 +145,7 @@ impl GraphComparison<'_> {
         }
     }
 
-    /// Checks that the root of a call, if it names one, is in the group.
+    /// Checks that the root of a call, if it names one, belongs to the group.
     fn root(&self, rank: usize, index: u32) -> Result<(), TraceError> {
         let node = self.node((rank, index));
         let NodeWork::Collective(ChakraCollective {
@@ -164,7 +164,7 @@ impl GraphComparison<'_> {
         Err(self.fault(rank, found, "a rank that has collectives of the same group"))
     }
 
-    /// Compares two calls of one turn; gives whether they differ as calls of an all-to-all may.
+    /// Compares two calls in the same turn. Returns `true` if they differ in a way that is valid for an all-to-all.
     fn collective(&self, own: (usize, u32), other: (usize, u32)) -> Result<bool, TraceError> {
         let (NodeWork::Collective(call), NodeWork::Collective(expected)) =
             (&self.node(own).work, &self.node(other).work)
@@ -186,7 +186,7 @@ impl GraphComparison<'_> {
         Err(self.disagreement(own, other, &[described(call), described(expected)], &group))
     }
 
-    /// Compares the messages that a rank receives with those that their senders send.
+    /// Compares the messages that a rank receives with the messages that their senders send.
     fn messages(&self, rank: usize) -> Result<(), TraceError> {
         for ((from, tag, group), receives) in &self.turns[rank].receives {
             let channel = (Rank(rank as u32), *tag, *group);
@@ -222,7 +222,7 @@ impl GraphComparison<'_> {
     }
 }
 
-/// Whether the other ranks need not know the size.
+/// Returns `true` if only the root must know the size.
 fn is_from_root(op: CollectiveOp) -> bool {
     matches!(op, CollectiveOp::Bcast | CollectiveOp::Scatter)
 }

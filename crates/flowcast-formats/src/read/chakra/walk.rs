@@ -1,9 +1,9 @@
-//! The graphs of all ranks in an order in which each can be done.
+//! Traversal of the graphs of all ranks, in an order in which each can be executed.
 //!
-//! What all its predecessors are done of begins, lowest number first; sends, receives and collectives go on in the
-//! background. A receive is done when its message has been sent, a collective when all of its group have come to it; then
-//! the rank waits for it, and what depends on it may begin. As the whole is one walk, no rank waits for what another one
-//! would only begin behind a wait of its own.
+//! A node begins once all its predecessors are done; the lowest number goes first. Sends, receives and collectives continue
+//! in the background. A receive is done once its message has been sent, and a collective once all members of its group have
+//! reached it. Then the rank waits for the communication, and its successors may begin. Since all ranks are part of one
+//! traversal, no rank waits for an operation that another rank would begin only after a wait of its own.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,10 +20,10 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
-/// Walks through the graphs, which files with these names hold; gives the ranks' actions and the groups of collectives.
+/// Traverses the graphs from the files with these names. Returns the ranks' actions and the groups of collectives.
 ///
 /// # Errors
-/// Ranks that mean different communications at one turn, a root outside the group.
+/// Ranks that have different communications in one turn, or a root outside the group.
 pub(super) fn walk(
     names: &[String],
     ranks: Vec<Vec<ChakraNode>>,
@@ -75,11 +75,11 @@ pub(super) fn walk(
     Ok((actions, communicators))
 }
 
-/// The groups of collectives: all ranks that name them.
+/// Groups of collectives: all ranks that name them.
 struct ChakraGroups {
     numbers: BTreeMap<String, u32>,
     members: Vec<Vec<Rank>>,
-    /// The numbers that messages of a named group have as their communicator.
+    /// Numbers that messages of a named group have as their communicator.
     of_messages: BTreeMap<String, i32>,
 }
 
@@ -139,7 +139,7 @@ impl ChakraGroups {
     }
 }
 
-/// What a communication waits for: so many messages of a channel into a rank, so many ranks at a group's turn.
+/// Condition of a communication: a number of messages in a channel into a rank, or a number of ranks at a group's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Thing {
     Sent(Rank, Channel),
@@ -156,15 +156,15 @@ struct GraphWalk {
 #[derive(Default)]
 struct ChakraGraph {
     nodes: Vec<ChakraNode>,
-    /// Predecessors that are not done.
+    /// Number of unfinished predecessors of each node.
     open: Vec<u32>,
     dependents: Vec<Vec<u32>>,
-    /// The communication whose turn comes behind that of each.
+    /// Communication in the next turn, for each communication that has one.
     following: BTreeMap<u32, u32>,
     ready: BTreeSet<u32>,
-    /// Communications that are done and not waited for.
+    /// Communications that are done but have not been waited for.
     done: VecDeque<u32>,
-    /// The action that each communication began with.
+    /// Action with which each communication began.
     begun_with: BTreeMap<u32, Action>,
     posted: BTreeMap<Channel, u32>,
     came: BTreeMap<u32, u32>,
@@ -231,7 +231,7 @@ impl ChakraGraph {
         }
     }
 
-    /// One of those that a node comes behind is done with.
+    /// Notes that a predecessor of a node is done.
     fn release(&mut self, index: u32) {
         self.open[index as usize] -= 1;
         if self.open[index as usize] == 0 {
@@ -239,7 +239,7 @@ impl ChakraGraph {
         }
     }
 
-    /// Waits for a communication; if it has begun just before, it is one that blocks.
+    /// Waits for a communication. If it has just begun, it becomes a blocking one.
     fn wait(&mut self, index: u32) {
         let Some(action) = self.begun_with.remove(&index) else {
             return;
@@ -267,7 +267,7 @@ impl ChakraGraph {
 }
 
 impl GraphWalk {
-    /// Does all that a rank can do; gives the ranks that can go on because of it.
+    /// Executes everything that a rank can execute. Returns the ranks that can continue as a result.
     fn advance(&mut self, rank: Rank) -> Vec<Rank> {
         let mut woken = Vec::new();
         loop {
@@ -381,7 +381,7 @@ impl GraphWalk {
     }
 }
 
-/// Bytes that a rank sends and receives; a node's size is what a rank puts in.
+/// Returns the bytes that a rank sends and receives; the size of a node is the contribution of a rank.
 fn volume(op: CollectiveOp, bytes: u64, ranks: u64, is_root: bool) -> (Bytes, Bytes) {
     let all = bytes.saturating_mul(ranks);
     let share = bytes / ranks.max(1);

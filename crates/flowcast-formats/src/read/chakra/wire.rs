@@ -1,24 +1,24 @@
-//! The encoding of Protocol Buffers: fields of four kinds.
+//! Encoding of Protocol Buffers: fields of four kinds.
 
-/// The value of a field.
+/// Value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value<'a> {
-    /// A number of variable length.
+    /// Number of variable length.
     Number(u64),
-    /// Eight bytes, the least significant first.
+    /// Eight bytes, least significant first.
     Eight(u64),
-    /// Four bytes, the least significant first.
+    /// Four bytes, least significant first.
     Four(u32),
-    /// A text, a message or packed numbers.
+    /// Text, message or packed numbers.
     Bytes(&'a [u8]),
 }
 
-/// A number of variable length; moves `at` behind it.
+/// Reads a number of variable length and moves `at` past it.
 pub(super) fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
     flowcast_recording::format::varint(bytes, at)
 }
 
-/// A message with its length before it; moves `at` behind it.
+/// Reads a length-prefixed message and moves `at` past it.
 pub(super) fn message<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let length = usize::try_from(number(bytes, at)?).ok()?;
     let message = bytes.get(*at..at.checked_add(length)?)?;
@@ -26,7 +26,7 @@ pub(super) fn message<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     Some(message)
 }
 
-/// The next field of a message: its number and value.
+/// Reads the next field of a message: its number and value.
 pub(super) fn field<'a>(bytes: &'a [u8], at: &mut usize) -> Option<(u32, Value<'a>)> {
     let tag = number(bytes, at)?;
     let field = u32::try_from(tag >> 3).ok().filter(|field| *field > 0)?;
@@ -47,7 +47,7 @@ fn take<const N: usize>(bytes: &[u8], at: &mut usize) -> Option<[u8; N]> {
 }
 
 impl<'a> Value<'a> {
-    /// The whole number that it is.
+    /// Returns the value if it is a whole number.
     pub(super) fn whole(self) -> Option<u64> {
         match self {
             Value::Number(number) | Value::Eight(number) => Some(number),
@@ -56,7 +56,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes that it is.
+    /// Returns the value if it is bytes.
     pub(super) fn bytes(self) -> Option<&'a [u8]> {
         if let Value::Bytes(bytes) = self {
             Some(bytes)
@@ -65,7 +65,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Adds the numbers of a repeated field, packed or not.
+    /// Appends the numbers of a repeated field, packed or not.
     pub(super) fn numbers(self, list: &mut Vec<u64>) -> Option<()> {
         match self {
             Value::Bytes(packed) => {
@@ -80,7 +80,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The numbers of a message that holds a list: its field 1, repeated.
+/// Returns the numbers of a message that contains a list: its repeated field 1.
 pub(super) fn list(message: &[u8]) -> Option<Vec<u64>> {
     let (mut numbers, mut at) = (Vec::new(), 0);
     while at < message.len() {

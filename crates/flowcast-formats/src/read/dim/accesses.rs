@@ -1,4 +1,4 @@
-//! Records that Dimemas does not have: one-sided communication (30) and files (31).
+//! Records that Dimemas lacks: one-sided communication (30) and files (31).
 
 use super::{DimSection, kinds::format_of, peers::Peers, size, small};
 use crate::read::{cursor::Cursor, fault::Fault};
@@ -112,7 +112,7 @@ impl DimSection {
         Ok(self.builder.access(file, Record::Continues)?)
     }
 
-    /// All ranks of a communicator wait for each other, as a further part of the record.
+    /// Makes all ranks of a communicator wait for each other, as a further part of the record.
     fn meet(&mut self, communicator: i32) -> Result<(), Fault> {
         let call = CallRecord::barrier(communicator, CollectiveMode::Blocking);
         Ok(self.builder.further_collective(call, Record::Continues)?)

@@ -1,4 +1,4 @@
-//! The kinds of records: how each is written, and those that a replay leaves out.
+//! Kinds of records: their text forms, and the kinds that a replay ignores.
 
 pub(super) const RECEIVE_TYPES: u32 = 1_000_000;
 pub(super) const NO_COMMUNICATOR: u32 = 2_000_000;
@@ -6,7 +6,7 @@ const OPENMP_EVENTS: u32 = 3_000_000;
 const CUDA_EVENTS: u32 = 3_000_001;
 const OPENCL_EVENTS: u32 = 3_000_002;
 
-/// The kind of a parallel runtime's events.
+/// Returns the kind of the records for events of this type, if a parallel runtime emits such events.
 pub(super) fn parallel_events(kind: i64) -> Option<u32> {
     match kind {
         60_000_001..=60_000_100 => Some(OPENMP_EVENTS),

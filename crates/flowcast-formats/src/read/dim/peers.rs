@@ -1,8 +1,8 @@
-//! Which rank a task and thread is, and which thread of a task handles the messages of a channel.
+//! Mapping of tasks and threads to ranks, and the threads that handle the messages of a channel.
 //!
-//! A record names the peer's task, and its thread only for messages between threads. Where tasks have several threads,
-//! the one that handles a channel (sender, receiver, tag, communicator) is found by a first pass over the message
-//! records; it must be the same for all of them, since which of two threads comes first is not known before the replay.
+//! A record names the task of the peer, but the thread only for messages between threads. If tasks have several threads, a
+//! first pass over the message records finds the thread that handles each channel (sender, receiver, tag, communicator). It
+//! must be the same thread for all messages of the channel, because the order of two threads is unknown before the replay.
 
 use std::collections::HashMap;
 
@@ -15,17 +15,17 @@ use flowcast_program::{
 };
 use flowcast_units::Rank;
 
-/// Sending task, receiving task, tag, communicator.
+/// Sending task, receiving task, tag and communicator.
 type TaskChannel = (u32, u32, i32, i32);
 
-/// The ranks of all tasks and threads.
+/// Ranks of all tasks and threads.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Peers {
-    /// By task: its first rank; one more at the end.
+    /// First rank of each task, and the total number of ranks at the end.
     first: Vec<u32>,
-    /// By rank; empty if each task has one thread.
+    /// Task of each rank; empty if each task has one thread.
     task_of: Vec<u32>,
-    /// The sending thread of each channel, and the receiving one.
+    /// Sending and receiving thread of each channel.
     handlers: HashMap<TaskChannel, [Option<u32>; 2]>,
 }
 
@@ -58,7 +58,8 @@ impl Peers {
         Ok(peers)
     }
 
-    /// Lines that cannot be read are left to the second pass, which says what is wrong with them.
+    /// Finds the threads that handle the messages of a section. It skips invalid lines, because the second pass reports
+    /// their errors.
     fn find_handlers(
         &mut self,
         input: ScanInput<'_>,
@@ -142,7 +143,7 @@ impl Peers {
         self.task_of.get(rank.index()).copied().unwrap_or(rank.0)
     }
 
-    /// Task and thread of each rank, where that says anything.
+    /// Returns task and thread of each rank; empty if each task has one thread.
     pub(super) fn threads(&self) -> Vec<(u32, u32)> {
         self.task_of
             .iter()
@@ -151,13 +152,13 @@ impl Peers {
             .collect()
     }
 
-    /// The channel of a send, with the rank that receives.
+    /// Returns the channel of a send, with the receiving rank.
     #[inline(always)]
     pub(super) fn receiver(&self, task: u32, message: &DimMessage) -> Channel {
         self.channel(message, RECEIVING, task, message.peer)
     }
 
-    /// The channel of a receive, with the rank that sends.
+    /// Returns the channel of a receive, with the sending rank.
     #[inline(always)]
     pub(super) fn sender(&self, task: u32, message: &DimMessage) -> Channel {
         self.channel(message, SENDING, message.peer, task)
@@ -189,7 +190,7 @@ impl Peers {
         }
     }
 
-    /// The communicators with the rank of each task that calls their collectives.
+    /// Returns the communicators, with the rank of each task that calls their collectives.
     pub(super) fn resolve_members(
         &self,
         communicators: Vec<Communicator>,

@@ -1,11 +1,11 @@
-//! Where the records of each rank stand, and how each of its lines begins.
+//! Sections of the ranks in the text, and the beginning of each rank's lines.
 
 use super::{DimSection, Header};
 use crate::read::{cursor::Cursor, scan::ScanInput};
 use flowcast_program::{TraceError, build::RankBuilder};
 use flowcast_units::Rank;
 
-/// Splits the body by task and thread. Records must be grouped by them in ascending order.
+/// Divides the body by task and thread. Records must be grouped by them in ascending order.
 pub(super) fn find_sections(
     input: ScanInput<'_>,
     body: usize,
@@ -17,7 +17,7 @@ pub(super) fn find_sections(
     for (task, threads) in header.threads.iter().enumerate() {
         for thread in 0..*threads {
             let start = at;
-            // Behind the last thread the next task begins, whatever threads the lines name.
+            // The records after the last thread belong to the next task, for any thread number on the lines.
             let last = if thread + 1 == *threads {
                 i64::MAX
             } else {
@@ -46,7 +46,7 @@ pub(super) fn find_sections(
     Ok(sections)
 }
 
-/// Where the footer (`s:` lines) begins.
+/// Returns the start of the footer (`s:` lines).
 fn records_end(text: &[u8], body: usize) -> usize {
     let mut end = text.len();
     while end > body {
@@ -63,7 +63,7 @@ fn records_end(text: &[u8], body: usize) -> usize {
     end
 }
 
-/// The first line in `range` whose task and thread are beyond `last`, by galloping and bisection over line starts.
+/// Returns the first line in `range` whose task and thread are after `last`, by galloping and bisection over line starts.
 fn first_line_past(text: &[u8], range: std::ops::Range<usize>, last: (i64, i64)) -> usize {
     let next_line = |at: usize| {
         let rest = &text[at..range.end];
@@ -74,7 +74,7 @@ fn first_line_past(text: &[u8], range: std::ops::Range<usize>, last: (i64, i64))
     if low >= range.end || past(low) {
         return low;
     }
-    // Invariant: the line at `low` is not past; `high` is a line start that is, or the end.
+    // Invariant: the line at `low` is not after `last`; `high` is the start of a line after it, or the end.
     let mut step = 1 << 10;
     let mut high = range.end;
     while low + step < range.end {
@@ -100,7 +100,7 @@ fn first_line_past(text: &[u8], range: std::ops::Range<usize>, last: (i64, i64))
     high
 }
 
-/// The second and third fields of the line that begins here.
+/// Returns the second and the third field of the line that begins here.
 fn place_of(line: &[u8]) -> Option<(i64, i64)> {
     let mut cursor = Cursor { text: line, at: 0 };
     cursor.integer()?;
@@ -121,11 +121,11 @@ pub(super) fn is_record_of(line: &[u8], task: Rank) -> bool {
     place_of(line).is_some_and(|(found, _)| found == i64::from(task.0))
 }
 
-/// What each line of a rank has behind its number: `:task:thread:`.
+/// Text after the number on each line of a rank: `:task:thread:`.
 pub(super) struct Prefix {
     /// The text itself.
     pub(super) bytes: Vec<u8>,
-    /// The same as a number, and which of its bytes count, unless it is longer.
+    /// Text as a number, and a mask of its bytes. Not used if the text is longer than 16 bytes.
     word: u128,
     mask: u128,
 }
@@ -141,7 +141,7 @@ impl Prefix {
         Prefix { bytes, word, mask }
     }
 
-    /// Moves over it if it is next.
+    /// Moves past the prefix if it is next. Returns `true` if it was.
     #[inline(always)]
     pub(super) fn eat(&self, cursor: &mut Cursor<'_>) -> bool {
         let block = cursor

@@ -1,4 +1,4 @@
-//! What a call does, from its arguments by name.
+//! Effect of a call, from its named arguments.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const ANY: i64 = -1;
 
 const EMPTY_GROUP: i64 = 2;
 
-/// Notes one rank's calls.
+/// Collector of one rank's calls.
 pub(super) struct DumpiCalls<'a> {
     functions: &'a BTreeMap<&'static str, MpiFunction>,
     /// Sizes of the rank's datatypes.
@@ -31,22 +31,22 @@ pub(super) struct DumpiCalls<'a> {
     /// Communicators by their number in the trace.
     communicators: BTreeMap<i64, usize>,
     groups: BTreeMap<i64, Group>,
-    /// The dimensions of grids.
+    /// Dimensions of Cartesian grids.
     grids: BTreeMap<usize, Vec<u32>>,
     /// Receives in flight that name no source or no tag.
     open: BTreeMap<u64, bool>,
-    /// The rank and the number of ranks, once the program has asked.
+    /// Rank, once the program has requested it.
     pub rank: Option<i64>,
-    /// The number of ranks, once the program has asked for it.
+    /// Number of ranks, once the program has requested it.
     pub world_size: Option<i64>,
-    /// Calls without an end.
+    /// Number of calls without an end.
     pub unfinished: u64,
-    /// What has been noted.
+    /// Collected calls.
     pub out: RankCalls,
 }
 
 impl<'a> DumpiCalls<'a> {
-    /// Nothing is noted yet.
+    /// Creates an empty collector.
     pub(super) fn new(
         functions: &'a BTreeMap<&'static str, MpiFunction>,
         types: Types,
@@ -74,14 +74,14 @@ impl<'a> DumpiCalls<'a> {
         }
     }
 
-    /// Notes a call.
+    /// Adds a call.
     ///
     /// # Errors
-    /// An argument is missing or no number.
+    /// An argument is missing or is not a number.
     pub(super) fn call(&mut self, record: &DumpiRecord<'_>) -> Result<(), Fault> {
         let arguments = DumpiArguments(record);
         self.local(&arguments)?;
-        // Calls that are not in the table concern no other rank; their time counts as computation.
+        // Calls that are not in the table do not concern other ranks; their time counts as computation.
         let Some((name, function)) = self.functions.get_key_value(record.name) else {
             return Ok(());
         };
@@ -103,7 +103,7 @@ impl<'a> DumpiCalls<'a> {
         Ok(())
     }
 
-    /// What a rank asks for or makes for itself.
+    /// Handles the queries and definitions of a rank that involve no communication.
     fn local(&mut self, arguments: &DumpiArguments<'_>) -> Result<(), Fault> {
         match arguments.0.name {
             "Comm_rank" if arguments.int("comm")? == WORLD => {
@@ -112,7 +112,7 @@ impl<'a> DumpiCalls<'a> {
             "Comm_size" if arguments.int("comm")? == WORLD => {
                 self.world_size = Some(arguments.int("size")?)
             }
-            // These communicators have processes that the trace does not have.
+            // These communicators have processes that are not in the trace.
             "Comm_accept" | "Comm_connect" | "Comm_spawn" | "Comm_spawn_multiple" => {
                 self.add_communicator(arguments, CommunicatorOrigin::Unknown);
             }
@@ -135,7 +135,7 @@ impl<'a> DumpiCalls<'a> {
         Ok(())
     }
 
-    /// The group that a call makes, if it makes one.
+    /// Returns the group that a call makes, if it makes one.
     fn new_group(&mut self, arguments: &DumpiArguments<'_>) -> Result<Option<Group>, Fault> {
         let old = |name: &str| -> Result<Box<Group>, Fault> {
             let known = self.groups.get(&arguments.int(name)?).cloned();
@@ -152,13 +152,13 @@ impl<'a> DumpiCalls<'a> {
             "Group_union" => Group::Union(old("group1")?, old("group2")?),
             "Group_intersection" => Group::Sift(old("group1")?, old("group2")?, true),
             "Group_difference" => Group::Sift(old("group1")?, old("group2")?, false),
-            // Ranges are printed over several lines.
+            // Ranges are printed on several lines.
             _ if arguments.has("newgroup") => Group::Unknown,
             _ => return Ok(None),
         }))
     }
 
-    /// The place of a communicator in the rank's list.
+    /// Returns the position of a communicator in the rank's list.
     fn communicator(&mut self, number: i64) -> usize {
         *self.communicators.entry(number).or_insert_with(|| {
             self.out.communicators.push(CommunicatorOrigin::Unknown);
@@ -254,7 +254,7 @@ impl<'a> DumpiCalls<'a> {
         ])
     }
 
-    /// Source, tag and flags; the status tells what a wildcard got.
+    /// Returns source, tag and flags. The status provides the values that a wildcard matched.
     fn received(&self, arguments: &DumpiArguments<'_>, tag: &str) -> Result<[i64; 3], Fault> {
         let (source, tag) = (arguments.int("source")?, arguments.int(tag)?);
         let flags =
@@ -302,7 +302,7 @@ impl<'a> DumpiCalls<'a> {
             let request = *requests.get(index)?;
             let status = statuses.get(if is_list { nth } else { index });
             let matched = status.filter(|_| self.open.get(&request) == Some(&true));
-            // Of other requests the status may be anything.
+            // The status of other requests may contain anything.
             let matched = matched.map(|status| (status.source, status.tag));
             Some(CompletedRequest {
                 request,
@@ -403,7 +403,7 @@ impl<'a> DumpiCalls<'a> {
         Ok(())
     }
 
-    /// Adds a communicator under the number that the trace gives it from now on.
+    /// Adds a communicator, which has this number in the trace from now on.
     fn add_communicator(&mut self, arguments: &DumpiArguments<'_>, origin: CommunicatorOrigin) {
         let place = self.out.communicators.len();
         self.out.communicators.push(origin);
@@ -412,8 +412,8 @@ impl<'a> DumpiCalls<'a> {
         }
     }
 
-    /// A grid has the first ranks of its parent. That they are put in another order is allowed, and done by no library
-    /// that these traces come from.
+    /// Adds a grid. It has the first ranks of its parent. MPI allows a different order, but no library that produces these
+    /// traces uses one.
     fn grid(
         &mut self,
         parent: usize,
@@ -464,7 +464,7 @@ fn ranks(arguments: &DumpiArguments<'_>) -> Vec<u32> {
     list.filter_map(|rank| rank.try_into().ok()).collect()
 }
 
-/// The first ranks of a communicator; those of grids and graphs.
+/// Returns the origin of a grid or a graph: the first ranks of a communicator.
 fn first_of(parent: usize, size: Option<u32>) -> CommunicatorOrigin {
     size.filter(|size| *size < 1 << 24)
         .map_or(CommunicatorOrigin::Unknown, |size| {
@@ -473,7 +473,7 @@ fn first_of(parent: usize, size: Option<u32>) -> CommunicatorOrigin {
         })
 }
 
-/// A status.
+/// Status of a request.
 struct Status {
     source: i64,
     tag: i64,
@@ -501,7 +501,7 @@ impl DumpiArguments<'_> {
         )
     }
 
-    /// `7` or `7 (MPI_SOMETHING)`.
+    /// Reads `7` or `7 (MPI_SOMETHING)`.
     fn int(&self, name: &str) -> Result<i64, Fault> {
         let value = self.value(name).ok_or_else(|| self.missing(name))?;
         let number = value
@@ -516,7 +516,7 @@ impl DumpiArguments<'_> {
         })
     }
 
-    /// `[1, 2]`, also with a name behind each; nothing if it is left out.
+    /// Reads `[1, 2]`, with or without a name after each number. Returns `None` if the argument is missing.
     fn list(&self, name: &str) -> Option<Vec<i64>> {
         let inner = self
             .value(name)?
@@ -541,7 +541,7 @@ impl DumpiArguments<'_> {
             .collect()
     }
 
-    /// `[{bytes=4, cancelled=0, source=3, tag=7, error=0}]`
+    /// Reads `[{bytes=4, cancelled=0, source=3, tag=7, error=0}]`.
     fn statuses(&self, name: &str) -> Vec<Status> {
         let Some(text) = self.value(name) else {
             return Vec::new();

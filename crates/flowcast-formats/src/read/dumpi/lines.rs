@@ -1,34 +1,34 @@
-//! The lines of a call.
+//! Lines of a call.
 
 use super::super::scan::{ScanInput, lines, shown};
 use flowcast_program::TraceError;
 
-/// What a call's first line has behind the name.
+/// Text after the name on the first line of a call.
 pub(super) const ENTERING: &[u8] = b" entering at walltime ";
 const RETURNING: &[u8] = b" returning at walltime ";
 
-/// A call with its arguments as they stand there.
+/// Call with its arguments as text.
 pub(super) struct DumpiRecord<'a> {
-    /// Where its first line begins.
+    /// Position of the first line.
     pub at: usize,
     /// Name of the function, without `MPI_`.
     pub name: &'a str,
     /// Names and values of arguments.
     pub arguments: Vec<(&'a str, &'a str)>,
-    /// Number of the thread that called.
+    /// Number of the thread that made the call.
     pub thread: u32,
-    /// When it began, in ns.
+    /// Start of the call, in ns.
     pub begin: u64,
-    /// When it returned, in ns.
+    /// Return of the call, in ns.
     pub end: u64,
 }
 
-/// Whether a line is the first of a call.
+/// Returns `true` if a line is the first line of a call.
 pub(super) fn is_entering(line: &[u8]) -> bool {
     memchr::memmem::find(line, ENTERING).is_some()
 }
 
-/// Where each rank begins and ends: at a header, or at a further `MPI_Init`.
+/// Returns start and end of each rank's text. A rank starts at a header or at another `MPI_Init`.
 pub(super) fn sections(text: &[u8]) -> Vec<(usize, usize)> {
     let mut starts = Vec::new();
     let mut has_calls = true;
@@ -47,17 +47,17 @@ pub(super) fn sections(text: &[u8]) -> Vec<(usize, usize)> {
     starts.iter().copied().zip(ends).collect()
 }
 
-/// Goes through the calls of one rank.
+/// Iterator over the calls of one rank.
 pub(super) struct LineReader<'a> {
     input: ScanInput<'a>,
     at: usize,
     end: usize,
-    /// The last call has no end.
+    /// `true` if the last call has no end.
     pub is_unfinished: bool,
 }
 
 impl<'a> LineReader<'a> {
-    /// Reads from `at` to `end`.
+    /// Creates a reader of the text from `at` to `end`.
     pub(super) fn new(input: ScanInput<'a>, at: usize, end: usize) -> LineReader<'a> {
         LineReader {
             input,
@@ -67,10 +67,10 @@ impl<'a> LineReader<'a> {
         }
     }
 
-    /// The next call.
+    /// Returns the next call.
     ///
     /// # Errors
-    /// A line is not what it must be.
+    /// A line is malformed.
     pub(super) fn next(&mut self) -> Result<Option<DumpiRecord<'a>>, TraceError> {
         let text: &'a [u8] = &self.input.text[..self.end];
         let mut open: Option<DumpiRecord<'a>> = None;
@@ -84,7 +84,7 @@ impl<'a> LineReader<'a> {
                 None if is_entering(line.as_bytes()) => {
                     open = Some(self.entering(range.start, line)?);
                 }
-                // Headers, and counts behind the calls.
+                // Headers, and counts after the calls.
                 None => {}
                 Some(record) => {
                     if let Some((name, times)) = split_at(line, RETURNING) {
@@ -148,7 +148,7 @@ impl<'a> LineReader<'a> {
     }
 }
 
-/// Nanoseconds and thread of `S.NNNNNNNNN, cputime ... in thread T.`
+/// Reads nanoseconds and thread from `S.NNNNNNNNN, cputime ... in thread T.`
 fn times(text: &str) -> Option<(u64, u32)> {
     let (wall, rest) = text.split_once(',')?;
     let (seconds, nanos) = wall.split_once('.')?;
@@ -167,7 +167,7 @@ fn split_at<'a>(line: &'a str, mark: &[u8]) -> Option<(&'a str, &'a str)> {
     Some((&line[..at], &line[at + mark.len()..]))
 }
 
-/// `TYPE NAME=VALUE` or `TYPE NAME[N]=VALUE`.
+/// Reads `TYPE NAME=VALUE` or `TYPE NAME[N]=VALUE`.
 fn argument(line: &str) -> Option<(&str, &str)> {
     let (left, value) = line.split_once('=')?;
     let (_, name) = left.rsplit_once(' ')?;

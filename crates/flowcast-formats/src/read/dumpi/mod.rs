@@ -1,8 +1,8 @@
-//! DUMPI traces (SST) in the text form that `dumpi2ascii` makes of them: for each call a line at its begin, one for each
-//! argument, one at its end. A file for each rank, or all ranks one after the other.
+//! DUMPI traces (SST), in the text form from `dumpi2ascii`. Each call has a line at its start, one for each argument, and
+//! one at its end. The trace has a file for each rank, or one file with all ranks one after the other.
 //!
-//! Communicators, groups and requests are numbered by each rank; the members of a communicator follow from the calls
-//! that made it. The binary form is not read.
+//! Each rank numbers its own communicators, groups and requests. The members of a communicator follow from the calls that
+//! made it. The binary form is not supported.
 
 mod call;
 mod lines;
@@ -22,7 +22,7 @@ use flowcast_recording::table;
 use lines::LineReader;
 use std::collections::BTreeMap;
 
-/// Whether the text is such a trace.
+/// Returns `true` if the text is such a trace.
 pub(super) fn recognises(text: &[u8]) -> bool {
     let head = &text[..text.len().min(4096)];
     head.starts_with(b"MPI_")

@@ -1,26 +1,26 @@
-//! Bytes of the datatypes.
+//! Sizes of the datatypes.
 
 use std::collections::BTreeMap;
 
 use super::{super::scan::lines, lines::DumpiRecord};
 
-/// Sizes by the number of the type.
+/// Sizes by number of the type.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Types {
     sizes: BTreeMap<i64, i64>,
-    /// The functions that made types whose sizes are not known.
+    /// Functions that made types of unknown size.
     makers: BTreeMap<i64, String>,
-    /// Uses of types of unknown size, by how the types are described.
+    /// Number of uses of types of unknown size, by description of the type.
     pub unknown: BTreeMap<String, u64>,
 }
 
-/// Bytes of the types 2 (`MPI_CHAR`) to 27 (`MPI_LONG_DOUBLE_INT`), for traces that do not list them.
+/// Sizes of the types 2 (`MPI_CHAR`) to 27 (`MPI_LONG_DOUBLE_INT`) in bytes, for traces that do not list them.
 const BUILT_IN: [i64; 26] = [
     1, 1, 1, 1, 4, 2, 2, 4, 4, 8, 8, 4, 8, 16, 8, 8, 8, 1, 0, 0, 8, 12, 12, 6, 8, 20,
 ];
 
-/// The sizes that a rank's text lists behind its calls: `Datatype 9 (MPI_INT) has size 4`. A built-in type that the
-/// tracer's library lacked is listed with 0.
+/// Returns the sizes that a rank's text lists after its calls: `Datatype 9 (MPI_INT) has size 4`. A built-in type that the
+/// tracer's library lacked has the size 0 in this list.
 pub(super) fn sizes(text: &[u8]) -> Types {
     let mut types = Types {
         sizes: (2..).zip(BUILT_IN).collect(),
@@ -46,7 +46,7 @@ pub(super) fn sizes(text: &[u8]) -> Types {
 }
 
 impl Types {
-    /// Bytes of one element.
+    /// Returns the size of one element, in bytes.
     pub(super) fn size(&mut self, number: i64) -> i64 {
         if let Some(size) = self.sizes.get(&number) {
             return *size;
@@ -59,7 +59,7 @@ impl Types {
         1
     }
 
-    /// Notes a type that is made of others, and the size that the program asked for.
+    /// Notes a derived type, and a size that the program requested.
     pub(super) fn note(
         &mut self,
         record: &DumpiRecord<'_>,
@@ -75,7 +75,7 @@ impl Types {
         };
         match self.made(record.name, int, list) {
             Some(size) => drop(self.sizes.insert(new, size.max(0))),
-            // The number may have been that of a type that was freed.
+            // The number may have belonged to a type that was freed.
             None => {
                 self.sizes.remove(&new);
                 self.makers.insert(new, record.name.to_owned());
@@ -83,7 +83,7 @@ impl Types {
         }
     }
 
-    /// Bytes of a type, from those that it is made of.
+    /// Returns the size of a derived type in bytes, computed from its components.
     fn made(
         &self,
         function: &str,

@@ -1,4 +1,4 @@
-//! The records, kept by task in few bytes: states and events as differences, messages as numbers.
+//! Records by task, stored compactly: states and events as differences, messages as numbers.
 
 use std::collections::BTreeMap;
 
@@ -22,34 +22,34 @@ use flowcast_units::{Bytes, Rank};
 
 const RUNNING: i64 = 1;
 
-/// Longer than any trace (292 years), and no sum of two such times overflows.
+/// Latest time of a record: longer than any trace (292 years), and small enough that the sum of two times does not overflow.
 const LATEST: i64 = i64::MAX / 4;
 
-/// A message; times in nanoseconds.
+/// Message; times are in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ParaverMessage {
     pub from: Rank,
     pub to: Rank,
     pub tag: i32,
-    /// Tells apart messages of one channel that overtake each other; [`super::program`] sets it.
+    /// Distinguishes messages of one channel that overtake each other; [`super::program`] sets it.
     pub lane: u32,
     pub size: u64,
-    /// When the sender called.
+    /// Time at which the sender calls.
     pub send: i64,
-    /// When the receiver called.
+    /// Time at which the receiver calls.
     pub receive: i64,
-    /// When the receiver has it.
+    /// Time at which the receiver has the message.
     pub done: i64,
 }
 
-/// What one task does.
+/// Records of one task.
 #[derive(Default)]
 pub(super) struct ParaverTask {
     /// Intervals in which the task is running.
     pub bursts: Packed,
     /// Events by their number.
     pub events: Packed,
-    /// Collective calls in time order.
+    /// Collective calls, in chronological order.
     pub calls: Vec<(i64, CallRecord)>,
 }
 
@@ -61,13 +61,13 @@ pub(super) struct Body {
     pub communicators: Vec<Communicator>,
     /// Types and values of events.
     pub events: KeyMap<(i64, i64)>,
-    /// Number of communicators by application and own number.
+    /// Numbers of communicators, by application and their number in it.
     communicator_ids: BTreeMap<(i64, i64), i32>,
-    /// What is left out, with counts.
+    /// Ignored records, with their counts.
     pub ignored: BTreeMap<String, u64>,
 }
 
-/// Reads from byte `at` to the end.
+/// Reads the records from byte `at` to the end.
 pub(super) fn read(
     input: ScanInput<'_>,
     at: usize,
@@ -131,7 +131,7 @@ impl Body {
         }
     }
 
-    /// `c:application:communicator:tasks:task:...`
+    /// Reads `c:application:communicator:tasks:task:...`.
     fn read_communicator(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -146,7 +146,7 @@ impl Body {
             members.push(rank(header, application, task)?);
         }
         check_members(own, &members, count)?;
-        // Each application numbers its own.
+        // Each application numbers its communicators separately.
         let id = match header.first_ranks.len() {
             2 => i32::try_from(own)
                 .map_err(|_| Fault::value(format!("communicator {own}"), "a number of 32 bits"))?,
@@ -306,14 +306,14 @@ impl Body {
     }
 }
 
-/// A collective call as its event and the details beside it tell it.
+/// Collective call, as described by its event and the accompanying details.
 #[derive(Default)]
 struct CollectiveEvent {
     value: i64,
     send: u64,
     recv: u64,
     is_root: bool,
-    /// A size is below 0.
+    /// `true` if a size is negative.
     is_negative: bool,
     communicator: Option<i64>,
 }
@@ -364,7 +364,7 @@ fn time(header: &ParaverHeader, units: i64) -> Result<i64, Fault> {
     nanos.ok_or_else(|| Fault::value(format!("time {units}"), "a time from 0 to 73 years"))
 }
 
-/// Numbers with a colon before each.
+/// Reads numbers, each preceded by a colon.
 #[inline]
 fn fields<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
     if cursor.eat(b':') {

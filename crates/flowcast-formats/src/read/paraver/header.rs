@@ -1,4 +1,4 @@
-//! The first line: unit of time, nodes, applications and their tasks.
+//! First line: unit of time, nodes, applications and their tasks.
 
 use super::super::{cursor::Cursor, scan::ScanInput};
 use flowcast_program::TraceError;
@@ -6,15 +6,15 @@ use flowcast_units::Rank;
 
 const FORMAT: &str = "#Paraver (date):time[_ns]:nodes(processors,...):applications:tasks(threads:node,...)[,communicators]";
 
-/// More tasks than this are taken for a mistake.
+/// Limit for the number of tasks; a larger one means an error.
 const MOST_TASKS: i64 = 1 << 24;
 
-/// What the header says.
+/// Contents of the header.
 #[derive(Debug, Clone)]
 pub(super) struct ParaverHeader {
-    /// Nanoseconds in the unit of time: 1 or 1000.
+    /// Nanoseconds per unit of time: 1 or 1000.
     pub unit: i64,
-    /// The first rank of each application, and the number of all.
+    /// First rank of each application, and the total number of ranks.
     pub first_ranks: Vec<u32>,
 }
 
@@ -24,7 +24,7 @@ impl ParaverHeader {
         self.first_ranks.last().copied().unwrap_or(0)
     }
 
-    /// The rank of a task of an application, both counted from 1.
+    /// Returns the rank of a task of an application; both are counted from 1.
     pub(super) fn rank(&self, application: i64, task: i64) -> Option<Rank> {
         let index = usize::try_from(application.checked_sub(1)?).ok()?;
         let (first, next) = (
@@ -37,11 +37,11 @@ impl ParaverHeader {
     }
 }
 
-/// Reads the header; gives where the line after it begins.
+/// Reads the header. Returns it with the position of the next line.
 pub(super) fn read(input: ScanInput<'_>) -> Result<(ParaverHeader, usize), TraceError> {
     let wrong = || input.fault(0, input.shown(0), FORMAT);
     let line_end = memchr::memchr(b'\n', input.text).unwrap_or(input.text.len());
-    // The date has colons of its own.
+    // The date contains colons.
     let date_end = memchr::memmem::find(&input.text[..line_end], b"):").ok_or_else(wrong)?;
     let mut cursor = Cursor {
         text: &input.text[..line_end],
@@ -78,7 +78,7 @@ pub(super) fn read(input: ScanInput<'_>) -> Result<(ParaverHeader, usize), Trace
     ))
 }
 
-/// Number of tasks of `:tasks(threads:node,...)[,communicators]`.
+/// Returns the number of tasks in `:tasks(threads:node,...)[,communicators]`.
 fn read_application(input: ScanInput<'_>, cursor: &mut Cursor<'_>) -> Result<i64, TraceError> {
     let wrong = || input.fault(0, input.shown(0), FORMAT);
     let tasks = cursor

@@ -1,10 +1,10 @@
-//! Paraver traces (`.prv`): running states, messages, collective calls and events, as Extrae and Dimemas write them.
+//! Paraver traces (`.prv`), written by Extrae and Dimemas: running states, messages, collective calls and events.
 //!
-//! A trace of this form says when things happened, not what the program called. What it called is put together again:
-//! computation from the running states; for each message a non-blocking eager send at its logical send time, a non-blocking
-//! receive at its logical receive time, and a wait for it at the time when both were called and the data was there.
-//! Sends stand before waits of the same time, so that every wait is for a send that stands earlier: what is read can
-//! always be replayed, clocks out of step included. Time in other states is left to the network to predict.
+//! A trace in this format records the times of events, not the program's calls. The calls are reconstructed. Computation
+//! follows from the running states. Each message becomes a non-blocking eager send at its logical send time, a non-blocking
+//! receive at its logical receive time, and a wait for it at the time when both were called and the data had arrived. At
+//! equal times, sends precede waits, so every wait is for an earlier send. The result can therefore always be replayed, even
+//! if clocks are out of step. Time in other states is predicted by the network.
 
 mod body;
 mod header;
@@ -16,7 +16,7 @@ use flowcast_program::{
     program::{Program, SharedBytes},
 };
 
-/// How the format begins.
+/// First bytes of the format.
 pub(super) const MAGIC: &[u8] = b"#Paraver";
 
 /// Reads a trace.

@@ -1,4 +1,4 @@
-//! From what happened to what the program called.
+//! Reconstruction of the program's calls from the recorded events.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
-/// Puts the program together.
+/// Builds the program.
 pub(super) fn build(
     name: &str,
     header: ParaverHeader,
@@ -42,7 +42,7 @@ pub(super) fn build(
         let task = std::mem::take(task);
         ranks.push(walk.rank(&task, &order).map_err(|_| TOO_MANY)?);
     }
-    // What is joined next takes as much memory.
+    // The next step needs as much memory as these occupy.
     drop((body.messages, body.tasks, slots, orders));
     let parts = ProgramParts {
         name: name.rsplit('/').next().unwrap_or(name).to_owned(),
@@ -64,8 +64,8 @@ pub(super) fn build(
 const TOO_MANY: TraceError =
     TraceError::Limit("more messages or events than a compiled trace can number (2^27)");
 
-/// Leaves out the collective calls of communicators whose members do not all make the same calls, as happens where
-/// tracing began late.
+/// Removes the collective calls of communicators whose members do not all make the same calls, for example because tracing
+/// began late.
 fn drop_partial_calls(body: &mut Body) {
     let made: Vec<CallsOn> = body.tasks.iter().map(calls_on).collect();
     let mut callers: BTreeMap<i32, usize> = BTreeMap::new();
@@ -102,7 +102,7 @@ fn drop_partial_calls(body: &mut Body) {
     }
 }
 
-/// Dimemas writes traces without running states: what such a program computes is not in them.
+/// Notes that running states are missing. Dimemas writes traces without them, which lack the program's computation.
 fn note_missing_states(body: &mut Body) {
     if body.tasks.iter().all(|task| task.bursts.end() == 0) {
         body.ignored.insert(
@@ -112,7 +112,7 @@ fn note_missing_states(body: &mut Body) {
     }
 }
 
-/// The operations that a task calls on each communicator.
+/// Operations that a task calls on each communicator.
 type CallsOn = BTreeMap<i32, Vec<CollectiveOp>>;
 
 fn calls_on(task: &ParaverTask) -> CallsOn {
@@ -123,8 +123,8 @@ fn calls_on(task: &ParaverTask) -> CallsOn {
     calls
 }
 
-/// Gives messages of one sender, receiver and tag different lanes where a later one is received by an earlier receive.
-/// Records pair sends with receives; matching them again in order must not pair them otherwise.
+/// Assigns different lanes to messages with the same sender, receiver and tag if an earlier receive gets a later message.
+/// Records pair sends with receives, and matching in order must not change these pairs.
 fn assign_lanes(messages: &mut [ParaverMessage]) {
     let mut order: Vec<u32> = (0..messages.len() as u32).collect();
     order.sort_unstable_by_key(|index| {
@@ -153,13 +153,13 @@ fn assign_lanes(messages: &mut [ParaverMessage]) {
     }
 }
 
-/// The messages that each rank sends and receives.
+/// Messages that each rank sends and receives.
 struct Orders {
     sends: Vec<Vec<u32>>,
     receives: Vec<Vec<u32>>,
 }
 
-/// One rank's messages in the order of its calls.
+/// Messages of one rank, in the order of its calls.
 struct ProgramOrder {
     sends: Vec<u32>,
     posts: Vec<u32>,
@@ -194,8 +194,8 @@ impl Orders {
     }
 }
 
-/// What a rank may do next, in the order in which things of equal time are done: nobody waits, for a message or in a
-/// collective call, with something to send at that time.
+/// Next action of a rank. The order of the variants applies at equal times: no rank waits, for a message or in a collective
+/// call, before it has sent everything due at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ParaverAction {
     Event(u32),
@@ -208,7 +208,7 @@ enum ParaverAction {
 struct ParaverWalk<'a> {
     messages: &'a [ParaverMessage],
     events: &'a [(i64, i64)],
-    /// The slot of each message at its receiver.
+    /// Slot of each message at its receiver.
     slots: &'a mut [u32],
 }
 
@@ -294,14 +294,14 @@ impl ParaverWalk<'_> {
     }
 }
 
-/// Actions with their times, in time order.
+/// Actions with their times, in chronological order.
 type TimedRecord<'a> = Peekable<Box<dyn Iterator<Item = (i64, ParaverAction)> + 'a>>;
 
 fn boxed<'a>(items: impl Iterator<Item = (i64, ParaverAction)> + 'a) -> TimedRecord<'a> {
     (Box::new(items) as Box<dyn Iterator<Item = (i64, ParaverAction)> + 'a>).peekable()
 }
 
-/// The first of what comes next; of equal times the first source's.
+/// Returns the earliest of the next actions; at equal times, the first source wins.
 fn earliest(sources: &mut [TimedRecord<'_>; 5]) -> Option<(i64, ParaverAction)> {
     let next = sources
         .iter_mut()
@@ -311,7 +311,7 @@ fn earliest(sources: &mut [TimedRecord<'_>; 5]) -> Option<(i64, ParaverAction)> 
     sources[next?.1].next()
 }
 
-/// Messages are told apart by lane where a trace of another form has the communicator.
+/// Returns the channel of a message. Its lane takes the place of the communicator in other traces.
 fn channel(message: &ParaverMessage, peer: Rank) -> Channel {
     Channel {
         peer,
@@ -320,14 +320,14 @@ fn channel(message: &ParaverMessage, peer: Rank) -> Channel {
     }
 }
 
-/// The running states that are still to be computed.
+/// Running states that have not become computations yet.
 struct Bursts<I> {
     rest: I,
     current: Option<(u64, u64)>,
 }
 
 impl<I: Iterator<Item = (u64, u64)>> Bursts<I> {
-    /// Computes what lies before `time`; a state that goes on then is split.
+    /// Adds the computations before `time`, and splits a state that continues after it.
     fn until(&mut self, time: u64, builder: &mut RankBuilder) {
         while let Some((begin, end)) = self.current.take().or_else(|| self.rest.next()) {
             if begin >= time {

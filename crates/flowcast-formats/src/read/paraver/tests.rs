@@ -63,7 +63,7 @@ fn times_without_ns_are_microseconds() {
 fn messages_that_overtake_each_other_stay_with_their_receives() {
     let text =
         format!("{HEAD}3:1:1:1:1:10:10:2:1:2:1:90:95:8:5\n3:1:1:1:1:20:20:2:1:2:1:30:40:16:5\n");
-    // The second message is received first: it fills slot 0.
+    // The second message is received first, so it fills slot 0.
     assert_eq!(
         ops(&text, 0),
         [
@@ -204,13 +204,14 @@ proptest! {
         if let Some(cut) = cut {
             text.truncate(cut.index(text.len()));
         }
-        // Neither panics nor takes more than the text has room for.
+        // The reader must not panic, and must not allocate more than the text justifies.
         let _ = read("t.prv", Arc::new(text), ReadOptions::default());
     }
 
     #[test]
     fn pairs_of_sends_and_receives_stay_as_recorded(times in proptest::collection::vec((0u32..50, 0u32..50), 1..30)) {
-        // Message k has size k: slots follow the order of posting, so sizes in slot order tell who fills what.
+        // Message k has size k. Slots follow the order of posting, so the sizes in slot order identify the messages in the
+        // slots.
         let mut text = HEAD.to_owned();
         for (index, (send, receive)) in times.iter().enumerate() {
             text += &format!("3:1:1:1:1:{send}:{send}:2:1:2:1:{receive}:{receive}:{index}:5\n");

@@ -1,4 +1,4 @@
-//! From a rank's calls to what they do.
+//! Translation of a rank's calls to actions.
 
 mod gaps;
 mod neighbours;
@@ -29,54 +29,54 @@ use flowcast_units::{Bytes, CollectiveOp, Rank};
 use neighbours::NeighbourExchange;
 use one_sided::Epochs;
 
-/// Remarks on calls that are not replayed: how they differ from those that are, or what becomes of them.
+/// Remarks on calls that are not replayed: their difference from replayed calls, or their treatment.
 const LEFT_OUT: &str = "";
 const BETWEEN_GROUPS: &str = " between two groups";
 pub(super) const FILES: &str = "; they take the time that was recorded";
 
-/// A receive: what it is matched with, as soon as that is known.
+/// Receive, with its match once that is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Post {
-    /// Where from; nothing if it never came to that.
+    /// Source, tag and communicator; `None` if it was never matched.
     pub channel: Option<Channel>,
-    /// What it would take, where the trace does not tell what it got.
+    /// Criteria of the receive, if the trace does not contain the message that it matched.
     pub takes: Option<Takes>,
 }
 
-/// What a receive from any source or with any tag would take.
+/// Criteria of a receive from any source or with any tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Takes {
-    /// The communicator, by its number among all.
+    /// Global number of the communicator.
     pub communicator: i32,
-    /// The source, if one is named, as a rank of the world.
+    /// World rank of the source, if one is named.
     pub source: Option<Rank>,
     /// The tag, if one is named.
     pub tag: Option<i32>,
 }
 
-/// A send.
+/// Send of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Send {
     /// Receiver, tag and communicator of the message.
     pub channel: Channel,
     /// Size of the message's data.
     pub size: Bytes,
-    /// Whom it waits for.
+    /// Mode, which determines what the send waits for.
     pub mode: SendMode,
-    /// Whether nobody receives it, so that it is left out.
+    /// `true` if the message is never received, so the send is left out.
     pub dropped: bool,
 }
 
-/// A collective call.
+/// Collective call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CollectiveAction {
-    /// The call as this rank makes it.
+    /// Call with the arguments of this rank.
     pub record: CallRecord,
-    /// Not all ranks came to it.
+    /// `true` if not all ranks reached the call.
     pub dropped: bool,
 }
 
-/// What a rank does; numbers are indices into its lists.
+/// Action of a rank; numbers are indices into the rank's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Action {
     Compute(u64),
@@ -90,61 +90,61 @@ pub(crate) enum Action {
     Access(u32),
     Event(i64, i64),
     Nothing,
-    /// Another thread of the rank, by its number, goes on when this one has come here.
+    /// Allows the thread with this number to continue; the other thread belongs to the same rank.
     Signal(u32),
-    /// The thread has slept until another one came to its next signal for it.
+    /// Sleep of the thread until the thread with this number reaches its next signal for it.
     Await(u32),
 }
 
-/// A call of a rank with several threads.
+/// Call of a rank with several threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadCall {
-    /// The thread that called.
+    /// Thread that made the call.
     pub thread: u32,
-    /// What it computed before, in ns.
+    /// Computation before the call, in ns.
     pub computed: u64,
-    /// When it called, in ns after the recorder's start.
+    /// Start of the call, in ns after the recorder's start.
     pub begin: u64,
-    /// When the call returned.
+    /// Return of the call, in ns after the recorder's start.
     pub end: u64,
 }
 
-/// An action and the call that it belongs to.
+/// Action, with the call that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ActionStep {
-    /// The call's place among the rank's items.
+    /// Index of the call among the rank's items.
     pub item: u32,
-    /// The thread that does it.
+    /// Thread that performs the action.
     pub thread: u32,
-    /// When it happens: the begin of its call, or the end.
+    /// Time of the action: the start of its call, or the return.
     pub time: u64,
-    /// What the rank does then.
+    /// Action of the rank at this time.
     pub action: Action,
 }
 
-/// A rank's program before it is matched with the others.
+/// Program of a rank, before it is matched with other ranks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RankActions {
-    /// What the rank does, in program order.
+    /// Actions of the rank, in program order.
     pub steps: Vec<ActionStep>,
-    /// All receives, by the index that steps name.
+    /// All receives; steps refer to their indices.
     pub posts: Vec<Post>,
-    /// All sends, by the index that steps name.
+    /// All sends; steps refer to their indices.
     pub sends: Vec<Send>,
-    /// All collective calls, by the index that steps name.
+    /// All collective calls; steps refer to their indices.
     pub collectives: Vec<CollectiveAction>,
-    /// All accesses to memory of other ranks, by the index that steps name.
+    /// All accesses to memory of other ranks; steps refer to their indices.
     pub accesses: Vec<Access>,
-    /// The calls in the order in which they returned; empty where there is one thread.
+    /// Calls in the order of their returns; empty if the rank has one thread.
     pub calls: Vec<ThreadCall>,
-    /// The function of each item that is a call.
+    /// Function of each item that is a call.
     pub called: Vec<Option<CalledFunction>>,
-    /// What is not replayed, by function and remark.
+    /// Calls that are not replayed, by function and remark.
     pub left_out: BTreeMap<(String, &'static str), CallSum>,
 }
 
 impl RankActions {
-    /// Bytes that the rank's calls send, whether they are replayed or left out; those to files are none.
+    /// Returns the bytes that the rank's calls send, replayed or not. Calls on files do not count.
     pub(super) fn bytes_sent(&self) -> u64 {
         let sent = self.sends.iter().map(|send| send.size.0);
         let collectives = self.collectives.iter().map(|call| call.record.send.0);
@@ -160,7 +160,7 @@ impl RankActions {
             .fold(0, u64::saturating_add)
     }
 
-    /// A further send; gives its number.
+    /// Adds a send and returns its number.
     pub(crate) fn add_send(&mut self, channel: Channel, size: Bytes, mode: SendMode) -> u32 {
         self.sends.push(Send {
             channel,
@@ -171,13 +171,13 @@ impl RankActions {
         self.sends.len() as u32 - 1
     }
 
-    /// A further receive; gives its number.
+    /// Adds a receive and returns its number.
     pub(crate) fn add_post(&mut self, channel: Option<Channel>, takes: Option<Takes>) -> u32 {
         self.posts.push(Post { channel, takes });
         self.posts.len() as u32 - 1
     }
 
-    /// A further collective call; gives its number.
+    /// Adds a collective call and returns its number.
     pub(crate) fn add_collective(&mut self, record: CallRecord) -> u32 {
         self.collectives.push(CollectiveAction {
             record,
@@ -187,16 +187,16 @@ impl RankActions {
     }
 }
 
-/// The function that a call names, and which actions have its name in a replay.
+/// Function of a call, and the actions that a replay labels with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CalledFunction {
-    /// Its number.
+    /// Number of the function.
     pub number: FunctionNumber,
-    /// Sends do.
+    /// `true` if sends have this name.
     pub sends: bool,
-    /// Sends of persistent requests do.
+    /// `true` if sends of persistent requests have this name.
     pub starts: bool,
-    /// Receives and waits for single messages do.
+    /// `true` if receives and waits for single messages have this name.
     pub waits: bool,
 }
 
@@ -211,32 +211,32 @@ impl CalledFunction {
     }
 }
 
-/// Calls of a function that are not replayed.
+/// Totals of a function's calls that are not replayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CallSum {
-    /// How many they are.
+    /// Number of calls.
     pub calls: u64,
-    /// Bytes that they moved, as far as they are known.
+    /// Bytes that the calls moved, as far as they are known.
     pub bytes: u64,
 }
 
-/// What all ranks have in common.
+/// Data that concern all ranks.
 pub(crate) struct Context<'a> {
-    /// The rank's communicators by their number among all.
+    /// Global number of each communicator of the rank.
     pub ids: &'a [u32],
-    /// The rank's windows by their number among all communicators; nothing where it is not known whose they are.
+    /// Global number of the communicator of each window of the rank; `None` if the window's communicator is unknown.
     pub windows: &'a [Option<i32>],
-    /// Regions of all ranks, by their number among all.
+    /// Regions of all ranks, with their global numbers.
     pub regions: &'a Regions,
-    /// Which time computations take.
+    /// Clock that measures computations.
     pub clock: Clock,
 }
 
-/// What a request stands for.
+/// Operation that a request stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestKind {
     Send(u32),
-    /// A receive, posted by the call with this signature.
+    /// Receive that the call with this signature posted.
     Recv {
         post: u32,
         signature: u32,
@@ -244,13 +244,13 @@ enum RequestKind {
     Collective(u32),
     /// Messages to and from neighbours.
     Exchange(NeighbourExchange),
-    /// A transfer to or from a target's memory.
+    /// Transfer to or from a target's memory.
     Transfer {
         window: i32,
         target: Rank,
     },
     Nothing,
-    /// Started anew each time by the call with this signature.
+    /// Persistent request of the call with this signature, which each start repeats.
     Persistent {
         signature: u32,
         started: Started,
@@ -266,7 +266,7 @@ enum Started {
     Exchange(NeighbourExchange),
 }
 
-/// Turns a rank's calls into actions.
+/// Translates a rank's calls to actions.
 pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     let functions = file.functions.iter().map(|name| MpiFunction::named(name));
     let several = has_threads(file);
@@ -323,7 +323,7 @@ fn called(file: &RankFile) -> Vec<Option<CalledFunction>> {
     items.collect()
 }
 
-/// The names of a rank's regions; numbered ones are named by their number.
+/// Returns the names of a rank's regions; the name of a numbered region is its number.
 pub(crate) fn region_names(file: &RankFile) -> Vec<String> {
     file.signatures
         .iter()
@@ -336,23 +336,23 @@ struct Translation<'a> {
     file: &'a RankFile,
     context: &'a Context<'a>,
     functions: Vec<Option<&'static MpiFunction>>,
-    /// Threads call at the same time: what blocks begins and ends at two places.
+    /// `true` if several threads call concurrently: a blocking call is then translated to a start and a wait.
     several: bool,
     gaps: gaps::Gaps,
     slots: Vec<Option<RequestKind>>,
     free_slots: LowestFree,
     epochs: Epochs,
     out: RankActions,
-    /// What is not replayed, by function and remark.
+    /// Calls that are not replayed, by function and remark.
     left_out: BTreeMap<(usize, &'static str), CallSum>,
-    /// The call that is translated: its item, its thread, when it began and when it returned.
+    /// Current call: its item, its thread, its start and its return.
     item: u32,
     thread: u32,
     begin: u64,
     end: u64,
 }
 
-/// Words of a signature that a damaged file may lack.
+/// Returns a word of a signature, or -1 if a damaged file lacks it.
 fn word(words: &[i64], index: usize) -> i64 {
     words.get(index).copied().unwrap_or(-1)
 }
@@ -367,17 +367,17 @@ impl<'a> Translation<'a> {
         });
     }
 
-    /// What the rank does when the call begins.
+    /// Adds an action at the start of the call.
     fn at_begin(&mut self, action: Action) {
         self.push(self.begin, action);
     }
 
-    /// What the rank does when the call returns.
+    /// Adds an action at the return of the call.
     fn at_end(&mut self, action: Action) {
         self.push(self.end, action);
     }
 
-    /// Computation before the call.
+    /// Adds computation before the call.
     fn compute(&mut self, nanos: u64) {
         if nanos > 0 {
             self.at_begin(Action::Compute(nanos));
@@ -405,7 +405,7 @@ impl<'a> Translation<'a> {
                     self.request(function, RequestKind::Nothing);
                 }
             }
-            // A call that failed has no words but its function; so have those without arguments.
+            // A failed call has no words except its function, like a call without arguments.
             Some(function) if words.len() == 1 && function.makes_request() => {
                 self.at_begin(Action::Nothing)
             }
@@ -445,7 +445,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// A call that is not replayed, which is counted.
+    /// Counts a call that is not replayed.
     fn leave_out(&mut self, words: &[i64], remark: &'static str) {
         self.count_left_out(words, remark);
         self.at_begin(Action::Nothing);
@@ -467,7 +467,7 @@ impl<'a> Translation<'a> {
         ))
     }
 
-    /// The channel of a peer's number; nothing if there is no peer.
+    /// Returns the channel to a peer, given by its number; `None` if there is no such peer.
     fn channel(&self, words: &[i64], peer: i64, tag: i64) -> Option<Channel> {
         let (members, id) = self.communicator(words)?;
         let peer = members.world_rank(peer)?;
@@ -478,7 +478,7 @@ impl<'a> Translation<'a> {
         })
     }
 
-    /// The lowest free slot is the new request's, as in the recorder.
+    /// Assigns the lowest free slot to a new request, like the recorder.
     fn request(&mut self, function: &MpiFunction, request: RequestKind) {
         if function.makes_request() {
             self.add(request);
@@ -499,7 +499,7 @@ impl<'a> Translation<'a> {
         Some(self.out.add_send(channel, size, mode))
     }
 
-    /// A receive that may learn later what it got.
+    /// Adds a receive whose matched message may become known later.
     fn add_wildcard(&mut self, words: &[i64]) -> u32 {
         let (source, tag, flags) = (word(words, 2), word(words, 3), word(words, 4));
         let takes = self.communicator(words).map(|(members, id)| Takes {
@@ -540,7 +540,7 @@ impl<'a> Translation<'a> {
         let (source, tag, flags) = (word(words, 2), word(words, 3), word(words, 4));
         let returns_at_once = function.makes_request();
         let matched = self.channel(words, source, tag);
-        // A receive from any source learns its source when it is completed.
+        // A receive from any source learns its source at its completion.
         let is_open = flags > 0 && (returns_at_once || matched.is_none());
         if matched.is_none() && !is_open {
             self.at_begin(Action::Nothing);
@@ -560,7 +560,7 @@ impl<'a> Translation<'a> {
         self.request(function, RequestKind::Recv { post, signature });
     }
 
-    /// Receives what is posted before it goes on.
+    /// Receives a posted message and waits for it.
     fn receive(&mut self, post: u32) {
         if self.several {
             self.at_begin(Action::Irecv(post));
@@ -608,7 +608,7 @@ impl<'a> Translation<'a> {
         Some(self.out.add_collective(record))
     }
 
-    /// How a collective that blocks is executed.
+    /// Returns the mode in which a blocking collective is executed.
     fn mode_of_blocking(&self) -> CollectiveMode {
         if self.several {
             CollectiveMode::NonBlocking
@@ -617,7 +617,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Executes a collective before it goes on.
+    /// Executes a collective and waits for it.
     fn execute(&mut self, number: u32) {
         self.at_begin(Action::Collective(number));
         if self.several {

@@ -1,4 +1,4 @@
-//! From a rank's actions to the instructions of its stream.
+//! Conversion of a rank's actions to the instructions of its stream.
 
 use super::actions::{Action, ActionStep, CalledFunction, RankActions};
 use crate::read::fault::Fault;
@@ -48,9 +48,9 @@ struct InstructionBuilder<'a> {
     slots: Vec<Option<u32>>,
     numbers: Vec<Option<u32>>,
     immediates: Vec<Option<u32>>,
-    /// A fence is an access and a collective, and one record.
+    /// `true` after an access: a fence is an access and a collective in one record.
     is_behind_access: bool,
-    /// Item and number of the function of the call that the last [`CALLED`] event marks.
+    /// Item of the call that the last [`CALLED`] event marks, and the number of its function.
     marked: Option<(u32, FunctionNumber)>,
 }
 
@@ -91,14 +91,14 @@ impl InstructionBuilder<'_> {
             }
             Action::Event(kind, value) => self.builder.event(kind, value)?,
             Action::Nothing => self.builder.nothing(),
-            // Where threads have streams of their own these have become collectives of two.
+            // If threads have streams of their own, these actions have become collectives of two streams.
             Action::Signal(_) | Action::Await(_) => {}
         }
         self.is_behind_access = matches!(step.action, Action::Access(_));
         Ok(())
     }
 
-    /// Marks the call of a step that takes time, if the replay would give it another name.
+    /// Marks the call of a step that takes time, if the replay would label it with another name.
     fn mark_call(&mut self, step: &ActionStep) -> Result<(), RecordFault> {
         let called = self.actions.called.get(step.item as usize).copied();
         let Some(function) = called.flatten() else {
@@ -116,7 +116,8 @@ impl InstructionBuilder<'_> {
         Ok(())
     }
 
-    /// Whether the replay gives an action the name of this function; none for actions that take no time.
+    /// Returns `true` if the replay labels an action with the name of this function, and `None` for actions that take no
+    /// time.
     fn is_named(&self, action: Action, function: CalledFunction) -> Option<bool> {
         Some(match action {
             Action::Send(send) if function.starts => {
@@ -130,7 +131,7 @@ impl InstructionBuilder<'_> {
                     self.actions.collectives[number as usize].record.op,
                     function.number.name(),
                 );
-                // Threads that wait for one another meet in a barrier beside their calls.
+                // Threads that wait for each other meet in a barrier beside their calls.
                 operation(name) != Some(op) || [op.name(), op.non_blocking_name()].contains(&name)
             }
             Action::WaitCollective(_) => false,

@@ -1,11 +1,11 @@
-//! Recordings: what `flowcast record` writes. The folder is told by its file `recording`, which this reader is given;
-//! the ranks' files lie beside it.
+//! Recordings from `flowcast record`. The file `recording` identifies the folder and is passed to this reader; the files of
+//! the ranks lie beside it.
 //!
-//! Each rank's calls become actions (`actions`), wildcards by what they matched (`wildcards`); what a killed program or a
-//! cut recording leaves without its counterpart is removed and counted (`prune`); calls of several threads are put in
-//! order (`threads`); the rest becomes the instructions of a program (`instructions`).
+//! Each rank's calls become actions (`actions`), and wildcards are replaced by the messages that they matched (`wildcards`).
+//! Actions without a counterpart, left by a killed program or a truncated recording, are removed and counted (`prune`).
+//! Calls of several threads are put in order (`threads`). The rest becomes the instructions of a program (`instructions`).
 //!
-//! Computation takes its wall time, unless that holds what is none ([`Clock::from_files`]).
+//! Computations take their wall time, unless it includes time without computation ([`Clock::from_files`]).
 
 pub(super) mod actions;
 mod instructions;
@@ -34,26 +34,26 @@ use flowcast_recording::{
 use flowcast_units::{Rank, Rounded, Time};
 use threads::ThreadOrder;
 
-/// The kind of [`IgnoredRecords`] of ranks whose program, disk or machine failed before they came to their end.
+/// Kind of [`IgnoredRecords`] for ranks whose program, disk or machine failed before they finished.
 pub const CUT: &str = "ends of ranks, which were not recorded,";
-/// That of programs that failed, whose ranks may have come to their end because of that.
+/// Kind for programs that failed. Their ranks may have ended because of the failure.
 pub const FAILED: &str = "program that failed; what it did until then is replayed";
-/// That of ranks whose budget was used up.
+/// Kind for ranks that used up their budget.
 const SPENT: &str = "ends of ranks, for which the budget was not enough,";
 
-/// That of ranks whose threads share requests.
+/// Kind for ranks whose threads share requests.
 const IN_A_ROW: &str =
     "ranks of which threads complete each other's requests; their calls are in one row";
 
-/// Whether the text is that of a recording.
+/// Returns `true` if the text belongs to a recording.
 pub(super) fn recognises(text: &[u8]) -> bool {
     text.starts_with(format::RECORDING_MAGIC.as_bytes())
 }
 
-/// Reads a recording, with computation by a clock, or by the rule ([`Clock::from_files`]).
+/// Reads a recording. Computations are measured by the given clock, or by default according to [`Clock::from_files`].
 ///
 /// # Errors
-/// Files that are missing or damaged, and ranks that do not fit together.
+/// Missing or damaged files, or ranks that are inconsistent.
 pub fn read(
     name: &str,
     text: &[u8],
@@ -81,27 +81,28 @@ pub fn read(
     Ok(program)
 }
 
-/// The file of a recording's folder that says where the recording comes from.
+/// File in a recording's folder that describes its provenance.
 pub const PROVENANCE: &str = "provenance.json";
 
-/// What disturbed a recording, by its provenance file; none if nothing did.
+/// Returns the disturbance of a recording according to its provenance file, or `None` if there was none.
 pub fn disturbed_by(provenance: &[u8]) -> Option<String> {
     let note: serde_json::Value = serde_json::from_slice(provenance).ok()?;
     Some(note["provenance"]["disturbed_by"].as_str()?.to_owned())
 }
 
-/// The sentence on what disturbed a recording.
+/// Returns the sentence about the disturbance of a recording.
 pub fn disturbance(found: &str) -> String {
     format!(
         "the recording was made on a busy machine ({found}): times of computation may be too long"
     )
 }
 
-/// Wall time holds something else than work where it is this many times the thread CPU time, and 1 ms longer.
+/// Ratio of wall time to thread CPU time above which wall time includes more than computation; it must also exceed it by 1
+/// ms.
 const MUCH: f64 = 1.25;
 const LONGER: u64 = 1_000_000;
 
-/// Which time computations take and how to take the other, where that matters.
+/// Returns a note that names the clock of computations and the option for the other one, if the difference matters.
 fn clock_note(files: &[RankFile], clock: Clock, asked: Option<Clock>) -> Option<String> {
     let (wall, cpu) = files
         .iter()
@@ -127,10 +128,10 @@ fn clock_note(files: &[RankFile], clock: Clock, asked: Option<Clock>) -> Option<
     ))
 }
 
-/// The program of a recording whose files are read, with computation by a clock.
+/// Returns the program of a recording whose files have been read. Computations are measured by `clock`.
 ///
 /// # Errors
-/// Ranks that do not fit together: calls that the others lack, members of communicators that do not agree.
+/// Ranks that are inconsistent: calls that other ranks lack, or communicators with contradictory members.
 pub fn program(
     name: &str,
     files: &[RankFile],
@@ -184,7 +185,7 @@ pub fn program(
     Ok(program)
 }
 
-/// Matches what the ranks do, leaves out and counts what has no counterpart, and joins the rest.
+/// Matches the actions of all ranks, removes and counts those without a counterpart, and links the rest.
 pub(super) fn assemble(
     name: String,
     mut ranks: Vec<RankActions>,
@@ -227,7 +228,7 @@ pub(super) fn assemble(
     Ok(program)
 }
 
-/// The calls that are not replayed, by function, with their share of all bytes that calls send.
+/// Returns the calls that are not replayed, by function, with their share of all bytes that calls send.
 fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
     let all = ranks.iter().map(RankActions::bytes_sent);
     let all = all.fold(0, u64::saturating_add);
@@ -255,12 +256,13 @@ fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
         .collect()
 }
 
-/// The names of a recording's regions by their numbers, from 1, which are the values of the events [`REGION`](flowcast_program::paraver_events::REGION).
+/// Returns the names of a recording's regions, ordered by their numbers, which start at 1 and are the values of the events
+/// [`REGION`](flowcast_program::paraver_events::REGION).
 pub fn region_names(files: &[RankFile]) -> Vec<String> {
     Regions::new(files).0.into_keys().collect()
 }
 
-/// A file's name, its bytes and what they became.
+/// Name of a file, its bytes, and the result of decoding them.
 type Job = (
     String,
     Option<SharedBytes>,
@@ -308,7 +310,7 @@ pub fn files(
     Ok(files)
 }
 
-/// The MPI library of this version text, if its algorithms are known.
+/// Returns the MPI library with this version text, if its algorithms are known.
 fn library(version: &str) -> Option<Base> {
     [
         ("Open MPI", Base::OpenMpi),
@@ -319,7 +321,7 @@ fn library(version: &str) -> Option<Base> {
     .find_map(|(begin, base)| version.starts_with(begin).then_some(base))
 }
 
-/// The sentence on a library whose algorithms are not known.
+/// Returns the sentence about a library whose algorithms are unknown.
 fn unknown_library(version: &str) -> String {
     let name = version.lines().next().unwrap_or_default();
     let taken = Base::default().name();
@@ -339,24 +341,25 @@ fn program_name(name: &str, files: &[RankFile]) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// Which of a computation's two times counts.
+/// Clock that measures computations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// The time that passed.
+    /// Elapsed time.
     Wall,
-    /// The time that the thread had a processor.
+    /// Time for which the thread had a processor.
     ThreadCpu,
 }
 
 impl Clock {
-    /// The rule: thread CPU time where the wall time of computations holds something else, which is then in all of them;
-    /// else wall time, in which waiting for files, accelerators and threads that do not call MPI is.
+    /// Selects the clock of a recording. It is thread CPU time if the wall time of computations includes other time, which
+    /// then affects all of them. Otherwise it is wall time, which includes waiting for files, accelerators and threads that
+    /// do not call MPI.
     pub fn from_files(files: &[RankFile]) -> Clock {
         WallFault::find(files).map_or(Clock::Wall, |_| Clock::ThreadCpu)
     }
 }
 
-/// Why wall time is no measure of a recording's computations.
+/// Reason why wall time does not measure a recording's computations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WallFault {
     Threads,
@@ -409,13 +412,15 @@ impl WallFault {
     }
 }
 
-/// The communicators of all ranks. Each rank numbers its own; two of the same group are told apart by the order in
-/// which they were made, which is the same on all their ranks because making one is a collective call.
+/// Communicators of all ranks. Each rank numbers its own communicators. Two communicators with the same group are
+/// distinguished by the order in which they were made. This order is the same on all their ranks, because making a
+/// communicator is a collective call.
 struct Communicators {
     members: Vec<Communicator>,
-    /// For each rank, the index of each of its own.
+    /// Index of each communicator of each rank.
     ids: Vec<Vec<u32>>,
-    /// For each rank, the communicator that each of its windows has for itself.
+    /// Indexed by rank and window: communicator that only this window uses. `None` if the communicator that the window was
+    /// made from is unknown.
     windows: Vec<Vec<Option<i32>>>,
 }
 
@@ -451,7 +456,8 @@ impl Communicators {
         all
     }
 
-    /// Windows are told apart as communicators are: by the communicator that they were made of, and by their order.
+    /// Defines the windows. They are distinguished like communicators: by the communicator that they were made from, and by
+    /// their order.
     fn define_windows(&mut self, files: &[RankFile]) {
         let mut known: BTreeMap<(u32, u32), i32> = BTreeMap::new();
         for (file, ids) in files.iter().zip(&self.ids) {
@@ -477,7 +483,7 @@ impl Communicators {
     }
 }
 
-/// A communicator between two groups, seen from either of them alike.
+/// Returns an intercommunicator in a form that is the same for both of its groups.
 fn one_view(members: &Members) -> Members {
     let Members { own, remote } = members.clone();
     if !remote.is_empty() && remote < own {
@@ -490,7 +496,7 @@ fn one_view(members: &Members) -> Members {
     }
 }
 
-/// Regions by number, from 1, in the order of their names.
+/// Regions with their numbers, from 1, in alphabetical order of their names.
 pub(super) struct Regions(BTreeMap<String, i64>);
 
 impl Regions {

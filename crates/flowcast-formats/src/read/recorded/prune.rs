@@ -1,8 +1,8 @@
-//! Takes out what has no counterpart, so that the rest can be replayed.
+//! Removal of actions without a counterpart, so that the rest can be replayed.
 //!
-//! A program that was killed, a budget that was used up, a message that nobody received and a receive that was
-//! cancelled all leave something open. The last of a channel's sends or receives go, and the last collective calls of
-//! a communicator; each is counted.
+//! A killed program, a used-up budget, a message without a receive and a cancelled receive all leave an action without a
+//! counterpart. The last sends or receives of a channel are removed, and the last collective calls of a communicator; each
+//! is counted.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use flowcast_program::{
 };
 use flowcast_units::Rank;
 
-/// Prunes all ranks; gives what was taken out.
+/// Prunes all ranks and returns the removed actions.
 pub(super) fn prune(
     ranks: &mut [RankActions],
     communicators: &[Communicator],
@@ -33,7 +33,7 @@ pub(super) fn prune(
     .collect()
 }
 
-/// Sends that are still to come minus receives, by receiver and channel as the receiver sees it.
+/// Number of remaining sends minus receives, by receiver and channel as seen by the receiver.
 type Balance = BTreeMap<(Rank, Channel), i64>;
 
 fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {

@@ -1,7 +1,7 @@
-//! The streams of threads: each is a thread of its rank, and messages and collectives are theirs.
+//! Streams of threads: each stream is a thread of its rank with its own messages and collectives.
 //!
-//! Messages match by rank, source, tag and communicator; which thread's send meets which thread's receive follows from the
-//! order of the steps. So does which threads execute a collective: one of each rank.
+//! Messages match by rank, source, tag and communicator. The order of the steps determines which thread's send matches which
+//! thread's receive. It also determines which threads execute a collective: one thread of each rank.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use flowcast_program::{
 };
 use flowcast_units::Rank;
 
-/// The streams of all ranks.
+/// Streams of all ranks.
 pub(super) struct Streams {
     /// Task and thread of each stream; empty if each rank has one.
     pub threads: Vec<(u32, u32)>,
-    /// By rank: the steps of each of its streams.
+    /// Steps of each stream of each rank.
     pub steps: Vec<Vec<Vec<ActionStep>>>,
-    /// The communicators, by streams.
+    /// Communicators whose members are streams.
     pub communicators: Vec<Communicator>,
 }
 
-/// Divides the steps of ranks, which are in order, among the streams of their threads.
+/// Divides the ordered steps of ranks among the streams of their threads.
 pub(super) fn divide(
     ranks: &mut [RankActions],
     orders: &[ThreadOrder],
@@ -62,9 +62,9 @@ pub(super) fn divide(
     }
 }
 
-/// The numbers of all streams.
+/// Numbers of all streams.
 struct StreamNumbers {
-    /// By rank: the first stream, and the place of each thread behind it; no threads if all are in one row.
+    /// First stream of each rank, and the offset of each thread from it; no threads if all are in one row.
     of_rank: Vec<(u32, BTreeMap<u32, u32>)>,
     count: u32,
 }
@@ -96,7 +96,7 @@ impl StreamNumbers {
         Rank(first + threads.get(&thread).copied().unwrap_or(0))
     }
 
-    /// The steps of each stream of a rank, in which a call that blocks is one again.
+    /// Returns the steps of each stream of a rank, in which a blocking call is a single step again.
     fn split(
         &self,
         rank: Rank,
@@ -134,19 +134,19 @@ impl StreamNumbers {
     }
 }
 
-/// A further communicator; gives its number, which is that of those before it: recordings number theirs from 0.
+/// Adds a communicator and returns its number, the number of communicators before it: recordings number theirs from 0.
 pub(super) fn define(communicators: &mut Vec<Communicator>, members: Vec<Rank>) -> i32 {
     let id = communicators.len() as i32;
     communicators.push(Communicator { id, members });
     id
 }
 
-/// A meeting of two streams of a rank, which costs nothing: the thread that signals goes on at once.
+/// Adds a meeting of two streams of a rank, which costs nothing: the signalling thread continues immediately.
 fn meet(actions: &mut RankActions, communicator: i32, mode: CollectiveMode) -> Action {
     Action::Collective(actions.add_collective(CallRecord::barrier(communicator, mode)))
 }
 
-/// Appends a step; what begins and waits in one call blocks.
+/// Appends a step. A start and a wait in one call become a blocking step.
 fn push(stream: &mut Vec<ActionStep>, step: ActionStep, actions: &mut RankActions) {
     let Some(last) = stream.last_mut().filter(|last| last.item == step.item) else {
         return stream.push(step);
@@ -165,16 +165,16 @@ fn push(stream: &mut Vec<ActionStep>, step: ActionStep, actions: &mut RankAction
     }
 }
 
-/// Sends and receives of a channel, each with its rank's number of it and its stream.
+/// Sends and receives of a channel, each with its number in its rank and its stream.
 #[derive(Default)]
 struct StreamEnds {
     sends: Vec<(u32, Rank)>,
     posts: Vec<(u32, Rank)>,
 }
 
-/// Gives each message the streams between which it goes.
+/// Assigns each message its sending and its receiving stream.
 fn address_messages(ranks: &mut [RankActions], numbers: &StreamNumbers) {
-    // By receiver and its channel.
+    // Indexed by receiver and its channel.
     let mut channels: BTreeMap<(Rank, Channel), StreamEnds> = BTreeMap::new();
     for (rank, actions) in (0..).map(Rank).zip(ranks.iter()) {
         for step in &actions.steps {
@@ -217,7 +217,7 @@ fn address_messages(ranks: &mut [RankActions], numbers: &StreamNumbers) {
     }
 }
 
-/// A rank's memory is its first stream's.
+/// Assigns the memory of a rank to its first stream.
 fn address_accesses(ranks: &mut [RankActions], numbers: &StreamNumbers) {
     for access in ranks.iter_mut().flat_map(|rank| &mut rank.accesses) {
         if let Some(target) = access.target_mut() {
@@ -226,7 +226,7 @@ fn address_accesses(ranks: &mut [RankActions], numbers: &StreamNumbers) {
     }
 }
 
-/// The collective calls of each rank on each communicator, with the stream that makes each.
+/// Collective calls of each rank on each communicator, with the stream that makes each call.
 struct StreamMeetings(BTreeMap<(i32, Rank), Vec<(u32, Rank)>>);
 
 impl StreamMeetings {
@@ -249,7 +249,7 @@ impl StreamMeetings {
         StreamMeetings(all)
     }
 
-    /// The communicators by streams: one for each set of threads that execute a collective together.
+    /// Returns the communicators with streams as members: one for each set of threads that execute a collective together.
     fn divide(
         &self,
         ranks: &mut [RankActions],

@@ -1,12 +1,12 @@
-//! What several threads of a rank do, each in a stream of its own.
+//! Order of the steps of ranks with several threads, each of which gets a stream of its own.
 //!
-//! All ranks are walked through together, in order of time, what blocks begun where its call began and waited for where it
-//! ended; a wait comes when what it waits for has been begun: the program did end, so each of them does. That order tells
-//! which thread's receive gets which message and which threads meet in a collective, and a replay of the streams (`streams`)
-//! cannot stand still: it may go in this order.
+//! All ranks are traversed together, in chronological order. A blocking operation is started at the start of its call and
+//! waited for at its return. A wait comes once the operation that it waits for has been started. Since the program ended,
+//! this happens for every wait. The resulting order determines which thread's receive gets which message and which threads
+//! meet in a collective. A replay of the streams (`streams`) cannot deadlock, because this order is valid for it.
 //!
-//! A request that another thread completes than the one that made it belongs to no stream. Then the calls of the rank's
-//! threads become one row in the order of the walk; between two of them the rank computes if any thread does.
+//! A request that is completed by another thread than the one that made it belongs to no stream. In this case, the calls of
+//! the rank's threads become one row in the order of the traversal. Between two calls, the rank computes if any thread does.
 
 use std::{
     cmp::Reverse,
@@ -17,17 +17,17 @@ use super::actions::{Action, ActionStep, RankActions, ThreadCall};
 use flowcast_program::{build::Channel, program::Communicator};
 use flowcast_units::Rank;
 
-/// How the threads of a rank are replayed.
+/// Arrangement of a rank's threads in the replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThreadOrder {
-    /// Each in a stream of its own.
+    /// Each thread in a stream of its own.
     Streams,
-    /// In one row, one call after the other.
+    /// All threads in one row, one call after the other.
     Row,
 }
 
-/// Puts the steps of all ranks in an order in which they can be replayed, and says which ranks' threads are in one row;
-/// where each rank has one thread, nothing changes.
+/// Puts the steps of all ranks in an order in which they can be replayed. Returns the arrangement of each rank's threads. If
+/// each rank has one thread, nothing changes.
 pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -> Vec<ThreadOrder> {
     if ranks.iter().all(|rank| rank.calls.is_empty()) {
         return vec![ThreadOrder::Streams; ranks.len()];
@@ -52,7 +52,7 @@ pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -
     orders
 }
 
-/// Whether each thread waits for nothing but what it has begun itself.
+/// Returns `true` if each thread waits only for operations that it has started itself.
 fn completes_its_own(done: &[ActionStep]) -> bool {
     let mut begun = BTreeMap::new();
     done.iter().all(|step| match step.action {
@@ -65,7 +65,7 @@ fn completes_its_own(done: &[ActionStep]) -> bool {
     })
 }
 
-/// The steps of all threads one after the other.
+/// Returns the steps of all threads, one after the other.
 fn in_a_row(calls: &[ThreadCall], mut done: Vec<ActionStep>) -> Vec<ActionStep> {
     done.retain(|step| {
         !matches!(
@@ -76,18 +76,18 @@ fn in_a_row(calls: &[ThreadCall], mut done: Vec<ActionStep>) -> Vec<ActionStep> 
     with_computation(&computing(calls), done)
 }
 
-/// What a wait waits for: the number of sends of a channel, of receives posted for it, of ranks at a collective.
+/// Condition of a wait: a number of sends of a channel, of ranks at a collective, or of signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ThreadEvent {
-    /// Messages to a receiver, by the receiver and its channel.
+    /// Number of messages to a receiver, by the receiver and its channel.
     Sent(Rank, Channel),
-    /// Ranks that have come to an execution on a communicator.
+    /// Number of ranks that have reached an execution on a communicator.
     Came(i32, u32),
-    /// Signals of a thread of a rank for another one.
+    /// Number of signals from one thread of a rank to another.
     Signalled(Rank, u32, u32),
 }
 
-/// A thread of a rank, by rank and number.
+/// Thread of a rank, by rank and number.
 type ThreadPlace = (Rank, u32);
 
 struct ThreadWalk<'a> {
@@ -97,12 +97,12 @@ struct ThreadWalk<'a> {
     ready: BinaryHeap<Reverse<(u64, ThreadPlace)>>,
     counts: BTreeMap<ThreadEvent, u32>,
     waiting: BTreeMap<ThreadEvent, Vec<ThreadPlace>>,
-    /// Which message of its channel each receive gets, which execution each collective call is.
+    /// Number of each receive's message in its channel, and, in the next field, of each collective call's execution.
     posts: Vec<Vec<u32>>,
     executions: Vec<Vec<u32>>,
     posted: BTreeMap<(Rank, Channel), u32>,
     executed: BTreeMap<(Rank, i32), u32>,
-    /// How often a thread of a rank has waited for another one: rank, the other one, itself.
+    /// Number of waits of a rank's thread for another one, indexed by rank, the other thread and the waiting thread.
     awaited: BTreeMap<(Rank, u32, u32), u32>,
     done: Vec<Vec<ActionStep>>,
 }
@@ -145,12 +145,12 @@ impl<'a> ThreadWalk<'a> {
         walk
     }
 
-    /// Whether all came to their end.
+    /// Runs the traversal. Returns `true` if all threads reached their ends.
     fn run(&mut self) -> bool {
         while let Some(Reverse((time, place))) = self.ready.pop() {
             self.advance(place, time);
         }
-        // Only a damaged recording has waits that nothing ends.
+        // Only a damaged recording has waits that never end.
         let mut is_whole = true;
         for ((rank, _), queue) in std::mem::take(&mut self.queues) {
             is_whole &= queue.is_empty();
@@ -159,7 +159,7 @@ impl<'a> ThreadWalk<'a> {
         is_whole
     }
 
-    /// Does the next step of a thread, if it may be done.
+    /// Executes the next step of a thread if possible.
     fn advance(&mut self, place: ThreadPlace, now: u64) {
         let Some(queue) = self.queues.get_mut(&place) else {
             return;
@@ -181,7 +181,7 @@ impl<'a> ThreadWalk<'a> {
         }
     }
 
-    /// What has to be begun before this.
+    /// Returns the condition that is not yet fulfilled for this step.
     fn lacks(&self, rank: Rank, step: &ActionStep) -> Option<ThreadEvent> {
         let actions = &self.ranks[rank.index()];
         let (thing, wanted) = match step.action {
@@ -262,7 +262,7 @@ impl<'a> ThreadWalk<'a> {
     }
 }
 
-/// The steps with the computation before each.
+/// Returns the steps with the computation before each.
 fn with_computation(computing: &[(u64, u64)], done: Vec<ActionStep>) -> Vec<ActionStep> {
     let mut steps = Vec::with_capacity(done.len() * 2);
     let mut now = 0;
@@ -288,7 +288,8 @@ fn with_computation(computing: &[(u64, u64)], done: Vec<ActionStep>) -> Vec<Acti
     steps
 }
 
-/// The times in which at least one thread computes, in order and without overlap: each does so last before it calls.
+/// Returns the periods in which at least one thread computes, in order and without overlap. Each thread computes immediately
+/// before its calls.
 fn computing(calls: &[ThreadCall]) -> Vec<(u64, u64)> {
     let mut spans: Vec<(u64, u64)> = calls
         .iter()
@@ -361,7 +362,8 @@ mod tests {
         );
     }
 
-    /// Rank 0's first thread waits for an answer to what its second thread sends, which the times put later.
+    /// Rank 0's first thread waits for the answer to a message from its second thread, which is later according to the
+    /// times.
     #[test]
     fn a_wait_comes_after_the_send_of_another_thread_that_it_depends_on() {
         let channel = |peer, tag| Channel {

@@ -1,7 +1,7 @@
-//! Receives from any source of which the trace does not tell what they got.
+//! Receives from any source whose matched message is not in the trace.
 //!
-//! They get the messages that no other receive takes: each in the order of its post the one that was sent first of those
-//! that fit. Which one it was in the traced run is not known; the counts and sizes are the same.
+//! They get the messages that no other receive takes. In the order of their posts, each gets the first message sent among
+//! those that match. The actual message of the traced run is unknown; the counts and sizes are the same.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::actions::{Action, RankActions, Takes};
 use flowcast_program::{build::Channel, program::IgnoredRecords};
 use flowcast_units::Rank;
 
-/// Gives them their channels; tells how many there were.
+/// Assigns the channels of these receives. Returns the number of receives that got one, or `None` if it is 0.
 pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
     if !ranks.iter().any(|actions| {
         actions
@@ -38,7 +38,7 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
     })
 }
 
-/// When the messages of each receiver's channels were sent, without those that a receive names.
+/// Send times of the messages in each receiver's channels, without the messages of receives whose channel is known.
 struct LeftWildcards(BTreeMap<(Rank, Channel), Vec<u64>>);
 
 impl LeftWildcards {
@@ -60,7 +60,7 @@ impl LeftWildcards {
         }
         for (receiver, actions) in (0..).map(Rank).zip(ranks) {
             for channel in actions.posts.iter().filter_map(|post| post.channel) {
-                // Which of them the named receives take does not matter; the first sent are left for the others.
+                // The choice of messages for these receives does not matter. The first ones sent remain for the wildcards.
                 sent.get_mut(&(receiver, channel)).and_then(Vec::pop);
             }
         }
@@ -68,7 +68,7 @@ impl LeftWildcards {
         LeftWildcards(sent)
     }
 
-    /// Takes the message sent first of those that fit.
+    /// Takes the matching message that was sent first.
     fn first(&mut self, receiver: Rank, takes: &Takes) -> Option<Channel> {
         let lowest = Channel {
             peer: Rank(0),

@@ -1,39 +1,40 @@
-//! What a thread does between two calls, where a rank has several.
+//! Activity of a thread between two calls, in a rank with several threads.
 //!
-//! It computes for its thread CPU time. The rest it sleeps: in a join, at a barrier, for a condition. That ends when other
-//! threads of the rank have come somewhere, so it waits for the last call that each of them ended meanwhile. The rank's
-//! first thread starts and joins the others: a thread's first call waits for what the first thread did before, and the
-//! first thread's next call for each thread that has made its last one.
+//! The thread computes for its thread CPU time. It sleeps for the rest: in a join, at a barrier, for a condition. The sleep
+//! ends when other threads of the rank reach some point, so the thread waits for the last call that each of them completed
+//! in the meantime. The rank's first thread starts and joins the other threads. Therefore, a thread's first call waits for
+//! the preceding call of the first thread, and the first thread's next call waits for each thread that has made its last
+//! call.
 
 use super::{Action, ActionStep, ThreadCall, Translation};
 use crate::read::recorded::Clock;
 use flowcast_recording::decode::{Item, RecordedCall};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A gap is slept in if its computation leaves out more than this part of it: the recorded share is known to half a 255th,
-/// and interrupts take some of it.
+/// Fraction of a gap (one part in 16) above which the time without CPU counts as sleep. The recorded share of CPU time is
+/// exact to half a 255th, and interrupts take some of it.
 const PART: u64 = 16;
 
-/// What is known of the calls so far.
+/// State after the calls so far.
 #[derive(Default)]
 pub(super) struct Gaps {
-    /// By call: how many steps there were behind it.
+    /// Number of steps up to and including each call.
     behind: Vec<usize>,
-    /// By call: its item.
+    /// Item of each call.
     items: Vec<u32>,
-    /// The calls of the rank's first thread, by number.
+    /// Numbers of the calls of the rank's first thread.
     of_first: Vec<usize>,
     threads: BTreeSet<u32>,
-    /// By thread: the item of its last call.
+    /// Item of the last call of each thread.
     last_items: BTreeMap<u32, u32>,
-    /// Last calls of threads that the first thread has not waited for.
+    /// Last calls of threads that the first thread has not waited for yet.
     finished: Vec<usize>,
-    /// Signals, and the number of steps before each.
+    /// Signals, with the number of steps before each.
     signals: Vec<(usize, ActionStep)>,
 }
 
 impl Gaps {
-    /// Before the first call of a rank.
+    /// Creates the state before the first call of a rank.
     pub(super) fn new(items: &[Item]) -> Gaps {
         let calls = items
             .iter()
@@ -45,7 +46,7 @@ impl Gaps {
         }
     }
 
-    /// The call that was announced last has its steps.
+    /// Notes that all steps of the current call have been added; `steps` is their total number so far.
     pub(super) fn called(&mut self, steps: usize) {
         self.behind.push(steps);
     }
@@ -59,7 +60,7 @@ fn thread(item: &Item) -> Option<u32> {
 }
 
 impl Translation<'_> {
-    /// What lies between a call and the one before it on its thread.
+    /// Adds the activity between a call and the previous call of its thread.
     pub(super) fn gap(&mut self, call: &RecordedCall, computed: u64) {
         let is_first = self.gaps.threads.insert(call.thread);
         let computed = if is_first && self.context.clock == Clock::Wall {
@@ -73,8 +74,8 @@ impl Translation<'_> {
             self.ended_while_asleep(call, computed)
         };
         let joined = self.joined(call);
-        // A thread that was woken computes from then on. One that had no processor for a part of that time slept for lack of
-        // one, and is taken to have computed before it waited.
+        // A woken thread computes from then on. If it had no processor for a part of that time, it slept because of that,
+        // and is assumed to have computed before it waited.
         let woken = awaited
             .iter()
             .map(|number| self.out.calls[*number].end)
@@ -112,7 +113,8 @@ impl Translation<'_> {
             .is_none_or(|first| first.thread == call.thread)
     }
 
-    /// The last calls of threads that ended before this call of the rank's first thread, and not before the one before.
+    /// Returns the last calls of threads that ended before this call of the rank's first thread, except those that an
+    /// earlier call has waited for.
     fn joined(&mut self, call: &RecordedCall) -> Vec<usize> {
         if !self.is_first_thread(call) {
             return Vec::new();
@@ -124,7 +126,7 @@ impl Translation<'_> {
             .collect()
     }
 
-    /// The last call of the rank's first thread before this thread began to compute.
+    /// Returns the last call of the rank's first thread before this thread began to compute.
     fn starter(&self, call: &RecordedCall, computed: u64) -> Vec<usize> {
         let (calls, of_first) = (&self.out.calls, &self.gaps.of_first);
         let began = call.begin.saturating_sub(computed);
@@ -132,7 +134,7 @@ impl Translation<'_> {
         of_first[..before].last().copied().into_iter().collect()
     }
 
-    /// The last calls of other threads that ended in a gap of which the thread slept a part.
+    /// Returns the last calls of other threads that ended in this gap, if the thread slept for a part of it.
     fn ended_while_asleep(&self, call: &RecordedCall, computed: u64) -> Vec<usize> {
         let slept = call.burst.saturating_sub(computed);
         if slept <= self.file.header.cpu_threshold.max(call.burst / PART) {
@@ -164,7 +166,7 @@ impl Translation<'_> {
         self.at_begin(Action::Await(other.thread));
     }
 
-    /// Puts each signal behind the call that it belongs to.
+    /// Inserts each signal after the call that it belongs to.
     pub(super) fn insert_signals(&mut self) {
         let mut signals = std::mem::take(&mut self.gaps.signals);
         if signals.is_empty() {

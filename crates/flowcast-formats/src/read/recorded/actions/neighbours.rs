@@ -5,10 +5,10 @@ use flowcast_program::build::NON_BLOCKING;
 use flowcast_recording::{summary::neighbours, table::MpiFunction};
 use flowcast_units::Bytes;
 
-/// The tag of these messages, above those that programs use.
+/// Tag of these messages, above the tags that programs use.
 const TAG: i32 = i32::MAX;
 
-/// The messages of a rank in one execution, by their numbers among its sends and receives.
+/// Messages of a rank in one execution, by their numbers among its sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NeighbourExchange {
     first_send: u32,
@@ -94,7 +94,7 @@ mod tests {
         assert!(program.ignored().is_empty(), "{:?}", program.ignored());
     }
 
-    /// The next request has the slot that the call would have had.
+    /// The next request gets the slot that the call's request would have had.
     #[test]
     fn recordings_without_neighbours_are_read_and_say_so() {
         let calls: [TestCall<'_>; 3] = [

@@ -1,8 +1,8 @@
-//! One-sided communication: transfers to and from the memory of other ranks, and what synchronises them.
+//! One-sided communication: transfers to and from the memory of other ranks, and their synchronisation.
 //!
-//! A window's ranks meet on a communicator that the window has for itself (`Communicators`). Where a group of ranks exposes
-//! its memory and another one accesses it, the rank that posts sends an empty message to each rank that starts an access,
-//! and gets one from each that has completed its own.
+//! The ranks of a window meet on a communicator that belongs to this window alone (`Communicators`). If a group of ranks
+//! exposes its memory and another group accesses it, a rank that posts sends an empty message to each rank that starts an
+//! access. It gets one from each rank that has completed its access.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,18 +20,19 @@ use flowcast_units::{Bytes, Rank};
 
 const UNKNOWN_LOCK: &str = " of which the recording does not tell the type; taken as shared";
 
-/// Tags of the messages by which a rank says that its memory may be accessed, and that it has accessed what it wanted.
+/// Tags of the messages by which a rank allows access to its memory, and by which it reports that its own access is
+/// complete.
 const POSTED: i32 = 0;
 const COMPLETED: i32 = 1;
 
-/// What a rank is in the middle of on its windows.
+/// Open epochs of a rank on its windows.
 #[derive(Default)]
 pub(super) struct Epochs {
-    /// Locks that the rank has.
+    /// Locks that the rank holds.
     locks: BTreeSet<(i32, Rank)>,
-    /// By window: the ranks that may access the rank's memory.
+    /// Ranks that may access the rank's memory, by window.
     exposed_to: BTreeMap<i32, Vec<Rank>>,
-    /// By window: the ranks whose memory the rank accesses.
+    /// Ranks whose memory the rank accesses, by window.
     accessed: BTreeMap<i32, Vec<Rank>>,
 }
 
@@ -71,13 +72,13 @@ impl<'a> Translation<'a> {
                 }
                 None => self.at_begin(Action::Nothing),
             },
-            // A lock of all costs nothing, and neither does what has no target.
+            // A lock of all ranks costs nothing, and neither does an operation without a target.
             (_, None) => self.at_begin(Action::Nothing),
         }
         self.request(function, RequestKind::Nothing);
     }
 
-    /// Gives back what a program was ended with.
+    /// Releases the locks that the program held at its end.
     pub(super) fn release_locks(&mut self) {
         let end = self.out.steps.last().map_or(0, |step| step.time);
         for (window, target) in std::mem::take(&mut self.epochs.locks) {
@@ -85,12 +86,12 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// The rank waits for its transfers to a target, or to all.
+    /// Makes the rank wait for its transfers to a target, or to all targets.
     pub(super) fn flush(&mut self, window: i32, target: Option<Rank>, time: u64) {
         self.access(Access::Flush { window, target }, time);
     }
 
-    /// The window's number among all, and its ranks.
+    /// Returns the window's global number and its ranks.
     fn window(&self, words: &[i64]) -> Option<(i32, &'a Members)> {
         let own = usize::try_from(word(words, 1)).ok()?;
         let communicator = usize::try_from(*self.file.windows.get(own)?).ok()?;
@@ -105,7 +106,7 @@ impl<'a> Translation<'a> {
         self.push(time, Action::Access(self.out.accesses.len() as u32 - 1));
     }
 
-    /// All ranks of the window wait for their transfers and then for each other.
+    /// Makes all ranks of the window wait for their transfers and then for each other.
     fn fence(&mut self, window: i32) {
         self.flush(window, None, self.begin);
         let barrier = CallRecord::barrier(window, self.mode_of_blocking());
@@ -133,7 +134,8 @@ impl<'a> Translation<'a> {
         );
     }
 
-    /// A lock that was had before recording began is none that the replay knows of.
+    /// Releases a lock. The replay does not know a lock that was acquired before recording began, so the rank then only
+    /// waits for its transfers.
     fn unlock(&mut self, window: i32, target: Rank) {
         if self.epochs.locks.remove(&(window, target)) {
             self.access(Access::Unlock { window, target }, self.end);
@@ -165,7 +167,7 @@ impl<'a> Translation<'a> {
         self.await_notes(window, COMPLETED, &ranks);
     }
 
-    /// Tells each rank.
+    /// Sends an empty message to each rank.
     fn notify(&mut self, window: i32, tag: i32, ranks: &[Rank], time: u64) {
         self.push(time, Action::Nothing);
         for peer in ranks {
@@ -179,7 +181,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Waits until each rank has told.
+    /// Waits for an empty message from each rank.
     fn await_notes(&mut self, window: i32, tag: i32, ranks: &[Rank]) {
         self.at_begin(Action::Nothing);
         for peer in ranks {
@@ -194,7 +196,7 @@ impl<'a> Translation<'a> {
     }
 }
 
-/// What a function moves.
+/// Returns the transfer of a function.
 fn transfer_kind(function: &str) -> Option<TransferKind> {
     match function {
         "Put" | "Rput" => Some(TransferKind::Put),
@@ -205,7 +207,7 @@ fn transfer_kind(function: &str) -> Option<TransferKind> {
     }
 }
 
-/// The ranks of the world in the group that a signature names.
+/// Returns the world ranks of the group that a signature names.
 fn group(words: &[i64]) -> Vec<Rank> {
     let ranks = words.get(5..).unwrap_or(&[]);
     ranks

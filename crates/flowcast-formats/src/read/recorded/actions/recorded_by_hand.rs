@@ -5,10 +5,11 @@ use flowcast_program::{Program, ReadOptions};
 use flowcast_recording::decode::{Header, Item, Members, RankFile, RecordedCall};
 use flowcast_units::Rank;
 
-/// A call: function, words behind it, thread.
+/// Call: function, words after it, thread.
 pub(super) type TestCall<'a> = (&'a str, &'a [i64], u32);
 
-/// Two ranks with one window, number 0 at each, whose communicator among all is 1.
+/// Builds the program of two ranks with one window, which has the number 0 at each rank and a communicator with the global
+/// number 1.
 pub(super) fn read(ranks: [&[TestCall<'_>]; 2]) -> Program {
     let files: Vec<RankFile> = (0..2)
         .map(Rank)
@@ -52,7 +53,7 @@ fn file(rank: Rank, calls: &[TestCall<'_>]) -> RankFile {
     file
 }
 
-/// What is left out.
+/// Returns the descriptions of the ignored records.
 pub(super) fn told(program: &Program) -> Vec<String> {
     program.ignored().iter().map(ToString::to_string).collect()
 }

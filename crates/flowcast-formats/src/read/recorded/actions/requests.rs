@@ -10,7 +10,7 @@ use flowcast_recording::{
 use flowcast_units::CollectiveOp;
 
 impl<'a> Translation<'a> {
-    /// A persistent request is made; each start of it is a call of its own.
+    /// Adds a persistent request. Each start of it is a call of its own.
     pub(super) fn persistent(&mut self) {
         self.add(RequestKind::Persistent {
             signature: self.signature(),
@@ -19,7 +19,7 @@ impl<'a> Translation<'a> {
         self.at_begin(Action::Nothing);
     }
 
-    /// The signature of the call that is translated.
+    /// Returns the signature of the current call.
     pub(super) fn signature(&self) -> u32 {
         match self.file.items[self.item as usize] {
             Item::Call(call) => call.signature,
@@ -27,7 +27,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// A persistent request starts.
+    /// Starts a persistent request.
     pub(super) fn start(&mut self, slot: i64) {
         let Some(Some(RequestKind::Persistent { signature, .. })) = self.slot(slot).copied() else {
             return;
@@ -86,7 +86,7 @@ impl<'a> Translation<'a> {
         self.slots.get_mut(usize::try_from(slot).ok()?)
     }
 
-    /// The requests that a wait or test has completed.
+    /// Completes the requests of a wait or test.
     pub(super) fn complete(&mut self, mut words: &[i64]) {
         let mut any = false;
         while let Some((first, rest)) = words.split_first() {
@@ -146,7 +146,7 @@ impl<'a> Translation<'a> {
         true
     }
 
-    /// The words of the call that posted a receive.
+    /// Returns the words of the call that posted a receive.
     fn words_of_post(&self, request: RequestKind) -> Option<&'a [i64]> {
         let file: &'a RankFile = self.file;
         match request {
@@ -157,7 +157,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// A request is given up; its slot may be used again.
+    /// Frees a request, so its slot can be used again.
     pub(super) fn free(&mut self, slot: i64) {
         if self.slot(slot).and_then(Option::take).is_some() {
             self.free_slots.free(slot as usize);
