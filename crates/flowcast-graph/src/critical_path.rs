@@ -1,10 +1,10 @@
-//! What limits a replay: the chain of events that ends where the last rank ends.
+//! The critical path of a replay: the chain of events that ends when the last rank ends.
 //!
-//! The walk begins at the last event of the rank that ends last and goes back along the edge that binds, to the event for which
-//! it was waited longest. Every nanosecond on this path belongs to one [`TimePart`], so the shares add up to the makespan: the
-//! parts of a cost are what the network says, the rest of it is what its event waited for otherwise. The time of a replay is a
-//! maximum over such chains (max-plus algebra), hence each share is also a lower bound of what the makespan grows by when the
-//! parameter behind it grows.
+//! The walk starts at the last event of the rank that ends last. It goes back along the binding edge, to the event that was
+//! waited for longest. Every nanosecond on this path belongs to one [`TimePart`], so the shares add up to the makespan. The
+//! network determines the parts of a cost; the rest of the cost belongs to whatever else the event waited for. The time of
+//! a replay is a maximum over such chains (max-plus algebra). Hence each share is also a lower bound for the growth of the
+//! makespan when the parameter behind it grows.
 
 mod sentences;
 mod walk;
@@ -19,53 +19,53 @@ use flowcast_units::{Bytes, Rank, Time};
 pub struct PathStep {
     /// The rank that works or waits.
     pub rank: Rank,
-    /// Its beginning: the end of the step before.
+    /// Start of the piece, which is the end of the previous one.
     pub start: Time,
-    /// Its end: the beginning of the step behind it.
+    /// End of the piece, which is the start of the next one.
     pub end: Time,
-    /// What it is spent on.
+    /// Activity or cost that the time is spent on.
     pub limit: TimePart,
 }
 
-/// One limit's part of the makespan.
+/// Share of one limit in the makespan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// What the time is spent on.
+    /// Activity or cost that the time is spent on.
     pub limit: TimePart,
-    /// How much of it.
+    /// Time on the path that is spent on it.
     pub time: Time,
-    /// Of the makespan, from 0 to 1.
+    /// Fraction of the makespan, from 0 to 1.
     pub fraction: f64,
 }
 
-/// What is counted along the critical path.
+/// Counts along the critical path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StepCounts {
-    /// Messages whose latency is on it.
+    /// Number of messages whose latency is on the path.
     pub messages: u64,
-    /// Bytes whose transfer is on it.
+    /// Bytes whose transfer time is on the path.
     pub bytes: Bytes,
-    /// Times that a processor handled a message.
+    /// Number of times that a processor handled a message.
     pub overheads: u64,
-    /// Times that an interface rested.
+    /// Number of times that an interface rested.
     pub gaps: u64,
-    /// Collective operations whose time is on it.
+    /// Number of collective operations whose time is on the path.
     pub collectives: u64,
 }
 
 /// The chain of causes behind a makespan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CriticalPath {
-    /// When the last rank ended.
+    /// Time at which the last rank ended.
     pub makespan: Time,
-    /// From the beginning to the makespan without gaps.
+    /// Pieces from the start to the makespan, without gaps.
     pub steps: Vec<PathStep>,
-    /// What lies on it.
+    /// Counts of messages, bytes, overheads, gaps and collectives on the path.
     pub counts: StepCounts,
 }
 
 impl CriticalPath {
-    /// What the makespan is spent on, largest share first; limits without a share are left out.
+    /// Shares of the makespan, largest first. Limits without a share are left out.
     pub fn shares(&self) -> Vec<Share> {
         let mut shares: Vec<Share> = TimePart::LIMITS
             .into_iter()
@@ -88,7 +88,7 @@ impl CriticalPath {
         shares
     }
 
-    /// The ranks on the path with their time on it, longest first.
+    /// Returns the ranks on the path with their time on it, longest first.
     pub fn ranks(&self) -> Vec<(Rank, Time)> {
         let mut times = std::collections::BTreeMap::new();
         for step in &self.steps {

@@ -1,4 +1,4 @@
-//! The end over a range of the costs that a selector means: exact, by tangents.
+//! Exact curve of the makespan over a range of the selected costs, found by tangents.
 
 use std::ops::Range;
 
@@ -10,10 +10,11 @@ use crate::{
     selector::Selector,
 };
 
-/// Nanoseconds by which a start-up, cut to whole ones, may lie beside a line through two others.
+/// Tolerance in nanoseconds for start-ups: each is cut to whole nanoseconds, so it may lie beside the line through two
+/// others.
 const START_UP_ROUNDING: f64 = 2.0;
 
-/// A cost that follows a parameter: `amount` units of it, `unit` nanoseconds each in the replay.
+/// A cost that follows a parameter: `amount` units, each of `unit` nanoseconds in the replay.
 #[derive(Debug, Clone, Copy)]
 struct CurveShare {
     node: u32,
@@ -22,29 +23,30 @@ struct CurveShare {
     unit: f64,
 }
 
-/// What selected costs become.
+/// New value of selected costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum To {
     /// This value: nanoseconds, nanoseconds per byte, or a factor.
     Value(f64),
-    /// So many times what they are.
+    /// A multiple of their present value.
     Factor(f64),
 }
 
-/// The costs that a selector means.
+/// The costs that match a selector.
 #[derive(Debug, Clone)]
 pub struct Selected {
-    /// In the order of events.
+    /// Shares in the order of events.
     shares: Vec<CurveShare>,
 }
 
 impl Selected {
-    /// Whether there are none.
+    /// Returns `true` if no cost is selected.
     pub fn is_empty(&self) -> bool {
         self.shares.is_empty()
     }
 
-    /// The value that all of them have: nanoseconds, nanoseconds per byte, or a factor; none if they differ.
+    /// Returns the common value of all selected costs: nanoseconds, nanoseconds per byte, or a factor. `None` if they
+    /// differ.
     pub fn base(&self) -> Option<f64> {
         let first = self.shares.first()?.unit;
         self.shares
@@ -55,7 +57,8 @@ impl Selected {
 }
 
 impl EventGraph<'_> {
-    /// The costs that a selector means; computations and collectives have the value 1, as often as they last.
+    /// Returns the costs that match a selector. Computations and collectives have the value 1, and their duration as the
+    /// amount.
     pub fn selected(&self, selector: &Selector) -> Selected {
         let mut shares = Vec::new();
         self.each_part(|node, edge, part| {
@@ -71,8 +74,8 @@ impl EventGraph<'_> {
         Selected { shares }
     }
 
-    /// The costs that follow a parameter, which has the first value in this replay and the second in another of the same program.
-    /// `None` if events of the two wait for different ones.
+    /// Returns the costs that follow a parameter. The parameter has the first value in this replay and the second in the
+    /// other replay of the same program. `None` if events of the two replays wait for different events.
     pub fn following(&self, other: &EventGraph<'_>, values: [f64; 2]) -> Option<Selected> {
         let mut shares = Vec::new();
         let events = (0u32..).zip(self.nodes.iter().zip(&other.nodes));
@@ -95,7 +98,8 @@ impl EventGraph<'_> {
         (self.nodes.len() == other.nodes.len()).then_some(Selected { shares })
     }
 
-    /// Whether the costs with this value of the selected ones are those of another replay of the same program.
+    /// Returns `true` if this graph has the same costs as another replay of the same program once the selected costs have
+    /// this value.
     pub fn is_with(&self, selected: &Selected, value: f64, other: &EventGraph<'_>) -> bool {
         let rounding = self.rounding();
         let mut events = self.with(selected, value).zip(&other.nodes);
@@ -112,8 +116,8 @@ impl EventGraph<'_> {
             })
     }
 
-    /// By how much an end may lie beside the curve of selected costs, because collectives that do not block start after whole
-    /// nanoseconds: each execution has one start-up on the way to the end.
+    /// Largest distance between the end and the curve of the selected costs that rounding explains. Non-blocking
+    /// collectives start after whole nanoseconds, and each execution has one start-up on the way to the end.
     pub fn start_up_rounding(&self, selected: &Selected) -> Time {
         let spent =
             |share: &&CurveShare| self.nodes[share.node as usize].kind() == EventKind::Spent;
@@ -121,7 +125,7 @@ impl EventGraph<'_> {
         Time::from_nanos(START_UP_ROUNDING * start_ups.min(self.ops.len()) as f64)
     }
 
-    /// Each event with the costs of its edges, and their slopes, where the selected costs have a value.
+    /// Each event with the costs of its edges and their slopes, for a given value of the selected costs.
     fn with<'s>(
         &'s self,
         selected: &'s Selected,
@@ -143,8 +147,8 @@ impl EventGraph<'_> {
         })
     }
 
-    /// The end over a range of values for the selected costs, found by at most so many passes over the events. `None`
-    /// if it turns out not to be convex.
+    /// Returns the end over a range of values for the selected costs, found in at most `most_passes` passes over the
+    /// events. `None` if the curve turns out not to be convex.
     pub fn curve(
         &self,
         selected: &Selected,
@@ -157,8 +161,8 @@ impl EventGraph<'_> {
         })
     }
 
-    /// The same events where selected costs are other ones; what each costs is changed once, by the first that selects it
-    /// and those behind it as well.
+    /// Returns the same events with changed costs. If several changes select the same cost, each adds its difference to the
+    /// original value.
     #[must_use]
     pub fn changed(mut self, changes: &[(Selected, To)]) -> Self {
         for share in changes
@@ -190,7 +194,8 @@ impl EventGraph<'_> {
         self
     }
 
-    /// The end where the selected costs have a value, and its slope; `ends` keeps times and slopes of all events between passes.
+    /// Returns the end and its slope for a value of the selected costs. `ends` keeps times and slopes of all events between
+    /// passes.
     fn tangent(&self, selected: &Selected, at: f64, ends: &mut Vec<(f64, f64)>) -> Tangent {
         ends.clear();
         ends.reserve(self.nodes.len());
@@ -201,7 +206,7 @@ impl EventGraph<'_> {
                 slopes,
             } = event;
             let after = |event: u32, edge: usize| {
-                // Nothing stands before the first event.
+                // No event precedes the first one.
                 let (time, slope) = ends.get(event as usize).copied().unwrap_or_default();
                 (time + costs[edge], slope + slopes[edge])
             };
@@ -225,10 +230,10 @@ impl EventGraph<'_> {
     }
 }
 
-/// An event with other costs.
+/// An event with changed costs.
 struct EventWith<'s> {
     node: &'s EventNode,
-    /// Nanoseconds of its edges.
+    /// Costs of its edges, in nanoseconds.
     costs: [f64; 2],
     slopes: [f64; 2],
 }

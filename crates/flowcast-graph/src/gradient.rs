@@ -1,8 +1,8 @@
-//! The slope of the end with respect to every cost at once: one pass back over the events.
+//! Slopes of the makespan with respect to all costs, from one pass back over the events.
 //!
-//! The end is the latest of sums of costs, so that its slope with respect to a cost is how often that cost occurs on the
-//! chain of events that ends last (reverse accumulation; Griewank and Walther, Evaluating Derivatives, chapter 3). Where
-//! two chains tie, each has half: what then stands here lies between the slopes to both sides.
+//! The end is a maximum over sums of costs. Its slope with respect to a cost is therefore the number of times that this
+//! cost occurs on the chain of events that ends last (reverse accumulation; Griewank and Walther, Evaluating Derivatives,
+//! chapter 3). If two chains tie, each gets half: the result then lies between the slopes to both sides.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::{
     selector::{MessageRoute, Selector},
 };
 
-/// What a unit of a quantity costs, and what all of it costs now.
+/// Slope of the end with respect to a quantity, and the present cost of the whole quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Slope {
-    /// How many nanoseconds later the end is for each further unit: for each nanosecond of a time, for each nanosecond per
+    /// Nanoseconds by which the end moves for each further unit: for each nanosecond of a time, for each nanosecond per
     /// byte, for a factor that is larger by 1.
     pub per_unit: f64,
-    /// By how much earlier the end is without any of it, as long as the same chain ends last.
+    /// Time by which the end would be earlier without this quantity, as long as the same chain ends last.
     pub now: Time,
 }
 
@@ -32,42 +32,42 @@ impl Slope {
     }
 }
 
-/// Slopes of the messages between two ranks or on a kind of link.
+/// Slopes of the messages between two ranks or on one kind of link.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MessageSlopes {
-    /// With respect to the latency: messages on the critical path.
+    /// Slope with respect to the latency: the number of messages on the critical path.
     pub latency: Slope,
-    /// Of the time per byte.
+    /// Slope with respect to the time per byte.
     pub per_byte: Slope,
 }
 
-/// The slopes of the end with respect to everything.
+/// Slopes of the end with respect to all quantities.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EventGradient {
-    /// When the last rank ends: the sum of what all quantities cost now and of [`EventGradient::other`].
+    /// Time at which the last rank ends: the sum of the present costs of all quantities and of [`EventGradient::other`].
     pub makespan: Time,
-    /// By rank: of its computations.
+    /// Slope of each rank's computations, indexed by rank.
     pub compute: Vec<Slope>,
-    /// By rank: of the processor's time on messages.
+    /// Slope of the time that each rank's processor spends on messages, indexed by rank.
     pub overhead: Vec<Slope>,
-    /// By rank: of the rest of its interface.
+    /// Slope of the gap of each rank's interface, indexed by rank.
     pub gap: Vec<Slope>,
-    /// By sender and receiver.
+    /// Slopes of messages, for each sender and receiver.
     pub pairs: BTreeMap<(Rank, Rank), MessageSlopes>,
-    /// By kind of link.
+    /// Slopes of messages, for each kind of link.
     pub links: BTreeMap<MessageRoute, MessageSlopes>,
-    /// Of collectives by formula.
+    /// Slopes of collectives that are computed by a formula.
     pub collectives: BTreeMap<CollectiveOp, Slope>,
-    /// Of the messages of collectives: what all of their costs are now.
+    /// Present costs of all messages that belong to a collective, for each operation.
     pub within: BTreeMap<CollectiveOp, Time>,
-    /// By the value of the trace's event of user functions: of its computations.
+    /// Slope of computations, for each value of the trace's event of user functions.
     pub functions: BTreeMap<i64, Slope>,
-    /// What no quantity explains: waiting for links, buses, processors, and other messages on a shared network.
+    /// Time that no quantity explains: waiting for links, buses, processors, and other messages on a shared network.
     pub other: Time,
 }
 
 impl EventGraph<'_> {
-    /// The slopes with respect to all costs.
+    /// Returns the slopes with respect to all costs.
     pub fn gradient(&self) -> EventGradient {
         let ranks = self.ends.len();
         let none = vec![Slope::default(); ranks];
@@ -87,7 +87,7 @@ impl EventGraph<'_> {
         gradient
     }
 
-    /// The slope of the end with respect to the costs that a selector means, in nanoseconds for each unit.
+    /// Returns the slope of the end with respect to the costs that match a selector, in nanoseconds per unit.
     pub fn slope(&self, selector: &Selector) -> f64 {
         let mut slope = 0.0;
         self.each_weight(|part, weight| {
@@ -98,7 +98,7 @@ impl EventGraph<'_> {
         slope
     }
 
-    /// Goes back from the end, and shows each part of a cost with how much of the end depends on it.
+    /// Goes back from the end and shows each part of a cost with its weight: the fraction of the end that depends on it.
     fn each_weight(&self, mut show: impl FnMut(&CostPart, f64)) {
         let rounding = self.rounding();
         let mut weights = vec![0.0; self.nodes.len()];

@@ -1,4 +1,4 @@
-//! Events in an order in which each comes behind those that it waits for.
+//! Graph of the events of a replay. Each event stands behind those that it waits for.
 
 mod record;
 mod schedule;
@@ -16,34 +16,35 @@ use flowcast_units::{CollectiveOp, Node as NodeNumber, Rank, Time};
 pub use record::ProgramRecorder;
 pub use schedule::ScheduleRecorder;
 
-/// No event, no message.
+/// Index that stands for no event and no message.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What an event is the end of.
+/// Kind of an event. The event is the end of the activity described.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventKind {
-    /// The start of the program, or time that no cost of the network explains; the item is the [`TimePart`] that it is spent on.
+    /// The start of the program, or time that no cost of the network explains. The item is the [`TimePart`] that it is
+    /// spent on.
     Spent,
-    /// A computation; the item is its user function.
+    /// A computation. The item is its user function.
     Compute,
-    /// The sender's overhead, of a message.
+    /// The sender's overhead for a message.
     Send,
     /// The interface is free for a message that its sender has left to it.
     Depart,
-    /// The receiver's overhead, of a message.
+    /// The receiver's overhead for a message.
     Receive,
-    /// A message begins to move once its sender is ready, and its receiver if that was asked before.
+    /// A message starts to move: its sender is ready, and its receive has been posted.
     Move,
-    /// The same, where the receiver comes to a blocking receive.
+    /// A message starts to move when the receiver reaches a blocking receive.
     MoveAtReceive,
-    /// A message's last byte arrives, where that takes another time than it would alone; where the receiver's interface takes
-    /// it, of a schedule, once that is free.
+    /// The last byte of a message arrives, at another time than it would alone. In a schedule: the receiving interface
+    /// takes the message once it is free.
     Arrive,
-    /// A sender goes on that its message held.
+    /// A sender continues after its message has held it.
     Release,
-    /// Ranks have come to a collective, the item.
+    /// Ranks have reached a collective, which is the item.
     Meet,
-    /// A collective, the item, is done.
+    /// A collective, which is the item, is complete.
     Collective,
 }
 
@@ -62,7 +63,7 @@ const KINDS: [EventKind; 11] = [
 ];
 const KIND_SHIFT: u32 = 28;
 
-/// An event: it happens at the later of `first + cost` and `second + more`, in nanoseconds.
+/// An event. It happens at the later of `first + cost` and `second + more`, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventNode {
     pub first: u32,
@@ -94,7 +95,7 @@ impl EventNode {
         }
     }
 
-    /// Time that no cost explains.
+    /// Creates an event for time that no cost explains.
     pub(crate) fn spent(part: TimePart, rank: Rank) -> EventNode {
         EventNode::new(EventKind::Spent, rank, part as u32)
     }
@@ -123,18 +124,18 @@ impl EventNode {
         Rank(self.tag & ((1 << KIND_SHIFT) - 1))
     }
 
-    /// The message of an event that belongs to one.
+    /// Returns the message of an event that belongs to one.
     pub(crate) fn slot(&self) -> Slot {
         Slot(self.item)
     }
 
-    /// Whether another event is the same one of another replay, and waits for the same events.
+    /// Returns `true` if another event is the counterpart of this one in another replay and waits for the same events.
     pub(crate) fn is_like(&self, other: &EventNode) -> bool {
         let waits = |node: &EventNode| (node.first, node.second, node.item, node.tag);
         waits(self) == waits(other)
     }
 
-    /// When it happens, where events before it happen at these times, in nanoseconds.
+    /// Returns the time of the event, given the times of the events before it, in nanoseconds.
     pub(crate) fn time(&self, times: &[f64]) -> f64 {
         let first = times[self.first as usize] + self.cost;
         match self.second {
@@ -143,7 +144,8 @@ impl EventNode {
         }
     }
 
-    /// The event of an edge and the cost behind it; none where there is one edge only.
+    /// Returns the event at the start of an edge and the cost of the edge. `None` for the second edge of an event with only
+    /// one.
     #[inline]
     pub(crate) fn edge(&self, edge: Edge) -> Option<(u32, f64)> {
         match edge {
@@ -153,19 +155,19 @@ impl EventNode {
     }
 }
 
-/// Events while they are recorded: each stands behind those that it waits for.
+/// Events of a replay that is still running. Each stands behind those that it waits for.
 pub(crate) struct RecordedEvents {
     pub nodes: Vec<EventNode>,
-    /// By event, in nanoseconds.
+    /// Time of each event, in nanoseconds.
     pub times: Vec<f64>,
-    /// By rank or stream: its last event.
+    /// Last event of each rank or stream.
     pub ends: Vec<u32>,
-    /// Whether the costs of the network explain all times.
+    /// `true` if the costs of the network explain all times.
     pub is_explained: bool,
 }
 
 impl RecordedEvents {
-    /// Of a replay that has not begun, with room for so many.
+    /// Creates the events of a replay that has not started, with room for `room` events.
     fn new(streams: usize, room: usize) -> RecordedEvents {
         let (mut nodes, mut times) = (Vec::with_capacity(room), Vec::with_capacity(room));
         nodes.push(EventNode::spent(TimePart::Other, Rank(0)));
@@ -178,8 +180,8 @@ impl RecordedEvents {
         }
     }
 
-    /// Adds an event. Where it happened is not where its costs put it, they are changed to what they were: what came late did so
-    /// after all that it waits for.
+    /// Adds an event. If it happened at another time than its costs predict, the costs are adjusted to the observed time. A
+    /// late event counts as late after all events that it waits for.
     fn push(&mut self, mut node: EventNode, happened: Option<Time>) -> u32 {
         let mut time = node.time(&self.times);
         if let Some(happened) = happened.map(Time::as_nanos) {
@@ -198,17 +200,18 @@ impl RecordedEvents {
         (self.nodes.len() - 1) as u32
     }
 
-    /// The event that a rank has come to.
+    /// Adds the next event of a rank.
     fn go_on(&mut self, rank: Rank, node: EventNode, happened: Option<Time>) {
         self.ends[rank] = self.push(node, happened);
     }
 
-    /// Time that no cost explains has passed up to an event of a rank.
+    /// Records time of a rank, up to `until`, that no cost explains.
     fn spend(&mut self, rank: Rank, until: Time, part: TimePart) {
         self.ends[rank] = self.late(self.ends[rank], rank, until, part);
     }
 
-    /// The event at which time that no cost explains is over, behind another: that itself if none has passed.
+    /// Returns the event at which unexplained time after another event ends. Returns that other event if no time has
+    /// passed.
     fn late(&mut self, event: u32, rank: Rank, until: Time, part: TimePart) -> u32 {
         let (at, until) = (self.times[event as usize], until.as_nanos());
         if until <= at || is_near(until, at) {
@@ -219,8 +222,8 @@ impl RecordedEvents {
         self.push(node, Some(Time::from_nanos(until)))
     }
 
-    /// The event at which a message is there that moves from another on, where that takes longer than its delay alone; else that
-    /// other one.
+    /// Returns the event at which a message arrives whose flight starts at `from`. Returns `from` itself if the flight
+    /// takes the same time as alone.
     fn arrive(&mut self, slot: Slot, sender: Rank, from: u32, delay: Time, arrival: Time) -> u32 {
         let (begun, arrival) = (self.times[from as usize], arrival.as_nanos());
         if is_near(arrival, begun + delay.as_nanos()) {
@@ -231,7 +234,7 @@ impl RecordedEvents {
         self.push(node, Some(Time::from_nanos(arrival)))
     }
 
-    /// What a rank did that ended at a time, if it did.
+    /// Returns the event at which an activity of a rank ended at `time`. `None` if there is none.
     fn ended_at(&self, rank: Rank, time: Time) -> Option<u32> {
         let (mut event, time) = (self.ends[rank], time.as_nanos());
         loop {
@@ -251,45 +254,46 @@ impl RecordedEvents {
     }
 }
 
-/// Of times, apart from rounding.
+/// Compares two times, in nanoseconds, apart from rounding.
 fn is_near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-6 + 1e-12 * a.abs()
 }
 
-/// What was replayed.
+/// Input of the replay: a program or a schedule.
 pub(crate) enum ReplayedInput<'a> {
     Program(&'a Replay<'a>),
     Schedule(&'a Sends<'a>, LogGopsCosts<'a>),
 }
 
-/// The events of a replay, and what each of them waits for.
+/// The events of a replay and the events that each of them waits for.
 pub struct EventGraph<'a> {
     pub(crate) source: ReplayedInput<'a>,
     pub(crate) nodes: Vec<EventNode>,
-    /// By event, in nanoseconds.
+    /// Time of each event, in nanoseconds.
     pub(crate) times: Vec<f64>,
-    /// By rank: its last event.
+    /// Last event of each rank.
     pub(crate) ends: Vec<u32>,
-    /// By slot of a program's message.
+    /// Class of each message of a program, indexed by slot.
     pub(crate) class_of: Vec<u32>,
-    /// By slot of a program's message.
+    /// Sender of each message of a program, indexed by slot.
     pub(crate) sender_of: Vec<u32>,
-    /// By slot of a program's message: what cables add to its latency; empty if nothing.
+    /// Latency that cables add to each message of a program, indexed by slot. Empty if cables add nothing.
     pub(crate) cables: Vec<Time>,
-    /// By slot of a message: the user function that sends it, counted as in `functions`; empty if the trace tells none.
+    /// User function that sends each message, as an index into `functions`, indexed by slot. Empty if the trace does not
+    /// record functions.
     pub(crate) function_of: Vec<u32>,
-    /// Values of the trace's event of user functions; the first stands for none.
+    /// Values of the trace's event of user functions. The first stands for no function.
     pub(crate) functions: Vec<i64>,
-    /// By execution of a collective.
+    /// Operation of each execution of a collective.
     pub(crate) ops: Vec<CollectiveOp>,
     is_exact: bool,
 }
 
 impl<'a> EventGraph<'a> {
-    /// Replays, and records what waits for what.
+    /// Replays and records the events that each event waits for.
     ///
     /// # Errors
-    /// As [`ReplayEngine::run`].
+    /// Errors of [`ReplayEngine::run`].
     pub fn record(
         engine: &'a ReplayEngine<'a>,
     ) -> Result<(Outcome, EventGraph<'a>), SimulateError> {
@@ -298,17 +302,18 @@ impl<'a> EventGraph<'a> {
         Ok((outcome, recorder.finish()))
     }
 
-    /// Whether the order of events depends on no cost, so that the graph with other costs is the replay with other costs.
+    /// Returns `true` if the order of events depends on no cost. The graph with changed costs then equals the replay with
+    /// changed costs.
     pub fn is_exact(&self) -> bool {
         self.is_exact
     }
 
-    /// How many events it has.
+    /// Number of events.
     pub fn events(&self) -> usize {
         self.nodes.len()
     }
 
-    /// When the last rank ends.
+    /// Time at which the last rank ends.
     pub fn makespan(&self) -> Time {
         Time::from_nanos(
             self.ends
@@ -318,14 +323,14 @@ impl<'a> EventGraph<'a> {
         )
     }
 
-    /// When each rank ends.
+    /// Times at which the ranks end, in rank order.
     pub fn ends(&self) -> impl Iterator<Item = Time> + '_ {
         self.ends
             .iter()
             .map(|end| Time::from_nanos(self.times[*end as usize]))
     }
 
-    /// The rank that a rank or a stream of non-blocking collectives belongs to.
+    /// Returns the rank that a stream belongs to: the rank itself, or the owner of a stream of non-blocking collectives.
     pub(crate) fn owner(&self, stream: Rank) -> Rank {
         match self.source {
             ReplayedInput::Program(replay) => replay.program().owner(stream),
@@ -333,7 +338,7 @@ impl<'a> EventGraph<'a> {
         }
     }
 
-    /// The node that a rank runs on; without a placement each has its own.
+    /// Returns the node that a rank runs on. Without a placement, each rank has its own node.
     pub(crate) fn node(&self, rank: Rank) -> NodeNumber {
         let placement = match &self.source {
             ReplayedInput::Program(replay) => Some(replay.placement()),
@@ -342,7 +347,7 @@ impl<'a> EventGraph<'a> {
         placement.map_or(NodeNumber(rank.0), |placement| placement.node(rank))
     }
 
-    /// Below this many nanoseconds, differences of times are rounding.
+    /// Differences of times below this many nanoseconds are rounding.
     pub fn rounding(&self) -> f64 {
         1e-6 + 1e-13 * self.makespan().as_nanos()
     }

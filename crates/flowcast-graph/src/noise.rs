@@ -1,8 +1,8 @@
-//! What random delays of computations do to the end: many runs in each pass over the events.
+//! Effect of random delays of computations on the end, with many runs in each pass over the events.
 //!
-//! Every computation takes longer by a delay that is drawn for it. A delay that exceeds the slack of what waits for it
-//! travels on as an idle wave (Hoefler, Schneider, Lumsdaine, SC10; Afzal, Hager, Wellein, 2019). Each draw depends on the
-//! seed, the run and the number of the event alone, so that the result is the same on any number of threads.
+//! Every computation takes longer by a delay that is drawn for it. A delay that exceeds the slack of the events behind it
+//! travels on as an idle wave (Hoefler, Schneider, Lumsdaine, SC10; Afzal, Hager, Wellein, 2019). Each draw depends only on
+//! the seed, the run and the number of the event, so the result is the same for any number of threads.
 
 use std::{array::from_fn, collections::BTreeMap, ops::Range};
 
@@ -12,28 +12,28 @@ use thiserror::Error;
 
 use crate::graph::{EventGraph, EventKind, NONE};
 
-/// How many runs share a pass.
+/// Number of runs that share a pass.
 const LANES: usize = 8;
 
-/// What is added to computations.
+/// Delays that are added to computations.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ComputeNoise {
-    /// Delays with this mean.
+    /// Exponentially distributed delays with this mean.
     Exponential(Time),
-    /// Delays of at least a time, above it with this exponent: the probability of more than `t` is `(least/t)^exponent`.
+    /// Pareto-distributed delays: the probability of a delay above `t` is `(least/t)^exponent`.
     Pareto {
         /// The shortest delay.
         least: Time,
-        /// The larger, the rarer are long delays; above 0.
+        /// Exponent, above 0. The larger it is, the rarer are long delays.
         exponent: f64,
     },
-    /// Factors, each as likely, that computations take longer by: 0.1 is a tenth more.
+    /// Relative delays, equally likely: with 0.1, a computation takes a tenth longer.
     Factors(Vec<f64>),
-    /// One delay of the first computation of one rank: the idle wave that it sets off.
+    /// One delay of the first computation of one rank, which sets off an idle wave.
     Once {
         /// The rank.
         rank: Rank,
-        /// By how much it is late.
+        /// Delay of the computation.
         delay: Time,
     },
 }
@@ -47,12 +47,12 @@ pub struct NoiseError {
     found: String,
 }
 
-/// What came of the runs.
+/// Results of the runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disturbed {
     /// The end of each run, shortest first.
     pub makespans: Vec<Time>,
-    /// By rank: by how much later it ends, on average.
+    /// Mean delay of the end of each rank, indexed by rank.
     pub later: Vec<Time>,
 }
 
@@ -91,7 +91,7 @@ impl ComputeNoise {
         }
     }
 
-    /// By how much a computation is longer, for a number drawn evenly from 0 to 1.
+    /// Returns the delay of a computation of `takes` nanoseconds, for a number drawn uniformly from 0 to 1.
     fn delay(&self, takes: f64, drawn: f64) -> f64 {
         match self {
             ComputeNoise::Exponential(mean) => -mean.as_nanos() * (1.0 - drawn).ln(),
@@ -112,8 +112,9 @@ fn time(text: &str) -> Option<Time> {
     time.filter(|time| *time >= Time::ZERO)
 }
 
-/// How the computations of a recorded program vary: those of a rank that last within a factor of two of one another are taken
-/// for repetitions, and each gives the factor by which it exceeds their shortest; in ascending order.
+/// Returns the relative variation of the computations of a recorded program, in ascending order. Computations of a rank
+/// whose durations lie within a factor of two of one another count as repetitions. Each gives the fraction by which it
+/// exceeds the shortest of them.
 pub fn factors_of(program: &Program) -> Vec<f64> {
     let mut shortest = BTreeMap::new();
     for (kind, nanos) in computed(program) {
@@ -127,7 +128,7 @@ pub fn factors_of(program: &Program) -> Vec<f64> {
     factors
 }
 
-/// The computations that take time, with the kind that each is of.
+/// Returns the computations that take time, with the kind of each.
 fn computed(program: &Program) -> impl Iterator<Item = ((Rank, i32), f64)> {
     let ranks = Rank::all(program.ranks());
     let all = ranks.flat_map(|rank| program.ops(rank).map(move |(_, op)| (rank, op)));
@@ -140,7 +141,7 @@ fn computed(program: &Program) -> impl Iterator<Item = ((Rank, i32), f64)> {
     })
 }
 
-/// A number from 0 to 1 of a place in the program, a run and a seed (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
+/// Returns a number from 0 to 1 for an event, a run and a seed (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
 fn drawn(seed: u64, run: u64, event: u64) -> f64 {
     let stream = mixed(mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_add(run));
     let number = mixed(stream.wrapping_add(event.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
@@ -154,7 +155,7 @@ fn mixed(value: u64) -> u64 {
 }
 
 impl EventGraph<'_> {
-    /// When each rank ends with delays, by run: the runs with these numbers, on so many threads.
+    /// Returns the end of each rank with delays, for each run in `runs`, computed on `threads` threads.
     pub fn disturbed_ends(
         &self,
         noise: &ComputeNoise,
@@ -175,7 +176,7 @@ impl EventGraph<'_> {
             .collect()
     }
 
-    /// What came of runs whose ranks end at these times.
+    /// Summarizes runs from the times at which their ranks end.
     pub fn disturbed(&self, runs: &[Vec<Time>]) -> Disturbed {
         let mut makespans: Vec<Time> = runs
             .iter()
@@ -198,7 +199,7 @@ impl EventGraph<'_> {
         }
     }
 
-    /// When the ranks end in the runs from one on.
+    /// Returns the ends of the ranks in the `LANES` runs from `start` on.
     fn pass(&self, noise: &ComputeNoise, seed: u64, start: usize) -> Vec<[f64; LANES]> {
         let mut times: Vec<[f64; LANES]> = Vec::with_capacity(self.nodes.len());
         let mut once = match noise {

@@ -1,4 +1,4 @@
-//! What the cost between two events consists of.
+//! Parts of the cost between two events.
 
 use flowcast_network::network::MessageRule;
 use flowcast_program::{expand::operation_of, slot::Slot};
@@ -12,7 +12,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 use crate::graph::{Edge, EventGraph, EventKind, EventNode, NONE, ReplayedInput};
 
-/// Some units of a quantity in the cost between two events: `amount` times `unit` nanoseconds.
+/// A number of units of a quantity in the cost between two events: `amount` times `unit` nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CostPart {
     pub quantity: TimePart,
@@ -22,12 +22,12 @@ pub(crate) struct CostPart {
     pub rank: Rank,
     /// The message, the user function of a computation or the execution of a collective.
     pub item: u32,
-    /// Whether a processor handles a message in it.
+    /// `true` if a processor handles a message in this part.
     pub handles: bool,
 }
 
 impl CostPart {
-    /// The message of a quantity that belongs to one.
+    /// Returns the message of a quantity that belongs to one.
     pub(crate) fn slot(&self) -> Slot {
         Slot(self.item)
     }
@@ -37,7 +37,7 @@ impl CostPart {
     }
 }
 
-/// Where a message goes.
+/// Kind of link that a message takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageRoute {
     /// To the same node.
@@ -49,14 +49,14 @@ pub enum MessageRoute {
 }
 
 impl MessageRoute {
-    /// All of them, from the nearest to the farthest.
+    /// All kinds, from the nearest to the farthest.
     pub const ALL: [MessageRoute; 3] = [
         MessageRoute::Inside,
         MessageRoute::Between,
         MessageRoute::Sites,
     ];
 
-    /// As selectors name it.
+    /// Name of the kind in selectors.
     pub fn name(self) -> &'static str {
         match self {
             MessageRoute::Inside => "inside",
@@ -66,18 +66,18 @@ impl MessageRoute {
     }
 }
 
-/// What a message is.
+/// Properties of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct GraphMessage {
     /// The rank that sends it.
     pub from: Rank,
     /// The rank that receives it.
     pub to: Rank,
-    /// Bytes of its data.
+    /// Size of its data.
     pub size: Bytes,
-    /// How far it goes.
+    /// Kind of link that it takes.
     pub link: MessageRoute,
-    /// The collective that it is a part of.
+    /// The collective that it is part of.
     pub collective: Option<CollectiveOp>,
 }
 
@@ -90,35 +90,36 @@ fn link(replay: &Replay<'_>, slot: Slot) -> MessageRoute {
     }
 }
 
-/// Of a program's message: its class and its sender.
+/// Class and sender of a program's message.
 #[derive(Debug, Clone, Copy)]
 struct MessageSource {
     class: u32,
     sender: Rank,
 }
 
-/// What a message costs alone, as parts of one unit each and how many units there are.
+/// Cost of a message alone, as parts of one unit each, and the number of units.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageParts {
-    /// Of the sender's processor.
+    /// Time of the sender's processor.
     sending: CostPart,
-    /// Of the receiver's processor before it looks for the message.
+    /// Time of the receiver's processor before it looks for the message.
     before: CostPart,
-    /// Of the receiver's processor on the message that has come.
+    /// Time of the receiver's processor for the message after its arrival.
     after: CostPart,
-    /// The same for its bytes.
+    /// Time of the receiver's processor for the bytes of the message.
     copied: CostPart,
-    /// Of an interface, between two messages.
+    /// Gap of an interface between two messages.
     gap: CostPart,
     latency: CostPart,
     bytes: CostPart,
-    /// How many of the bytes take time in flight, at an interface, and while they hold their sender.
+    /// Number of bytes that take time in flight; `at_interface` and `held` count those at an interface and while they hold
+    /// the sender.
     in_flight: f64,
     at_interface: f64,
     held: f64,
-    /// From the end of the sender's overhead to the last byte at the receiver.
+    /// Time from the end of the sender's overhead until the last byte is at the receiver, in nanoseconds.
     pub delay: f64,
-    /// What of it is latency but spent on processors too, so that it is no unit of its own.
+    /// Part of the delay that is latency but is also spent on processors, so that it is not a separate unit.
     pub far: Time,
 }
 
@@ -149,7 +150,7 @@ impl CostPart {
         }
     }
 
-    /// The same cost for another number of units.
+    /// Returns the same cost with another number of units.
     fn times(self, amount: f64) -> CostPart {
         CostPart { amount, ..self }
     }
@@ -160,7 +161,7 @@ impl CostPart {
 }
 
 impl MessageParts {
-    /// How long an interface serves a message: it rests, then come the bytes.
+    /// Time that an interface serves a message: the gap, then the bytes.
     fn at_interface(&self) -> [CostPart; 2] {
         [self.gap, self.bytes.times(self.at_interface)]
     }
@@ -202,7 +203,7 @@ impl MessageParts {
         let has_own = link == MessageRoute::Between && !network.overheads.have_no_processor_time();
         // Messages that stay inside their node have neither overhead nor gap.
         let outside = f64::from(u8::from(link != MessageRoute::Inside));
-        // By Dimemas' rule the latency is spent on the processors.
+        // Under Dimemas' rule, the processors spend the latency.
         let (quantity, sends, before) = match is_dimemas && !has_own {
             true => (TimePart::Latency, 1.0, 1.0),
             false => (TimePart::Overhead, outside, 0.0),
@@ -267,7 +268,7 @@ impl MessageParts {
 }
 
 impl EventGraph<'_> {
-    /// What a message is, by slot.
+    /// Returns the properties of a message.
     pub fn message(&self, slot: Slot) -> GraphMessage {
         match self.source {
             ReplayedInput::Program(replay) => {
@@ -299,7 +300,7 @@ impl EventGraph<'_> {
         }
     }
 
-    /// What a message costs alone, by slot.
+    /// Returns the cost of a message alone.
     pub(crate) fn costs(&self, slot: Slot) -> MessageParts {
         match self.source {
             ReplayedInput::Program(replay) => {
@@ -313,8 +314,8 @@ impl EventGraph<'_> {
         }
     }
 
-    /// Shows the parts of an edge's cost, from the earlier event to the later one. Under contention they may be less than the
-    /// cost.
+    /// Shows the parts of an edge's cost, from the earlier event to the later one. Under contention, their sum may be less
+    /// than the cost.
     pub(crate) fn parts(&self, node: &EventNode, edge: Edge, mut show: impl FnMut(CostPart)) {
         let own = |quantity| CostPart {
             quantity,
@@ -336,7 +337,7 @@ impl EventGraph<'_> {
             let shown = parts.iter().filter(|part| part.amount != 0.0);
             shown.for_each(|part| show(*part));
         };
-        // Of the edge's earlier event where that is not of the same rank.
+        // Kind of the edge's earlier event if that event may belong to another rank.
         let other = (edge == Edge::Second).then(|| self.nodes[node.second as usize].kind());
         match (node.kind(), other) {
             (EventKind::Send, None) => show_all(&[of.sending]),
@@ -363,7 +364,7 @@ impl EventGraph<'_> {
                 show_all(&handled);
             }
             (EventKind::MoveAtReceive, Some(_)) => show_all(&[of.before]),
-            // Of a schedule: the sender goes on when its receiver has taken the message.
+            // In a schedule, the sender continues when its receiver has taken the message.
             (EventKind::Release, Some(EventKind::Receive)) if node.more < 0.0 => {
                 show_all(&handled.map(CostPart::negative));
             }
@@ -372,7 +373,7 @@ impl EventGraph<'_> {
         }
     }
 
-    /// The user function that a message is sent by, or a computation belongs to; 0 for none.
+    /// Returns the user function that sends a message or that a computation belongs to. Returns 0 for none.
     pub(crate) fn function(&self, part: &CostPart) -> i64 {
         let index = match part.quantity {
             TimePart::Compute => part.item,

@@ -1,7 +1,7 @@
-//! Which costs are meant: a quantity, and of which ranks, pairs, links, sizes, collectives or functions.
+//! Selection of costs: a quantity, restricted to ranks, pairs, links, sizes, collectives or functions.
 //!
-//! `compute[rank=7]`, `latency[pair=0-3]`, `gap_per_byte[size>=64KiB,link=between]`: a name, and conditions in brackets
-//! that all have to hold.
+//! A selector is a name and, in brackets, conditions that must all hold: `compute[rank=7]`, `latency[pair=0-3]`,
+//! `gap_per_byte[size>=64KiB,link=between]`.
 
 use std::fmt;
 
@@ -13,47 +13,47 @@ use thiserror::Error;
 pub use crate::parts::{GraphMessage, MessageRoute};
 use crate::{graph::EventGraph, parts::CostPart};
 
-/// A text that selects nothing that there is.
+/// Error for a text that is not a valid selector.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("found `{found}`, expected {expected}")]
 pub struct SelectorError {
-    /// The text as given.
+    /// The invalid part of the text.
     pub found: String,
-    /// What would have been right.
+    /// Description of valid text.
     pub expected: &'static str,
 }
 
-/// A quantity and what it is of.
+/// A quantity and the conditions that restrict it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selector {
     /// The kind of cost.
     pub quantity: TimePart,
-    /// All of them have to hold.
+    /// Conditions that must all hold.
     pub conditions: Vec<CostCondition>,
-    /// Whether its values are rates: `bandwidth` in the place of `gap_per_byte`.
+    /// `true` if its values are rates: `bandwidth` instead of `gap_per_byte`.
     is_rate: bool,
 }
 
-/// What a cost has to belong to.
+/// Condition that a cost must meet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CostCondition {
     /// The rank that computes or whose processor works, the sender or receiver of a message, a member of a collective.
     Rank(Rank),
-    /// As a rank, any rank of this node.
+    /// Any rank of this node: it computes, its processor works, or it sends or receives a message.
     Node(u32),
     /// Messages between these ranks, in either direction.
     Pair(Rank, Rank),
-    /// Messages that go there.
+    /// Messages on this kind of link.
     Link(MessageRoute),
     /// Messages that are part of a collective, or collectives by formula.
     Collective(CollectiveOp),
-    /// What a user function computes and sends, by the value of the trace's event 60000019.
+    /// Computations and sends of a user function, given by the value of the trace's event 60000019.
     Function(i64),
-    /// Messages of at least so many bytes and less than so many.
+    /// Messages of at least the first size and less than the second.
     Size(Bytes, Bytes),
 }
 
-/// The costs that there are, and what they are called.
+/// Selectable costs and their names.
 const QUANTITIES: [(&str, TimePart); 7] = [
     ("compute", TimePart::Compute),
     ("overhead", TimePart::Overhead),
@@ -68,15 +68,15 @@ const NAMES: &str = "compute, collective, latency, bandwidth, gap_per_byte, over
 const CONDITIONS: &str = "rank=7, node=2, pair=0-3, link=inside|between|sites, collective=alltoall, function=12, size>=64KiB or size<64KiB";
 
 impl Selector {
-    /// Whether a text is meant for a selector, not for a field of a network.
+    /// Returns `true` if a text is meant as a selector and not as a field of a network.
     pub fn is_meant(text: &str) -> bool {
         text.contains('[') || matches!(text.trim(), "compute" | "collective")
     }
 
-    /// Reads `quantity[condition,condition]`; `nic.` before a quantity says nothing.
+    /// Reads `quantity[condition,condition]`. A prefix `nic.` of the quantity is ignored.
     ///
     /// # Errors
-    /// Another name, another condition, or a condition that the quantity does not have.
+    /// Unknown quantities, unknown conditions, and conditions that the quantity does not have.
     pub fn parse(text: &str) -> Result<Selector, SelectorError> {
         let text = text.trim();
         let (name, rest) = text
@@ -116,7 +116,7 @@ impl Selector {
         })
     }
 
-    /// Of everything that there is of a quantity.
+    /// Selects all costs of a quantity.
     pub fn all(quantity: TimePart) -> Selector {
         Selector {
             quantity,
@@ -125,7 +125,7 @@ impl Selector {
         }
     }
 
-    /// Of all messages between nodes of a site.
+    /// Selects the costs of all messages between nodes of a site.
     pub fn between_nodes(quantity: TimePart) -> Selector {
         Selector {
             conditions: vec![CostCondition::Link(MessageRoute::Between)],
@@ -133,12 +133,13 @@ impl Selector {
         }
     }
 
-    /// Whether its values are rates.
+    /// Returns `true` if its values are rates.
     pub fn is_rate(&self) -> bool {
         self.is_rate
     }
 
-    /// A value as the number that the graph counts in: nanoseconds, nanoseconds per byte, or a factor. None of another kind.
+    /// Converts a value to the unit of the graph: nanoseconds, nanoseconds per byte, or a factor. `None` if the value is of
+    /// another kind.
     pub fn number(&self, value: Quantity) -> Option<f64> {
         match (self.quantity, value) {
             (TimePart::Compute | TimePart::Collective, Quantity::Number(factor)) => Some(factor),
@@ -153,7 +154,7 @@ impl Selector {
         }
     }
 
-    /// What a number of the graph is, with its unit.
+    /// Converts a number of the graph to a value with its unit.
     pub fn value(&self, number: f64) -> Quantity {
         match self.quantity {
             TimePart::Compute | TimePart::Collective => Quantity::Number(number),
@@ -165,7 +166,7 @@ impl Selector {
         }
     }
 
-    /// Whether a part of a cost is meant.
+    /// Returns `true` if the selector matches a part of a cost.
     pub(crate) fn takes(&self, graph: &EventGraph<'_>, part: &CostPart) -> bool {
         part.quantity == self.quantity
             && self
@@ -182,7 +183,7 @@ fn wrong(found: &str, expected: &'static str) -> SelectorError {
     }
 }
 
-/// What a quantity is called that is no rate.
+/// Name of a quantity, never the name for rates.
 fn name_of(quantity: TimePart) -> &'static str {
     let named = QUANTITIES.iter().find(|(_, own)| *own == quantity);
     named.map_or(quantity.name(), |(name, _)| name)

@@ -1,10 +1,10 @@
-//! How late each event may be without moving the end.
+//! Slack of events: the delay that each event tolerates before the end moves.
 //!
-//! A pass back over the events gives the latest time at which each may happen: for the events that wait for it, their
-//! latest times less the costs in between. The *total slack* of an event is the difference to when it happens: it alone
-//! may be so much later, and the end stays. The *free slack* of a message is how long it lies there before anything waits
-//! for it: all messages may use theirs at the same time, and nothing changes (critical path method; Kelley, Operations
-//! Research 9, 1961).
+//! A pass back over the events gives the latest time at which each may happen: the minimum, over the events that wait for
+//! it, of their latest time less the cost in between. The *total slack* of an event is the difference between its latest
+//! and its actual time. A single event may be later by its total slack without moving the end. The *free slack* of a
+//! message is the time from its arrival until anything waits for it. All messages may use their free slack at the same time
+//! without any effect (critical path method; Kelley, Operations Research 9, 1961).
 
 use flowcast_program::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
@@ -14,65 +14,67 @@ use crate::{
     parts::MessageRoute,
 };
 
-/// How late a thing may be.
+/// Tolerated delay of a message or computation.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct EventSlack {
-    /// It alone, without moving the end.
+    /// Largest delay that does not move the end of the program, if nothing else is late.
     pub total: Time,
-    /// Of a message: without delaying anything that waits for it. Of a computation: without delaying what its rank does next.
+    /// Largest delay without any effect: on the events that wait for a message, or on the next activity of the rank after a
+    /// computation.
     pub free: Time,
 }
 
-/// A message and how late it may arrive.
+/// A message and its tolerated delay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MessageSlack {
-    /// Number of the message among all of the program.
+    /// Number of the message among all messages of the program.
     pub slot: Slot,
-    /// How late it may be.
+    /// Tolerated delay of its arrival.
     pub slack: EventSlack,
-    /// How long it takes from sender to receiver.
+    /// Time that it takes from sender to receiver.
     pub flight: Time,
 }
 
-/// A rank, and how much slower it could run.
+/// A rank and its tolerated slowdown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankSlack {
-    /// Number of the rank among all of the program.
+    /// Number of the rank among all ranks of the program.
     pub rank: Rank,
-    /// How long before the last rank it ends.
+    /// Time from the end of this rank to the end of the last rank.
     pub end: Time,
-    /// How long it computes.
+    /// Total time of its computations.
     pub compute: Time,
-    /// The least total slack of its computations.
+    /// Smallest total slack of its computations.
     pub least: Time,
-    /// By this part more each of its computations may take, it alone, without moving the end; infinite if it computes nothing.
+    /// Fraction by which each computation of this rank may be longer without moving the end, if no other rank is slower.
+    /// Infinite if the rank computes nothing.
     pub slower: f64,
 }
 
-/// Messages between nodes, inside them and between sites, by what they could bear.
+/// Tolerance of all messages on one kind of link: between nodes, inside them, or between sites.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LinkSlack {
-    /// How many messages go there, and their bytes.
+    /// Number of messages on this kind of link.
     pub messages: u64,
     /// Bytes of all these messages.
     pub bytes: Bytes,
-    /// Those that may take twice as long, all of them at the same time, without anybody noticing.
+    /// Number of messages that may take twice as long, all of them at the same time, without any effect.
     pub twice: u64,
-    /// Bytes of those that may take twice as long.
+    /// Bytes of the messages that may take twice as long.
     pub twice_bytes: Bytes,
-    /// Those that may take ten times as long, all at the same time.
+    /// Number of messages that may take ten times as long, all of them at the same time, without any effect.
     pub tenfold: u64,
 }
 
-/// How late everything may be.
+/// Slack of all events.
 pub struct Slacks<'g> {
     graph: &'g EventGraph<'g>,
-    /// By event.
+    /// Latest time of each event that does not move the end, in nanoseconds.
     latest: Vec<f64>,
 }
 
 impl<'a> EventGraph<'a> {
-    /// One pass back over all events.
+    /// Computes the slack of all events in one pass back over them.
     pub fn slacks(&'a self) -> Slacks<'a> {
         let makespan = self.makespan().as_nanos();
         let mut latest = vec![f64::INFINITY; self.nodes.len()];
@@ -96,7 +98,7 @@ impl<'a> EventGraph<'a> {
 }
 
 impl Slacks<'_> {
-    /// By message, in the order of the events that receive them; those that nobody receives are left out.
+    /// Returns the slack of messages in the order of their receive events. Messages that are never received are left out.
     pub fn messages(&self) -> impl Iterator<Item = MessageSlack> + '_ {
         let graph = self.graph;
         let received = graph
@@ -108,7 +110,7 @@ impl Slacks<'_> {
             let (slot, from) = (node.slot(), &graph.nodes[node.second as usize]);
             let sent = graph.times[node.second as usize];
             let arrives = sent + node.more;
-            // An event of its own tells how long the message took under contention.
+            // An arrival event of its own contains the duration of the message under contention.
             let flight = if from.kind() == EventKind::Arrive {
                 from.cost
             } else {
@@ -130,7 +132,7 @@ impl Slacks<'_> {
         self.graph.costs(slot).delay
     }
 
-    /// By computation, in the order of events: its rank, how long it takes and how late it may end.
+    /// Returns the rank, the duration and the slack of each computation, in the order of events.
     pub fn computations(&self) -> impl Iterator<Item = (Rank, Time, EventSlack)> + '_ {
         let next = self.next_of_ranks();
         self.computed().map(move |(index, node, total)| {
@@ -146,7 +148,7 @@ impl Slacks<'_> {
         })
     }
 
-    /// The ends of computations in the order of events, and how late each alone may be.
+    /// Returns the ends of computations in the order of events, and the total slack of each, in nanoseconds.
     fn computed(&self) -> impl Iterator<Item = (usize, &EventNode, f64)> + '_ {
         let nodes = self.graph.nodes.iter().enumerate();
         nodes
@@ -157,7 +159,8 @@ impl Slacks<'_> {
             })
     }
 
-    /// By event: how long it may be late before what waits for it next is late.
+    /// Largest delay of each event, in nanoseconds, that delays none of the events that wait for it directly. Indexed by
+    /// event; infinite if no event waits for it.
     fn next_of_ranks(&self) -> Vec<f64> {
         let graph = self.graph;
         let mut next = vec![f64::INFINITY; graph.nodes.len()];
@@ -175,9 +178,10 @@ impl Slacks<'_> {
         next
     }
 
-    /// By rank. A chain of events passes no more of a rank's computation than what the rank has done up to its last one on
-    /// the chain, so that a rank that is slower by `s/c`, where `s` is the slack of a computation and `c` all that the rank
-    /// has computed up to there, is late there by `s` at most; the least of these ratios is safe.
+    /// Returns the slack of each rank, in rank order. Let `s` be the slack of a computation and `c` the total time that the
+    /// rank has computed up to its end. A chain of events that has this computation as its last one of the rank contains no
+    /// more of the rank's computation than `c`. So if the rank is slower by the factor `s/c`, it is late there by at most
+    /// `s`. The smallest of these ratios is safe.
     pub fn ranks(&self) -> Vec<RankSlack> {
         let graph = self.graph;
         let makespan = graph.makespan();
@@ -200,7 +204,7 @@ impl Slacks<'_> {
             rank.least = rank.least.min(slack);
             rank.slower = rank.slower.min(slack.as_nanos() / rank.compute.as_nanos());
         }
-        // What is left of a slack by rounding is none.
+        // A slack within rounding counts as none.
         ranks
             .iter_mut()
             .filter(|rank| rank.slower < 1e-9)
@@ -208,7 +212,7 @@ impl Slacks<'_> {
         ranks
     }
 
-    /// By kind of link, in the order of [`MessageRoute::ALL`].
+    /// Returns the slack of messages on each kind of link, in the order of [`MessageRoute::ALL`].
     pub fn links(&self) -> [LinkSlack; MessageRoute::ALL.len()] {
         let mut links = [LinkSlack::default(); MessageRoute::ALL.len()];
         for MessageSlack {

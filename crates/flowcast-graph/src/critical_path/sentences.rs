@@ -1,4 +1,4 @@
-//! A critical path in one sentence, for tables and for readers in a hurry.
+//! One-sentence summaries of a critical path, for tables and for readers in a hurry.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,7 +6,7 @@ use super::{CriticalPath, StepCounts};
 use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Rounded, Time};
 
-/// Shares below this fraction are not worth words, unless there is no larger one.
+/// Shares below this fraction are not mentioned, unless there is no larger one.
 const WORTH_WORDS: f64 = 0.05;
 
 impl CriticalPath {
@@ -79,7 +79,8 @@ impl CriticalPath {
         format!("{}-bound: {story}", first.limit.name())
     }
 
-    /// Which rank most of the path's computation is on, if there is more than one.
+    /// Phrase that names the rank with most of the path's computation and the number of ranks that share it. Empty without
+    /// computation.
     fn busiest(&self) -> String {
         let mut times = BTreeMap::new();
         for step in self
@@ -113,7 +114,7 @@ fn each(count: u64, one: &str, many: &str, time: Time) -> String {
     }
 }
 
-/// A count with a comma between thousands.
+/// A count with commas between thousands.
 struct GroupedSteps(u64);
 
 impl fmt::Display for GroupedSteps {

@@ -1,4 +1,4 @@
-//! Back over the events, from the last one to the start.
+//! Walk back over the events, from the last one to the start.
 
 use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Bytes, Rank, Time};
@@ -6,7 +6,7 @@ use flowcast_units::{Bytes, Rank, Time};
 use super::{CriticalPath, PathStep};
 use crate::graph::{Edge, EventGraph, EventKind, EventNode, NONE, ReplayedInput};
 
-/// A part of an edge's cost: of which rank, and how many nanoseconds.
+/// Part of an edge's cost: limit, rank and duration in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct EdgePart {
     limit: TimePart,
@@ -15,7 +15,7 @@ struct EdgePart {
 }
 
 impl EventGraph<'_> {
-    /// The chain of events behind the makespan.
+    /// Returns the chain of events behind the makespan.
     pub fn critical_path(&self) -> CriticalPath {
         let makespan = self.makespan();
         let last = self
@@ -47,7 +47,7 @@ impl EventGraph<'_> {
         walk.path
     }
 
-    /// What an event waited for beside its costs.
+    /// Cause of the waiting time of an event that its costs do not explain.
     fn waited(&self, node: &EventNode) -> TimePart {
         match node.kind() {
             EventKind::Spent => TimePart::ALL[node.item as usize],
@@ -59,7 +59,7 @@ impl EventGraph<'_> {
         }
     }
 
-    /// Whether an edge is a message's flight.
+    /// Returns `true` if an edge is the flight of a message.
     fn flies(&self, node: &EventNode, edge: Edge) -> bool {
         match (node.kind(), edge) {
             (EventKind::Arrive, Edge::First) => true,
@@ -70,7 +70,7 @@ impl EventGraph<'_> {
         }
     }
 
-    /// The edge that an event waited for; of two the first.
+    /// Returns the edge that an event waited for. If both edges tie, this is the first.
     fn binding(&self, node: &EventNode, rounding: f64) -> Edge {
         let [first, second] = [Edge::First, Edge::Second].map(|edge| {
             node.edge(edge).map_or(f64::NEG_INFINITY, |(event, cost)| {
@@ -87,7 +87,7 @@ impl EventGraph<'_> {
 
 struct PathWalk<'g, 'a> {
     graph: &'g EventGraph<'a>,
-    /// Below this, differences of times are rounding, in nanoseconds.
+    /// Differences of times below this value are rounding, in nanoseconds.
     rounding: f64,
     rank: Rank,
     at: Time,
@@ -98,7 +98,7 @@ struct PathWalk<'g, 'a> {
 }
 
 impl PathWalk<'_, '_> {
-    /// Moves back to `start`, unless that is rounding; the time between is spent on `limit`.
+    /// Moves back to `start` and assigns the time in between to `limit`, unless that time is only rounding.
     fn spend(&mut self, limit: TimePart, rank: Rank, start: Time) {
         let start = start.max(Time::ZERO);
         if (self.at - start).as_nanos() > self.rounding {
@@ -140,7 +140,7 @@ impl PathWalk<'_, '_> {
         let parts = std::mem::take(&mut self.parts);
         for (index, part) in parts.iter().enumerate().rev() {
             time -= part.nanos;
-            // What rounding leaves over belongs to the first part.
+            // The first part takes the remainder that rounding leaves.
             if index == 0 {
                 time = graph.times[before as usize];
             }
@@ -150,7 +150,8 @@ impl PathWalk<'_, '_> {
         before
     }
 
-    /// Splits an edge's cost into its parts and the rest, which was waited for before its later event was handled.
+    /// Splits an edge's cost into its parts and the rest. The rest is the time spent on waiting before the later event was
+    /// handled.
     fn split(&mut self, node: &EventNode, edge: Edge) {
         let (graph, rank) = (self.graph, self.rank);
         let parts = &mut self.parts;
@@ -188,7 +189,7 @@ impl PathWalk<'_, '_> {
                 },
             );
         } else if rest < -self.rounding {
-            // It took less than it would have alone.
+            // The message took less time than it would have taken alone.
             for part in parts.iter_mut().rev().filter(|part| part.nanos > 0.0) {
                 let less = part.nanos.min(-rest);
                 part.nanos -= less;

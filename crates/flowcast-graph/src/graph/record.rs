@@ -1,4 +1,4 @@
-//! Records what waits for what, beside a replay.
+//! Recorder of the event graph during the replay of a program.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,52 +20,53 @@ use flowcast_units::{CollectiveOp, Rank, Time};
 
 use super::{EventGraph, EventKind, EventNode, NONE, RecordedEvents, ReplayedInput};
 
-/// An observer that records what waits for what in the replay of a program.
+/// An observer that records the dependencies of events in the replay of a program.
 pub struct ProgramRecorder<'a> {
     replay: &'a Replay<'a>,
     program: &'a Program,
-    /// Whether the order of events depends on no cost.
+    /// `true` if the order of events depends on no cost.
     is_free: bool,
-    /// Whether ranks progress messages in calls alone.
+    /// `true` if ranks progress messages only in calls.
     polls: bool,
     events: RecordedEvents,
     class_of: Vec<u32>,
     sender_of: Vec<u32>,
-    /// By slot: what cables add to its latency; empty if nothing.
+    /// Latency that cables add to each message, indexed by slot. Empty if cables add nothing.
     cables: Vec<Time>,
     function_of: Vec<u32>,
     functions: Vec<i64>,
     ops: Vec<CollectiveOp>,
-    /// By rank: the last send.
+    /// Last send of each rank.
     last_sends: Vec<u32>,
-    /// By slot: the event from which its message moves.
+    /// Event from which each message moves, indexed by slot.
     messages: Vec<u32>,
-    /// By slot, where senders wait for receivers: the event before the receive was posted.
+    /// Event before the receive was posted, indexed by slot. Empty unless senders wait for receivers.
     posted: Vec<u32>,
-    /// Whether senders wait for messages to leave busy interfaces.
+    /// `true` if senders wait for messages to leave busy interfaces.
     has_queues: bool,
-    /// By slot, where senders wait for receivers or interfaces: when the message began to move.
+    /// Event at which each message started to move, indexed by slot. Empty unless senders wait for receivers or interfaces.
     moves: Vec<u32>,
-    /// By rank: the user function that it is in.
+    /// User function that each rank is in.
     inside: Vec<u32>,
     instances: RecordedInstances,
 }
 
-/// What is known of the executions of collectives by formula.
+/// State of the executions of collectives that are computed by a formula.
 #[derive(Default)]
 struct RecordedInstances {
     modes: Vec<CollectiveMode>,
-    /// The call that says how long it takes: that of a root, else of the last rank that makes one.
+    /// The call that determines the duration of the collective: the call of a root, otherwise of the last rank that makes
+    /// one.
     deciding: Vec<Option<(u32, Rank)>>,
     roots: HashSet<(u32, Rank)>,
-    /// Those that ranks have entered and go on.
+    /// Executions, each with a rank that has entered it and goes on.
     entered: HashSet<(u32, Rank)>,
     entries: HashMap<u32, Vec<u32>>,
     finished: HashMap<u32, u32>,
 }
 
 impl<'a> ProgramRecorder<'a> {
-    /// For a replay by this engine.
+    /// Creates a recorder for a replay by this engine.
     pub fn new(engine: &'a ReplayEngine<'a>) -> ProgramRecorder<'a> {
         let replay = engine.free();
         let program = replay.program();
@@ -103,7 +104,7 @@ impl<'a> ProgramRecorder<'a> {
         }
     }
 
-    /// The graph, once the replay has come to its end.
+    /// Returns the graph after the replay has ended.
     pub fn finish(mut self) -> EventGraph<'a> {
         let is_exact =
             self.is_free && self.events.is_explained && self.program.accesses().is_empty();
@@ -123,16 +124,16 @@ impl<'a> ProgramRecorder<'a> {
         }
     }
 
-    /// Others had the processor until a rank called.
+    /// Records that other ranks occupied the processor until a rank called.
     fn reach(&mut self, rank: Rank, time: Time) {
         self.events.spend(rank, time, TimePart::Processor);
     }
 
-    /// Of a rank that sends with this overhead: the last message that its interface took, and how long after that it takes the
-    /// next one.
+    /// Returns the last message that the interface of a rank took, and the time from that message until the interface takes
+    /// the next one. `overhead` is the overhead of the next send.
     fn interface(&self, rank: Rank, overhead: f64) -> Option<(u32, f64)> {
         let last = self.last_sends[rank];
-        // Where it takes no time it may take some with other costs.
+        // An interface without a gap now may have one with other costs.
         if last == NONE || self.replay.costs().network().point_to_point.rule != MessageRule::Loggops
         {
             return None;
@@ -148,7 +149,7 @@ impl<'a> ProgramRecorder<'a> {
         &self.replay.costs().paths[self.replay.route_number(slot)]
     }
 
-    /// The event of a message's arrival, where that is not what the message would take alone.
+    /// Returns the event of a message's arrival, or `from` if the flight takes the same time as alone.
     fn arrive(&mut self, slot: Slot, from: u32, arrival: Time) -> u32 {
         let cables = self.cables.get(slot.index()).copied().unwrap_or_default();
         let delay = self.path(slot).classes[self.class_of[slot] as usize].delay + cables;
@@ -156,7 +157,7 @@ impl<'a> ProgramRecorder<'a> {
         self.events.arrive(slot, rank, from, delay, arrival)
     }
 
-    /// A message begins to move at `start`, or whenever sender and receiver are ready.
+    /// Returns the event at which a message starts to move: at `start`, or as soon as sender and receiver are ready.
     fn moving(&mut self, slot: Slot, start: Option<Time>) -> u32 {
         let place = slot.index();
         let (path, sender) = (self.path(slot), Rank(self.sender_of[place]));
@@ -182,8 +183,8 @@ impl<'a> ProgramRecorder<'a> {
         self.events.push(node, None)
     }
 
-    /// Where ranks progress messages in calls alone, a message that moves later than both are ready has waited for its receiver
-    /// to come to a call, or for its sender.
+    /// Handles ranks that progress messages only in calls. If a message starts to move after both ranks are ready, it has
+    /// waited until its receiver, or its sender, made a call.
     fn seen(&mut self, slot: Slot, moving: u32, start: Time) -> u32 {
         if !self.polls || start.as_nanos() <= self.events.times[moving as usize] {
             return moving;
@@ -200,7 +201,7 @@ impl<'a> ProgramRecorder<'a> {
         }
     }
 
-    /// A sender goes on that its message has held, which may have taken longer than it would have alone.
+    /// Continues a sender that its message has held, which may have taken longer than it would have alone.
     fn release(&mut self, rank: Rank, slot: Slot, happened: Option<Time>) {
         let class = &self.path(slot).classes[self.class_of[slot] as usize];
         let mut held = if class.rendezvous {
@@ -232,7 +233,7 @@ impl<'a> ProgramRecorder<'a> {
         self.events.go_on(rank, node.and(moved, held), happened);
     }
 
-    /// What a collective takes after all have come.
+    /// Duration of a collective after all ranks have reached it.
     fn alone(&self, instance: u32) -> Time {
         let Some((call, rank)) = self.instances.deciding[instance as usize] else {
             return Time::ZERO;
@@ -250,7 +251,8 @@ impl<'a> ProgramRecorder<'a> {
         }
     }
 
-    /// The event at which a rank came to a collective that another one leaves before that is told.
+    /// Returns the event at which a rank reached a collective. For the last rank, this adds the arrival, because another
+    /// rank leaves before the observer is notified of it.
     fn entry(&mut self, member: Rank, gathered: &Gathered) -> u32 {
         let entry = self.events.ends[member];
         if member != gathered.last_rank {
@@ -263,7 +265,7 @@ impl<'a> ProgramRecorder<'a> {
             .late(begun, member, gathered.last, TimePart::Overhead)
     }
 
-    /// The event at which the data of the last rank are at the root, which goes on before that rank does.
+    /// Returns the event at which the data of the last rank are at the root, which continues before that rank does.
     fn part_of_last(&mut self, gathered: &Gathered) -> u32 {
         let Gathered {
             instance,
@@ -278,7 +280,7 @@ impl<'a> ProgramRecorder<'a> {
         self.events.push(part.after(came, takes), Some(end))
     }
 
-    /// The event at which all have come to a collective and it has taken its time.
+    /// Returns the event at which all ranks have reached a collective and it is complete.
     fn finished(&mut self, rank: Rank, gathered: &Gathered) -> u32 {
         let instance = gathered.instance;
         if let Some(finished) = self.instances.finished.get(&instance) {
@@ -313,7 +315,7 @@ impl<'a> ProgramRecorder<'a> {
         let takes = if gathered.end > gathered.came {
             gathered.end.as_nanos() - self.events.times[met as usize]
         } else {
-            // It is over for long, so that the rank does not see how long it took.
+            // The collective ended long ago, so the rank does not observe its duration.
             self.alone(instance).as_nanos()
         };
         let done = self.events.push(
@@ -326,7 +328,7 @@ impl<'a> ProgramRecorder<'a> {
 }
 
 impl RecordedInstances {
-    /// Those of a program, and the operation of each.
+    /// Returns the collectives of a program and the operation of each execution.
     fn new(program: &Program) -> (RecordedInstances, Vec<CollectiveOp>) {
         let count = program.instances().len();
         let modes = vec![CollectiveMode::Blocking; count];

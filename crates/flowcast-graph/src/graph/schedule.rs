@@ -1,8 +1,8 @@
-//! Records what waits for what in the replay of a schedule, whose ranks have one processor each.
+//! Recorder of the event graph during the replay of a schedule whose ranks have one processor each.
 //!
-//! Whatever a rank does begins when its processor is free; a send waits for the sending interface besides, a message that has
-//! come for the receiving one. What an operation requires is no event of its own: it was done when the processor was free, or
-//! what freed the processor did it.
+//! Every activity of a rank starts when its processor is free. A send also waits for the sending interface, and an arrived
+//! message for the receiving one. A requirement of an operation is not an event of its own: it was met when the processor
+//! became free, or the activity that freed the processor met it.
 
 use flowcast_program::slot::Slot;
 use flowcast_replay::{
@@ -18,20 +18,21 @@ use flowcast_units::{Rank, Time};
 
 use super::{EventGraph, EventKind, EventNode, NONE, RecordedEvents, ReplayedInput};
 
-/// An observer that records what waits for what in the replay of a schedule.
+/// An observer that records the dependencies of events in the replay of a schedule.
 pub struct ScheduleRecorder<'a> {
     sends: &'a Sends<'a>,
     costs: LogGopsCosts<'a>,
     events: RecordedEvents,
-    /// By rank: the last message that its sending interface took, and its receiving one.
+    /// Last message that the sending interface of each rank took; `last_receipts` has that of the receiving interface.
     last_sends: Vec<u32>,
     last_receipts: Vec<u32>,
-    /// By message: the event from which it moves, then that of its arrival, then its receipt.
+    /// Present event of each message: first the one from which it moves, then its arrival, then its receipt.
     messages: Vec<u32>,
 }
 
 impl<'a> ScheduleRecorder<'a> {
-    /// For a replay of these messages at these costs; `None` if a rank has several processors, whose work overlaps.
+    /// Creates a recorder for a replay of these messages at these costs. `None` if a rank has several processors, whose
+    /// work overlaps.
     pub fn new(sends: &'a Sends<'a>, costs: LogGopsCosts<'a>) -> Option<ScheduleRecorder<'a>> {
         let ranks = sends.ranks();
         (sends.cpus() <= 1).then(|| ScheduleRecorder {
@@ -44,7 +45,7 @@ impl<'a> ScheduleRecorder<'a> {
         })
     }
 
-    /// The graph, once the replay has come to its end.
+    /// Returns the graph after the replay has ended.
     pub fn finish(self) -> EventGraph<'a> {
         EventGraph {
             source: ReplayedInput::Schedule(self.sends, self.costs),
@@ -71,12 +72,12 @@ impl<'a> ScheduleRecorder<'a> {
         self.sends.number(slot) as usize
     }
 
-    /// What the receiver's processor spends on a message.
+    /// Time that the receiver's processor spends on a message, in nanoseconds.
     fn handled(&self, travel: Travel) -> f64 {
         (self.costs.parameters.overhead + travel.on_receiver).as_nanos()
     }
 
-    /// An event at which an interface is free again, and how long after the start of the message before that is.
+    /// Returns the event of the last message at an interface, and the time after it at which the interface is free again.
     fn freed(&self, last: u32, took: impl Fn(Travel) -> f64) -> Option<(u32, f64)> {
         if last == NONE {
             return None;
@@ -88,7 +89,8 @@ impl<'a> ScheduleRecorder<'a> {
 }
 
 impl ScheduleRecorder<'_> {
-    /// The event at which the receiving interface takes a message that is there before it, and before the processor is free.
+    /// Returns the event at which a busy receiving interface takes a message. `None` unless the message arrives, and the
+    /// processor is free, before the interface is.
     fn busy_interface(&mut self, rank: Rank, slot: Slot, from: u32, delay: f64) -> Option<u32> {
         let (last, rest) = self.freed(self.last_receipts[rank], |travel| self.handled(travel))?;
         let arrival = self.events.nodes[from as usize];
