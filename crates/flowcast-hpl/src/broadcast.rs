@@ -1,23 +1,23 @@
-//! What the processes of a row do for the broadcast of a panel, by process column.
+//! Actions of the processes of a row in the broadcast of a panel, by process column.
 
 use super::{ActionPurpose, Broadcast, Exchange, HplSettings, column::rolled};
 
-/// What one process does in the broadcast of a panel.
+/// Part of one process in the broadcast of a panel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Forwarding {
-    /// It sends to these columns, in this order, when it has the panel: at once, or when a probe finds it from the column
-    /// that is named.
+    /// Sends to these columns in this order as soon as it has the panel: immediately in the owner, otherwise when a probe
+    /// finds the panel from the named column.
     WhenItComes {
-        /// Column that it gets the panel from; none for the owner.
+        /// Column that sends the panel; `None` for the owner.
         from: Option<u32>,
-        /// Columns that it sends it to.
+        /// Columns to which the panel is sent.
         to: Vec<u32>,
     },
-    /// It takes part as soon as it is asked, and waits in each exchange: [`broadcast_step`].
+    /// Takes part at the first opportunity, without a probe, and waits in each exchange: [`broadcast_step`].
     AtOnce,
 }
 
-/// What the process in a column does with a panel.
+/// Part that the process in a column has in the broadcast of a panel.
 pub fn forwarding(settings: &HplSettings, panel: u32, column: u32) -> Forwarding {
     let columns = settings.columns;
     let root = panel % columns;
@@ -31,8 +31,8 @@ pub fn forwarding(settings: &HplSettings, panel: u32, column: u32) -> Forwarding
     }
 }
 
-/// Rings that begin at these distances from the owner, which sends to the first process of each. Of the processes that the owner
-/// sends to, that at distance 1 does not forward if one begins at 2.
+/// Rings that start at these distances from the owner, which sends to the first process of each. If a ring starts at
+/// distance 2, the process at distance 1 receives from the owner but does not forward.
 fn along(root: u32, columns: u32, distance: u32, begins: &[u32]) -> Forwarding {
     let mut begins = begins.to_vec();
     begins.retain(|begin| *begin < columns);
@@ -57,9 +57,9 @@ fn along(root: u32, columns: u32, distance: u32, begins: &[u32]) -> Forwarding {
     }
 }
 
-/// The exchange with a number that a process at a row and column has in the broadcast of a panel, where it takes part at once. It
-/// has as many as there are columns. In the modified way the owner sends the whole panel to the next column, which is ready then; the others
-/// spread and roll it.
+/// The exchange with this number of a process that takes part at once in the broadcast of a panel. A process has as many
+/// exchanges as there are columns. In the modified variant, the owner sends the whole panel to the next column, whose part
+/// then ends; the other columns spread and roll it.
 pub fn broadcast_step(
     settings: &HplSettings,
     panel: u32,
@@ -90,7 +90,7 @@ pub fn broadcast_step(
     }
 }
 
-/// An exchange of a broadcast.
+/// Builds an exchange of a broadcast.
 pub(super) fn exchange(
     partner: u32,
     send: Option<u64>,
@@ -106,7 +106,8 @@ pub(super) fn exchange(
     }
 }
 
-/// The pieces go down a binomial tree, then around, by turns to either neighbour. Pieces have whole doubles; the last has the rest.
+/// The pieces go down a binomial tree, then around a ring, alternately to both neighbours. Each piece has whole doubles; the
+/// last one has the remainder.
 fn spread_and_roll(
     processes: u32,
     place: u32,

@@ -1,28 +1,28 @@
-//! Runs of HPL as tables: one row for each.
+//! Tables of HPL runs: one row for each run.
 
 use crate::{Broadcast, HplSettings, Swap};
 use flowcast_network::csv::{CsvError, Table};
 use flowcast_units::Time;
 
-/// The columns of a run: numbers as in HPL.dat.
+/// Columns that describe a run. Numbers have the meaning that they have in HPL.dat.
 pub const HPL_COLUMNS: [&str; 7] = ["N", "P", "Q", "block_size", "depth", "bcast", "swap"];
 
-/// Ranks that a run may have.
+/// Maximum number of ranks of a run.
 const MOST_RANKS: u64 = 1 << 16;
 
-/// A run and what it took.
+/// A run and its measured time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredRun {
-    /// The run.
+    /// Settings of the run.
     pub settings: HplSettings,
-    /// From its start to its end.
+    /// Time from the start of the run to its end.
     pub time: Time,
 }
 
-/// The runs of a table, in its order; a mix of swaps has the block size as its threshold.
+/// Reads the runs of a table, in the table's order. A mix of swaps has the block size as its threshold.
 ///
 /// # Errors
-/// No row, missing columns, or a field that is no such number, with its line.
+/// No row, a missing column, or a field that is not a valid number, with its line.
 pub fn settings(table: &Table) -> Result<Vec<HplSettings>, CsvError> {
     let rows = table.fields(HPL_COLUMNS)?;
     let runs: Vec<HplSettings> = rows
@@ -34,10 +34,10 @@ pub fn settings(table: &Table) -> Result<Vec<HplSettings>, CsvError> {
     Ok(runs)
 }
 
-/// The runs of a table with their times, `time_s`.
+/// Reads the runs of a table with their times, `time_s`.
 ///
 /// # Errors
-/// As [`settings`].
+/// The errors of [`settings`], and a time that is not a number of seconds above 0.
 pub fn measured_runs(table: &Table) -> Result<Vec<MeasuredRun>, CsvError> {
     let times = table.fields(["time_s"])?;
     let runs = settings(table)?.into_iter().zip(times);

@@ -1,4 +1,4 @@
-//! The best settings of HPL for a cluster, and why.
+//! The best settings of HPL for a cluster, and the changes of the cluster that would improve its time.
 
 use crate::{Broadcast, HplSettings, Swap};
 use flowcast_network::network::{LinkRate, LoneFlow, Network};
@@ -13,26 +13,26 @@ use super::{
 };
 use flowcast_replay::outcome::NotFiniteTime;
 
-/// What is asked.
+/// A question for the best settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettingsQuestion {
     /// Order of the matrix.
     pub order: u64,
-    /// Ranks: all of them are used.
+    /// Number of ranks, all of which are used.
     pub ranks: u32,
-    /// Block sizes that may be taken.
+    /// Allowed block sizes.
     pub blocks: Vec<u32>,
-    /// Depths that may be taken.
+    /// Allowed lookahead depths.
     pub depths: Vec<u32>,
-    /// Another network to compare.
+    /// Another network, for comparison.
     pub other_network: Option<Network>,
 }
 
 impl SettingsQuestion {
-    /// Whether the cluster has the nodes, and all grids can be simulated with all block sizes.
+    /// Checks that the cluster has enough nodes, and that all grids can be simulated with all block sizes.
     ///
     /// # Errors
-    /// As [`Cluster::check`].
+    /// The errors of [`Cluster::check`].
     pub fn check(&self, cluster: &Cluster) -> Result<(), ClusterError> {
         let grids = grids(self).into_iter();
         let mut all = grids.flat_map(|grid| blocks(grid, self));
@@ -40,31 +40,31 @@ impl SettingsQuestion {
     }
 }
 
-/// A change of the cluster and what the best settings take then.
+/// A change of the cluster and its effect on the time of the best settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClusterChange {
-    /// What changes.
+    /// Description of the change.
     pub what: &'static str,
-    /// The time of the best settings with the change as a multiple of that without.
+    /// Time of the best settings with the change, as a multiple of the time without it.
     pub factor: f64,
 }
 
-/// The best settings.
+/// Result of the search for the best settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinpackChoice {
-    /// The best candidates, the fastest first.
+    /// The best candidates with their predictions, the fastest first.
     pub candidates: Vec<(HplSettings, RunPrediction)>,
-    /// What would change the time of the first.
+    /// Effects of changes of the cluster on the time of the first candidate.
     pub changes: Vec<ClusterChange>,
 }
 
-/// Places of each run whose panels are simulated in the search.
+/// Places of each run at which the search simulates panels.
 const WINDOWS: SimulatedExtent = SimulatedExtent::Windows(5);
-/// Grids whose other settings are searched, and candidates that are simulated whole.
+/// Number of grids whose other settings are searched, which is also the number of candidates that are simulated in full.
 const FINALISTS: usize = 3;
 
-/// The best grid first, then for the best of them its broadcast, swap with depth, and block size, one after the other; the best are
-/// simulated whole. `done` is told of each simulation.
+/// Searches the best grids first. For each of the best, it then searches the broadcast, the swap with the depth, and the
+/// block size, one after the other. The best candidates are simulated in full. `done` is called after each simulation.
 ///
 /// # Errors
 /// [`NotFiniteTime`].
@@ -109,7 +109,7 @@ pub fn choose(
     })
 }
 
-/// All grids of as many ranks, with settings that are seldom bad.
+/// All grids with this number of ranks, with settings that are rarely bad.
 fn grids(question: &SettingsQuestion) -> Vec<HplSettings> {
     (1..=question.ranks)
         .filter(|rows| question.ranks.is_multiple_of(*rows))
@@ -162,7 +162,7 @@ struct SettingsSearch<'a> {
 }
 
 impl SettingsSearch<'_> {
-    /// The fastest of some settings, in the order of their times.
+    /// The fastest `count` of some settings, the fastest first.
     fn fastest(
         &self,
         all: Vec<HplSettings>,
@@ -234,13 +234,13 @@ impl SettingsSearch<'_> {
     }
 }
 
-/// Operations of a run as HPL counts them.
+/// Number of floating-point operations of a run, as HPL counts them.
 pub fn operations(settings: &HplSettings) -> f64 {
     let order = settings.order as f64;
     2.0 / 3.0 * order.powi(3) + 1.5 * order.powi(2)
 }
 
-/// HPL.dat of these settings.
+/// Content of HPL.dat for these settings.
 pub fn hpl_dat(settings: &HplSettings) -> String {
     let broadcast = Broadcast::ALL
         .iter()

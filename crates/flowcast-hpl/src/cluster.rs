@@ -1,4 +1,4 @@
-//! A cluster for HPL: its network, its processors and the constants of its computations.
+//! A cluster that runs HPL: its network, its processors and the costs of its computations.
 
 use crate::{
     HplSettings, KernelRates, NodeProcessors,
@@ -15,59 +15,59 @@ use thiserror::Error;
 
 use super::SimulatedExtent;
 
-/// A run that a cluster cannot carry out.
+/// Reasons why a run cannot be predicted on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ClusterError {
-    /// Too few nodes.
+    /// The cluster has too few nodes.
     #[error(
         "found {found} nodes, expected at least {expected} for {ranks} ranks, {per_node} on each"
     )]
     Nodes {
-        /// Nodes whose processors are known.
+        /// Number of nodes with known processors.
         found: usize,
-        /// Nodes that it takes.
+        /// Number of nodes that the run needs.
         expected: usize,
-        /// Ranks of the run.
+        /// Number of ranks of the run.
         ranks: u32,
-        /// Ranks of a node.
+        /// Ranks per node.
         per_node: u32,
     },
-    /// A simulation that nobody waits for.
+    /// The simulation would take too long.
     #[error(
         "found N = {order} in {panels} panels on {grid}, which takes about {hours} h to simulate, expected at most {most} h"
     )]
     TooLong {
         /// Order of the matrix.
         order: u64,
-        /// Panels of the factorization.
+        /// Number of panels of the factorization.
         panels: u32,
-        /// Process rows and columns.
+        /// Numbers of process rows and columns, as text.
         grid: String,
-        /// Hours of a processor, about.
+        /// Approximate processor time of the simulation, in hours.
         hours: u64,
-        /// The most that are taken.
+        /// Maximum, in hours.
         most: u64,
     },
 }
 
-/// Hours of a processor that one simulation takes at most.
+/// Maximum processor time of one simulation, in hours.
 const MOST_HOURS: u64 = 3;
 
-/// The cluster.
+/// Cluster on which runs are predicted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// Messages between nodes.
+    /// Network between the nodes.
     pub network: Network,
-    /// Products of each node's processors.
+    /// Speeds of each node's processors.
     pub processors: NodeProcessors,
-    /// Ranks that fill a node.
+    /// Number of ranks that fill a node.
     pub ranks_per_node: u32,
-    /// Everything else.
+    /// All other costs.
     pub costs: LinpackCosts,
 }
 
 impl Cluster {
-    /// With the constants of the network file, or those that are assumed before any run is measured.
+    /// Builds a cluster with the fitted costs of the network file, or with the default costs if no run was measured.
     pub fn new(network: Network, processors: NodeProcessors, ranks_per_node: u32) -> Cluster {
         let fitted = network.linpack.as_deref();
         Cluster {
@@ -78,7 +78,7 @@ impl Cluster {
         }
     }
 
-    /// Whether it has the nodes for a run, and so much of the run can be simulated.
+    /// Checks that the cluster has enough nodes for a run, and that this part of the run can be simulated.
     ///
     /// # Errors
     /// Too few nodes; a simulation of more than three hours.
@@ -113,8 +113,9 @@ impl Cluster {
         settings.ranks().div_ceil(self.ranks_per_node) as usize
     }
 
-    /// The machine as a member of an ensemble sees it: of the nodes, any that suffice, in their order; in each, ranks on any of its
-    /// processors, as they are where nothing binds them. Member 0 has the first nodes and their processors in order.
+    /// Machine of a member of an ensemble. Member 0 has the first nodes, with their processors in order. Every other member
+    /// has a random selection of nodes, in the cluster's order, and the ranks of each node are on random processors, as on
+    /// nodes without binding.
     ///
     /// # Panics
     /// If the cluster has too few nodes.
@@ -169,7 +170,7 @@ impl Cluster {
         }
     }
 
-    /// Those of the network by size, or else the same of every message.
+    /// Overheads of the network by message size. Without such a table, all messages have the same overhead.
     fn overheads(&self) -> Overheads {
         let mut overheads = self.network.overheads.clone();
         for side in [&mut overheads.send, &mut overheads.receive] {

@@ -1,27 +1,27 @@
-//! What the processes of a column exchange, by process row: pivot rows while a panel is factored (`HPL_pdmxswp`), and the rows
-//! that a panel's pivots swap (`HPL_pdlaswp00`: binary exchange; `HPL_pdlaswp01`: spread, equilibration and roll).
+//! Exchanges between the processes of a column, by process row: pivot rows while a panel is factored (`HPL_pdmxswp`), and
+//! the rows that a panel's pivots swap (`HPL_pdlaswp00`: binary exchange; `HPL_pdlaswp01`: spread, equilibration and roll).
 
 use std::collections::BTreeMap;
 
 use super::HplSettings;
 
-/// One exchange of a process with another of its column.
+/// One exchange of a process with another process of its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnStep {
-    /// Row of the other process.
+    /// Process row of the partner.
     pub partner: u32,
-    /// What is sent; nothing is sent if it is 0.
+    /// Rows that are sent; no message is sent if there are none.
     pub send: MatrixRows,
-    /// What is received.
+    /// Rows that are received; no message is received if there are none.
     pub receive: MatrixRows,
 }
 
-/// Rows of the matrix in a message, each with as many elements as columns are swapped.
+/// Rows of the matrix in a message. Each has as many elements as columns are swapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MatrixRows {
-    /// How many.
+    /// Number of rows.
     pub count: u32,
-    /// Each has the place it goes to as one more element.
+    /// `true` if each row has one more element: its destination.
     pub with_place: bool,
 }
 
@@ -40,7 +40,7 @@ impl MatrixRows {
         }
     }
 
-    /// Bytes of so many columns.
+    /// Number of bytes for this number of columns.
     pub fn bytes(self, columns: u64) -> u64 {
         8 * u64::from(self.count) * (columns + u64::from(self.with_place))
     }
@@ -51,20 +51,21 @@ const NOTHING: MatrixRows = MatrixRows {
     with_place: false,
 };
 
-/// How often each process row is a source and a destination of the rows that a panel swaps.
+/// Number of rows that a panel swaps, by the process row of their source and of their destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swapped {
-    /// Rows that leave their place, by the process row that has them.
+    /// Number of rows that leave their place, by the process row that has them.
     leaving: Vec<u32>,
-    /// Rows of the panel's own process row that end in U or elsewhere, by the process row that gets them.
+    /// Number of rows of the panel's own process row that move into U or to another process row, by the process row that
+    /// gets them.
     spread: Vec<u32>,
-    /// The panel's process row.
+    /// Process row of the panel.
     root: u32,
     width: u32,
 }
 
 impl Swapped {
-    /// From the row that each column of a panel is swapped with.
+    /// Counts the rows from the pivots: `pivots` has the row with which each column of a panel is swapped.
     pub fn new(settings: &HplSettings, panel: u32, pivots: &[u64]) -> Swapped {
         let first = settings.first(panel);
         let mut rows: BTreeMap<u64, u64> = BTreeMap::new();
@@ -94,7 +95,7 @@ impl Swapped {
         }
     }
 
-    /// Rows that a process row packs before it swaps.
+    /// Number of rows that a process row packs before it swaps.
     pub fn packed(&self, row: u32) -> u32 {
         self.leaving[row as usize]
     }
@@ -103,8 +104,8 @@ impl Swapped {
         self.leaving.len() as u32
     }
 
-    /// The binary exchange, for each process row. U comes from the panel's process row; the others send the rows they have
-    /// packed, of which each knows where in U it goes.
+    /// Steps of the binary exchange, by process row. The panel's process row sends U. The other process rows send the rows
+    /// that they have packed, each with its place in U.
     pub fn binary_exchange(&self) -> Vec<Vec<ColumnStep>> {
         let processes = self.processes();
         let power = 1 << processes.ilog2();
@@ -152,7 +153,7 @@ impl Swapped {
         steps
     }
 
-    /// Spread, equilibration and roll.
+    /// Exchanges of spread, equilibration and roll.
     pub fn spread_and_roll(&self) -> SpreadAndRoll {
         let (order, lengths) = self.logarithmic_order();
         let mut spread = vec![Vec::new(); order.len()];
@@ -171,8 +172,8 @@ impl Swapped {
         }
     }
 
-    /// The process rows in the order in which U is spread, and the rows that each gets: of those at greater logarithmic distance
-    /// (more ones in the distance's binary form) none is to have more (`HPL_logsort`).
+    /// Process rows in the order in which U is spread, and the number of rows that each gets. No process may have more rows
+    /// than one at smaller logarithmic distance, the number of ones in the binary form of the distance (`HPL_logsort`).
     fn logarithmic_order(&self) -> (Vec<u32>, Vec<u32>) {
         let processes = self.processes() as usize;
         let mut order: Vec<u32> = (0..self.processes())
@@ -193,7 +194,7 @@ impl Swapped {
     }
 }
 
-/// Where each process's rows begin in U, and the end of the last.
+/// First row of each process in U, and the end of the last one.
 fn starts_of(lengths: &[u32]) -> Vec<u32> {
     let mut starts = vec![0];
     for length in lengths {
@@ -202,7 +203,7 @@ fn starts_of(lengths: &[u32]) -> Vec<u32> {
     starts
 }
 
-/// Both processes get a step, the first sending `sends[0]`, the second `sends[1]`; none if there is nothing to send.
+/// Adds a step to both processes: the first sends `sends[0]`, the second `sends[1]`. Adds none if there is nothing to send.
 fn exchange(steps: &mut [Vec<ColumnStep>], pair: [u32; 2], sends: [MatrixRows; 2]) {
     if sends[0].count == 0 && sends[1].count == 0 {
         return;
@@ -216,7 +217,7 @@ fn exchange(steps: &mut [Vec<ColumnStep>], pair: [u32; 2], sends: [MatrixRows; 2
     }
 }
 
-/// The messages of a binomial tree over so many processes, from process 0, the farthest first.
+/// Messages of a binomial tree over the processes from process 0, the farthest destination first.
 fn binomial(processes: u32, mut message: impl FnMut(u32, u32)) {
     if processes < 2 {
         return;
@@ -232,7 +233,8 @@ fn binomial(processes: u32, mut message: impl FnMut(u32, u32)) {
     }
 }
 
-/// From the process at `source` in the order to those behind it: each forwards what those in its part of the tree get.
+/// Sends pieces from the process at `source` in the order to the processes after it. Each process forwards the pieces of its
+/// part of the tree.
 fn spread_right(steps: &mut [Vec<ColumnStep>], order: &[u32], source: usize, starts: &[u32]) {
     let (behind, end) = (&order[source..], order.len());
     binomial(behind.len() as u32, |from, to| {
@@ -244,7 +246,7 @@ fn spread_right(steps: &mut [Vec<ColumnStep>], order: &[u32], source: usize, sta
     });
 }
 
-/// The same towards the processes before it. What the program sends begins one process earlier than need be.
+/// Sends pieces to the processes before it. HPL's message starts one process earlier than necessary.
 fn spread_left(steps: &mut [Vec<ColumnStep>], order: &[u32], source: usize, starts: &[u32]) {
     binomial(source as u32 + 1, |from, to| {
         let bit = (to - from) as usize;
@@ -255,8 +257,8 @@ fn spread_left(steps: &mut [Vec<ColumnStep>], order: &[u32], source: usize, star
     });
 }
 
-/// Makes the pieces of U as equal as can be before they are rolled (`HPL_equil`): each process in turn spreads what it has too
-/// much of.
+/// Makes the pieces of U as equal as possible before they are rolled (`HPL_equil`). Each process in turn spreads the rows
+/// that it has in excess.
 fn equilibrate(steps: &mut [Vec<ColumnStep>], order: &[u32], starts: &mut [u32]) {
     let processes = order.len();
     if processes <= 2 {
@@ -265,7 +267,7 @@ fn equilibrate(steps: &mut [Vec<ColumnStep>], order: &[u32], starts: &mut [u32])
     let rows = starts[processes];
     let (least, more) = (rows / processes as u32, rows % processes as u32);
     let most = rows.div_ceil(processes as u32);
-    // The program does not look at the last piece.
+    // HPL does not check the last piece.
     if starts[..processes]
         .windows(2)
         .all(|piece| [least, most].contains(&(piece[1] - piece[0])))
@@ -295,22 +297,22 @@ fn equilibrate(steps: &mut [Vec<ColumnStep>], order: &[u32], starts: &mut [u32])
     }
 }
 
-/// The exchanges of spread, equilibration and roll. The roll has one for each pair of processes: they are computed
-/// one by one.
+/// Exchanges of spread, equilibration and roll. Those of the roll are computed one by one, because there is one for each
+/// pair of processes.
 #[derive(Debug)]
 pub struct SpreadAndRoll {
-    /// Process rows in the order in which they have pieces of U, and the place of each there.
+    /// Process rows in the order of their pieces of U, and the place of each process row in it.
     order: Vec<u32>,
     places: Vec<u32>,
-    /// Where each place's piece begins before the roll, and the end of the last.
+    /// First row of each place's piece before the roll, and the end of the last one.
     starts: Vec<u32>,
     /// Exchanges before the roll, by process row.
     spread: Vec<Vec<ColumnStep>>,
 }
 
 impl SpreadAndRoll {
-    /// The next exchange of a process row, and the number of the one to ask for after it; the first has number 0. In the roll
-    /// every process gets all pieces: neighbours exchange them by turns to either side (`HPL_rollT`).
+    /// The next exchange of a process row, and the number for the call after it. The first exchange has number 0. In the
+    /// roll, every process gets all pieces: neighbours exchange them alternately on both sides (`HPL_rollT`).
     pub fn step(&self, row: u32, next: u32) -> Option<(ColumnStep, u32)> {
         let spread = &self.spread[row as usize];
         if let Some(step) = spread.get(next as usize) {
@@ -332,7 +334,7 @@ impl SpreadAndRoll {
     }
 }
 
-/// A round of a roll for one process: with whom it exchanges and which pieces.
+/// One round of a roll for one process: its partner and the pieces that are exchanged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RollTurn {
     pub partner: usize,
@@ -359,21 +361,21 @@ pub(super) fn rolled(place: usize, round: usize, processes: usize) -> RollTurn {
     }
 }
 
-/// Doubles in a message of the search for a pivot, of a panel `width` wide.
+/// Content of a message in the search for a pivot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PivotRows {
     /// No message.
     None,
     /// The panel's own row.
     Own,
-    /// The row with the largest element, and which it is.
+    /// The row with the largest element, and its number.
     Largest,
-    /// Both.
+    /// Both rows.
     Both,
 }
 
 impl PivotRows {
-    /// Bytes of the message.
+    /// Size of the message in bytes, for a panel with `width` columns.
     pub fn bytes(self, width: u32) -> u64 {
         let width = u64::from(width);
         8 * match self {
@@ -385,21 +387,21 @@ impl PivotRows {
     }
 }
 
-/// An exchange while a pivot is searched. Distances are counted from the process row that has the panel's rows.
+/// An exchange in the search for a pivot. Distances are counted from the process row that has the panel's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PivotStep {
     /// Distance of the first process.
     pub near: u32,
-    /// Distance of the second.
+    /// Distance of the second process.
     pub far: u32,
-    /// What the first sends.
+    /// Message of the first process to the second.
     pub to_far: PivotRows,
-    /// What the second sends.
+    /// Message of the second process to the first.
     pub to_near: PivotRows,
 }
 
-/// The search for the pivot of one column among so many process rows (`HPL_pdmxswp`), in an order in which each process
-/// carries out its exchanges.
+/// The search for the pivot of one column among the process rows (`HPL_pdmxswp`). The order keeps each process's exchanges
+/// in sequence.
 pub fn pivot_search(processes: u32) -> Vec<PivotStep> {
     use PivotRows::{Both, Largest, None, Own};
     let power = 1 << processes.ilog2();

@@ -1,4 +1,4 @@
-//! The time of a run, from all of its panels or from some.
+//! Time of a run, from all or some of its panels.
 
 use crate::{HplSettings, Pivots, Spent, machine::Machine, simulation::Simulation};
 use flowcast_statistics::linear_fit::{LinearFit, LinearRow};
@@ -6,17 +6,18 @@ use flowcast_units::Time;
 
 use flowcast_replay::outcome::{NotFiniteTime, finite_times};
 
-/// How much of a run is simulated.
+/// Part of a run that is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SimulatedExtent {
-    /// All panels, unless swaps by spread and roll are too many or the simulation takes too long.
+    /// All panels, unless there are too many exchanges by spread and roll, or the simulation takes too long.
     Full,
-    /// Some panels at each of so many places, at least four: the time of a panel changes steadily.
+    /// Some panels at each of this number of places, at least four. This suffices because the time of a panel changes
+    /// steadily.
     Windows(u32),
 }
 
 impl SimulatedExtent {
-    /// At how many places of a run panels are simulated; none: all panels are.
+    /// Number of places of a run at which panels are simulated. `None` if all panels are simulated.
     pub fn places(self, settings: &HplSettings) -> Option<u32> {
         let is_long = || {
             exchanges(settings) > MOST_EXCHANGES
@@ -30,7 +31,7 @@ impl SimulatedExtent {
         (places * (lead(settings) + MEASURED) < settings.panels()).then_some(places)
     }
 
-    /// About how many hours of a processor a simulation takes.
+    /// Approximate processor time of a simulation, in hours.
     pub(super) fn hours(self, settings: &HplSettings) -> f64 {
         let panels = self.places(settings);
         let panels = panels.map(|places| places * (lead(settings) + MEASURED));
@@ -38,38 +39,39 @@ impl SimulatedExtent {
     }
 }
 
-/// Panels of a window before those that are measured: they begin together, which those of a run do not.
+/// Number of panels before the measured ones in a window. In contrast to a full run, all processes start a window at the
+/// same time.
 fn lead(settings: &HplSettings) -> u32 {
     2 * settings.columns + settings.depth
 }
 
-/// The time of a run.
+/// Estimated time of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Seconds.
+    /// Time in seconds.
     pub seconds: f64,
-    /// What the panels that were left out may add or take, as a part of it: two standard errors; 0 if none was.
+    /// Relative uncertainty due to panels that were left out: two standard errors. 0 if none was left out.
     pub error: f64,
-    /// What the time goes to, as parts of what was simulated.
+    /// Activities of the processes, as fractions of the simulated time.
     pub spent: Spent,
-    /// Seconds of what was simulated.
+    /// Simulated time, in seconds.
     pub simulated: f64,
 }
 
-/// Exchanges of a full simulation at most.
+/// Maximum number of exchanges of a full simulation.
 const MOST_EXCHANGES: f64 = 4e8;
-/// Places where panels are simulated in place of a run that is too long.
+/// Number of places at which panels of a run are simulated if all of them would take too long.
 const WINDOWS: u32 = 10;
 
-/// Panels of a window that are measured.
+/// Number of measured panels of a window.
 const MEASURED: u32 = 16;
-/// Seconds of a processor that the simulation of all panels takes at most.
+/// Maximum processor time for the simulation of all panels, in seconds.
 const LONGEST_WHOLE: f64 = 600.0;
 
-/// The time of a run on a machine; the seed is that of pivots and of the products' times.
+/// Estimates the time of a run on a machine. The seed determines the pivots and the variation of the products' times.
 ///
 /// # Errors
-/// [`NotFiniteTime`], also of no time at all.
+/// [`NotFiniteTime`], also for a time of 0.
 pub(super) fn estimate(
     settings: &HplSettings,
     machine: &Machine,
@@ -114,7 +116,7 @@ fn simulated(
         let outcome = Simulation::new(*settings, machine, pivots, start..end, seed).run();
         let from = outcome.factored[lead as usize - 1];
         let to = outcome.factored[length as usize - 1];
-        // When a panel is factored, the update of the one before those ahead has just ended.
+        // When a panel is factored, the update by the last panel that is not ahead has just ended.
         let updated = start + lead + MEASURED / 2 - settings.depth - 1;
         let place = f64::from(updated) / f64::from(panels);
         rates.push((place, (to - from) / f64::from(MEASURED)));
@@ -141,7 +143,7 @@ fn full(settings: &HplSettings, machine: &Machine, seed: u64) -> Estimate {
     }
 }
 
-/// Exchanges of all processes in swaps by spread and roll.
+/// Number of exchanges of all processes in swaps by spread and roll.
 fn exchanges(settings: &HplSettings) -> f64 {
     if !settings.swap.is_long(u64::from(settings.block) + 1) {
         return 0.0;
@@ -150,8 +152,8 @@ fn exchanges(settings: &HplSettings) -> f64 {
     ranks * f64::from(settings.rows) * f64::from(settings.panels())
 }
 
-/// About how many seconds of a processor (of 2020) the simulation of so many panels takes: a process column that searches its
-/// pivots, exchanges of all processes, and probes for the next panel behind each block.
+/// Approximate processor time, in seconds, for the simulation of this number of panels on a processor of 2020. It has three
+/// parts: pivot searches of a process column, exchanges of all processes, and probes for the next panel after each block.
 fn effort(settings: &HplSettings, panels: u32) -> f64 {
     let [rows, ranks, width] = [settings.rows, settings.ranks(), settings.block].map(f64::from);
     let rounds = 1.0 + rows.log2();
@@ -171,14 +173,14 @@ fn effort(settings: &HplSettings, panels: u32) -> f64 {
     f64::from(panels) * nanoseconds * 1e-9
 }
 
-/// The mean over [0, 1] of the parabola through some points, and its standard error.
+/// Mean over [0, 1] of the parabola through some points, with its standard error.
 struct Parabola {
     mean: f64,
     error: f64,
 }
 
 fn parabola(points: &[(f64, f64)]) -> Parabola {
-    // Legendre's polynomials: the mean over [0, 1] is the first coefficient, if the points cover it evenly.
+    // With Legendre polynomials, the mean over [0, 1] is the first coefficient if the points cover the interval evenly.
     let rows = points.iter().map(|&(x, value)| {
         let x = 2.0 * x - 1.0;
         LinearRow {

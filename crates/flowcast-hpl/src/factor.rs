@@ -1,5 +1,5 @@
-//! The factorization of a panel by its process column: for each of its columns a search for the pivot, in which all processes of
-//! the column take part, and what each computes before the next.
+//! Factorization of a panel by its process column. For each column of the panel, all processes of the process column search
+//! for the pivot and then compute until the next search.
 
 use crate::{
     ColumnWork, HplSettings, KernelRates, PivotRows, PivotStep, panel_columns, pivot_search,
@@ -7,11 +7,11 @@ use crate::{
 
 use super::machine::Machine;
 
-/// The factorizations of one run.
+/// Factorizations of one run.
 pub(super) struct Factorization {
     search: Vec<PivotStep>,
     works: Vec<ColumnWork>,
-    /// What a rank computes at, by process column: others of its node factor the panel with it.
+    /// Kernel rates of a rank, by process column. The ranks of a node that factor a panel at the same time share its memory.
     rates: Vec<KernelRates>,
 }
 
@@ -23,7 +23,7 @@ struct Meeting {
     to_near: MessageSeconds,
 }
 
-/// Seconds of a sender, and until its message is received.
+/// Time of a message, in seconds: for the sender, and until it is received.
 #[derive(Clone, Copy)]
 struct MessageSeconds {
     sent: f64,
@@ -41,7 +41,7 @@ impl Factorization {
         }
     }
 
-    /// From when each process of the column begins, by process row, to when it ends.
+    /// Replaces the start times of the column's processes by their end times, by process row.
     pub(super) fn advance(
         &mut self,
         settings: &HplSettings,
@@ -101,7 +101,7 @@ impl Factorization {
     }
 }
 
-/// The most ranks of a node that factor a panel of this column together.
+/// Maximum number of ranks of a node that factor a panel of this column at the same time.
 fn together(settings: &HplSettings, machine: &Machine, column: u32) -> u32 {
     let mut ranks = std::collections::BTreeMap::new();
     for row in 0..settings.rows {
@@ -111,7 +111,7 @@ fn together(settings: &HplSettings, machine: &Machine, column: u32) -> u32 {
     ranks.into_values().max().unwrap_or(1)
 }
 
-/// If there is no message, nobody waits for it.
+/// A missing message delays nobody.
 fn message(machine: &Machine, [from, to]: [u32; 2], rows: PivotRows, width: u32) -> MessageSeconds {
     match rows.bytes(width) {
         0 => MessageSeconds {

@@ -1,8 +1,8 @@
-//! The constants of a cluster from runs of HPL.
+//! Fit of a cluster's costs to runs of HPL.
 //!
-//! Least squares of `ln(predicted / measured)`, with what is known of each constant before (a log-normal distribution) as further
-//! observations: constants of which the runs say nothing stay where they are. Slopes are taken once, over two standard deviations
-//! of what is known before: between near values the order of actions changes the times by more than the constants do.
+//! Least squares of `ln(predicted / measured)`. The prior of each cost (a log-normal distribution) counts as a further
+//! observation: costs on which the runs give no information keep their priors. Slopes are computed once, over two standard
+//! deviations of the prior. Between close values, the order of actions changes the times more than the costs do.
 
 use flowcast_network::{
     costs::{CostParameters, FittedCosts},
@@ -18,22 +18,22 @@ use super::{
 };
 use flowcast_replay::outcome::{NotFiniteTime, finite_times};
 
-/// What was found.
+/// Result of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinpackFit {
-    /// The constants with their intervals (90 %).
+    /// Costs with their intervals (90 %).
     pub linpack: FittedLinpack,
-    /// `ln(predicted / measured)` of each run.
+    /// `ln(predicted / measured)`, by run.
     pub errors: Vec<f64>,
 }
 
-/// Standard deviation of a run's time, before it is known from the runs.
+/// Assumed standard deviation of a run's time before the fit.
 const NOISE: f64 = 0.012;
 const STEPS: usize = 2;
-/// Half-width of an interval (90 %) in standard deviations.
+/// Half-width of a 90 % interval, in standard deviations.
 const NINETY: f64 = 1.645;
 
-/// Fits a cluster's constants, from what is assumed of any cluster; `done` is told of each simulation.
+/// Fits a cluster's costs, starting from the prior for any cluster. `done` is called after each simulation.
 ///
 /// # Errors
 /// [`NotFiniteTime`].
@@ -94,7 +94,7 @@ pub fn fit_linpack(
     })
 }
 
-/// Constants by the logarithms of how far they are from what is known before.
+/// Costs at these logarithmic offsets from the prior.
 fn costs_at(offsets: &[f64]) -> LinpackCosts {
     let known = LinpackCosts::PARAMETERS.iter().zip(offsets);
     let values: Vec<f64> = known
@@ -112,7 +112,7 @@ struct Trials<'a> {
 }
 
 impl Trials<'_> {
-    /// `ln(predicted / measured)` of each run, by each of the constants.
+    /// `ln(predicted / measured)` of each run, for each set of costs.
     fn errors(&self, all: &[LinpackCosts]) -> Result<Vec<Vec<f64>>, NotFiniteTime> {
         let jobs: Vec<(LinpackCosts, &MeasuredRun)> = all
             .iter()
@@ -138,7 +138,7 @@ impl Trials<'_> {
         Ok(by_costs.map(<[f64]>::to_vec).collect())
     }
 
-    /// The errors by what is known before, and by how much each of them changes with each constant, over two standard deviations.
+    /// Errors at the prior, and the slope of each error with respect to each cost, over two standard deviations.
     fn slopes(&self, spreads: &[f64]) -> Result<(Vec<f64>, Vec<Vec<f64>>), NotFiniteTime> {
         let mut tried = vec![costs_at(&vec![0.0; spreads.len()])];
         for (place, spread) in spreads.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! What the computations of HPL cost on a processor: its products by what was measured, everything else by rates.
+//! Time of HPL's computations on a processor: measured times for products, rates for everything else.
 //!
-//! A panel is factored recursively (`HPL_pdrpanrlT` in halves down to `HPL_pdpancrT` of two columns): rfact right-looking, pfact
-//! Crout, NDIV 2, NBMIN 2.
+//! A panel is factored recursively (`HPL_pdrpanrlT` in halves down to `HPL_pdpancrT` of two columns): rfact right-looking,
+//! pfact Crout, NDIV 2, NBMIN 2.
 
 use flowcast_units::Time;
 use rand::{RngExt, SeedableRng};
@@ -9,29 +9,29 @@ use rand_pcg::Pcg64Mcg;
 
 use super::Kernel;
 
-/// How fast one core multiplies matrices: `intercept + per_mnk * m * n * k`.
+/// Time of one core for a matrix product: `intercept + per_mnk * m * n * k`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Processor {
-    /// Seconds of a product of any size.
+    /// Time of a product, independent of its size, in seconds.
     pub(super) intercept: f64,
-    /// Seconds of a multiplication and an addition.
+    /// Time of a multiplication and an addition, in seconds.
     pub(super) per_mnk: f64,
-    /// Standard deviation of a product's time, as a part of it.
+    /// Standard deviation of a product's time, relative to it.
     pub(super) spread: f64,
 }
 
-/// How far products of a processor are from their mean: part of its spread, by rank and panel, which are the same whatever else
-/// changes, so that slightly other machines take slightly other times.
+/// Random deviation of a processor's products from their mean: a fraction of the processor's spread, drawn by rank and
+/// panel. The draws depend on nothing else, so slightly different machines take slightly different times.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CallSpread {
-    /// Part of the processor's spread that differs from call to call.
+    /// Fraction of the processor's spread that differs from call to call.
     pub share: f64,
-    /// Start of the random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl CallSpread {
-    /// By which the time of an update's product is multiplied.
+    /// Factor on the time of an update's product.
     pub fn factor(&self, processor: &Processor, rank: u32, panel: u32) -> f64 {
         let spread = self.share * processor.spread;
         if spread == 0.0 {
@@ -39,30 +39,30 @@ impl CallSpread {
         }
         let stream = (u64::from(rank) << 32 | u64::from(panel)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
-        // A number of the standard normal distribution, near enough: the sum of twelve even ones.
+        // Approximates a standard normal variate by the sum of twelve uniform ones.
         let normal = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
         (1.0 + spread * normal).max(0.0)
     }
 }
 
-/// What the other computations cost, beside the products of a [`Processor`].
+/// Costs of computations other than the products of a [`Processor`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KernelRates {
-    /// Time of a product, as a multiple of the processor's.
+    /// Factor on the processor's time of a product.
     pub multiply: f64,
-    /// Time of an addition and a multiplication of a triangular solution, as a multiple of a product's: the solution of order
-    /// `k` for `n` columns has `n * k * k / 2`.
+    /// Time of an addition and a multiplication in a triangular solution, as a multiple of that in a product. The solution
+    /// of order `k` for `n` columns has `n * k * k / 2` of them.
     pub solve: f64,
-    /// Bytes of cache that a core has for itself.
+    /// Cache that a core does not share with others, in bytes.
     pub cache_bytes: f64,
-    /// Bytes per second that a core reads and writes in its cache.
+    /// Rate at which a core reads and writes its cache, in bytes per second.
     pub cache_rate: f64,
-    /// Bytes per second that a core reads from and writes to memory while the others do as well.
+    /// Rate at which a core reads and writes memory while the other cores do too, in bytes per second.
     pub memory_rate: f64,
 }
 
 impl Default for KernelRates {
-    /// Round figures of a core of a processor with 1 MiB of second-level cache and about 100 GB/s for 16 cores, not measured.
+    /// Round numbers, not measured, for a core with 1 MiB of second-level cache and about 100 GB/s for 16 cores.
     fn default() -> KernelRates {
         KernelRates {
             multiply: 1.0,
@@ -74,35 +74,36 @@ impl Default for KernelRates {
     }
 }
 
-/// What a process computes between the search for one pivot of a panel and the next.
+/// Computation of a process between two pivot searches of a panel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnWork {
     /// Bytes that the kernels on single columns read and write, for each row.
     pub bytes_per_row: u32,
-    /// Columns that were gone through since these were last used: they are still in the cache if all of those fit.
+    /// Columns that were accessed since the last use of these ones. These ones are still in the cache if all of them fit.
     pub reach: u32,
-    /// Elements of rows that are copied for the search and by its result.
+    /// Elements of rows that are copied for the search and for its result.
     pub row_elements: u32,
-    /// The product by which what is factored changes what comes next.
+    /// Product that applies the factored columns to the next ones.
     pub product: Option<PanelProduct>,
 }
 
-/// A product within a panel, of as many rows as the process has below.
+/// A product within a panel, with the rows that the process has below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PanelProduct {
-    /// Columns that are changed.
+    /// Number of columns that are changed.
     pub n: u32,
-    /// Columns that were factored.
+    /// Number of columns that were factored.
     pub k: u32,
 }
 
-/// Bytes of an element of a row: the cache line that it is in is read and written back.
+/// Memory traffic for an element of a row, in bytes: its cache line is read and written back.
 const CACHE_LINES: f64 = 128.0;
 
-/// Columns that are factored one by one (NBMIN).
+/// Number of columns that are factored one by one (NBMIN).
 const NARROWEST: u32 = 2;
 
-/// What is computed for each column of a panel. The search of its first column for the largest element counts to that column.
+/// Computation for each column of a panel. The search for the largest element of the first column is attributed to that
+/// column.
 pub fn panel_columns(width: u32) -> Vec<ColumnWork> {
     let mut columns = Vec::with_capacity(width as usize);
     factor(width, width, &mut columns);
@@ -113,7 +114,7 @@ pub fn panel_columns(width: u32) -> Vec<ColumnWork> {
 }
 
 fn factor(width: u32, reach: u32, columns: &mut Vec<ColumnWork>) {
-    // Bytes of a row: to search an element is read, to scale it is read and written; the next column changes by the one before.
+    // Bytes per row: the search reads an element, the scaling reads and writes it, and each column updates the next one.
     const SEARCH: u32 = 8;
     const SCALE: u32 = 16;
     const CHANGE_NEXT: u32 = 24;
@@ -159,8 +160,8 @@ impl KernelRates {
         })
     }
 
-    /// Time between the search for a column's pivot and the next search, with so many rows below that column. A product of
-    /// few columns takes as long as its operands need from memory.
+    /// Time between the search for a column's pivot and the next search, with this number of rows below that column. A
+    /// product of few columns takes as long as its operands need from memory.
     pub fn column_time(&self, work: &ColumnWork, rows: u64, processor: &Processor) -> Time {
         let rows = rows as f64;
         let reached = |columns: u32| 8.0 * rows * f64::from(columns);
@@ -185,7 +186,7 @@ impl KernelRates {
         self.solve * processor.per_mnk * n * k * k / 2.0
     }
 
-    /// Time to read and write so many bytes, of data that lie within `reach` bytes.
+    /// Time to read and write this number of bytes, of data that lie within `reach` bytes.
     fn stream(&self, bytes: f64, reach: f64) -> f64 {
         let rate = if reach <= self.cache_bytes {
             self.cache_rate

@@ -1,12 +1,14 @@
-//! High Performance Linpack: which messages each of its processes sends and when, how long that takes on a cluster whose
-//! processors and messages were measured, its constants from some runs, the time of others with intervals, the best grid.
+//! High Performance Linpack: the messages of its processes, and the time of a run on a cluster with measured processors and
+//! network. Fits costs to some runs, predicts others with intervals, and finds the best grid.
 //!
-//! HPL (Petitet, Whaley, Dongarra, Cleary) factors a matrix of order N in blocks on a grid of P by Q processes. A [`Process`]
-//! gives its actions one after the other; whoever carries them out answers its probes; a [`Script`] is what all do in one fixed
-//! order. Sizes, partners and order of messages are those of HPL 2.0 to 2.3, with L1 and U transposed, equilibration on, a row-major
-//! map of processes, and no more lookahead than there are panels; they were compared with recordings (`tests/data/hpl`).
+//! HPL (Petitet, Whaley, Dongarra, Cleary) factors a matrix of order N in blocks on a grid of P by Q processes. A
+//! [`Process`] yields its actions one after the other, and the caller that executes them answers its probes. A [`Script`]
+//! has the actions of all processes in one fixed order. Sizes, partners and order of messages are those of HPL 2.0 to 2.3,
+//! with L1 and U transposed, equilibration on, a row-major map of processes, and no more lookahead than there are panels;
+//! they were compared with recordings (`tests/data/hpl`).
 //!
-//! To predict a run, events carry its processes out on a [`Cluster`], whose probes find what has come; a script becomes a trace.
+//! A prediction of a run executes the processes on a [`Cluster`] by events, so that probes find the messages that have
+//! arrived. A script becomes a trace.
 
 mod broadcast;
 mod cases;

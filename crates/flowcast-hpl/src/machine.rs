@@ -1,41 +1,41 @@
-//! What a run of HPL takes place on.
+//! Machine of one simulated run.
 
 use crate::{Kernel, KernelRates, Processor};
 use flowcast_network::network::Overheads;
 use flowcast_units::{Bytes, Time};
 
-/// How messages travel between two ranks of a node, or of two nodes.
+/// Costs of messages between two ranks of a node, or of two nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HplChannel {
-    /// From the sender's last instruction to the receiver's first, in seconds.
+    /// Time from the sender's last instruction to the receiver's first, in seconds.
     pub latency: f64,
-    /// Seconds per byte of one message alone.
+    /// Time per byte of one message alone, in seconds.
     pub per_byte: f64,
-    /// Seconds per byte of what all messages cross: the interface of a node in one direction, or the memory of a node.
+    /// Time per byte of the shared resource, in seconds: a node's interface in one direction, or its memory.
     pub shared_per_byte: f64,
-    /// Bytes from which a sender waits for its receiver.
+    /// Smallest size, in bytes, for which the sender waits for the receiver.
     pub rendezvous_from: u64,
-    /// Processor time of both sides and latency by size.
+    /// Processor times of both sides and additional latency, by size.
     pub overheads: Overheads,
 }
 
 impl HplChannel {
-    /// Seconds of a sender for a message that it does not wait for.
+    /// Processor time of the sender for a message for which it does not wait, in seconds.
     pub(super) fn send(&self, bytes: u64) -> f64 {
         at(Overheads::at(&self.overheads.send, Bytes(bytes)))
     }
 
-    /// Seconds of a receiver for a message that has come.
+    /// Processor time of the receiver for a message that has arrived, in seconds.
     pub(super) fn receive(&self, bytes: u64) -> f64 {
         at(Overheads::at(&self.overheads.receive, Bytes(bytes)))
     }
 
-    /// Seconds that a message takes beside those of its bytes.
+    /// Time of a message without the time of its bytes, in seconds.
     pub(super) fn latency(&self, bytes: u64) -> f64 {
         self.latency + at(Overheads::at(&self.overheads.latency, Bytes(bytes)))
     }
 
-    /// Seconds from the start of a short send to the end of its receive, if nothing else is in the way.
+    /// Time from the start of a short send to the end of its receive without contention, in seconds.
     pub(super) fn message(&self, bytes: u64) -> f64 {
         self.send(bytes) + self.latency(bytes) + self.per_byte * bytes as f64 + self.receive(bytes)
     }
@@ -45,29 +45,29 @@ fn at(time: Option<Time>) -> f64 {
     time.map_or(0.0, Time::as_seconds)
 }
 
-/// The machine.
+/// Machine: nodes and processors of the ranks, and all costs.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     /// Node of each rank.
     pub nodes: Vec<u32>,
-    /// Ranks of each node.
+    /// Ranks per node.
     pub ranks_per_node: u32,
     /// Processor of each rank.
     pub processors: Vec<Processor>,
-    /// Part of the spread of a processor's products that differs from call to call.
+    /// Fraction of the spread of a processor's products that differs from call to call.
     pub call_spread: f64,
-    /// Messages inside nodes.
+    /// Channel within a node.
     pub inside: HplChannel,
-    /// Messages between nodes.
+    /// Channel between nodes.
     pub between: HplChannel,
-    /// What computations cost on a core whose node does nothing else.
+    /// Costs of computations on a core of an otherwise idle node.
     pub rates: KernelRates,
-    /// Bytes per second of all cores of a node from and to memory.
+    /// Memory bandwidth of all cores of a node, in bytes per second.
     pub node_memory_rate: f64,
 }
 
 impl Machine {
-    /// What computations cost while so many ranks of the node compute alike.
+    /// Costs of computations while this number of ranks of the node do the same.
     pub(super) fn rates_beside(&self, ranks: u32) -> KernelRates {
         let share = self.node_memory_rate / f64::from(ranks);
         KernelRates {
@@ -76,7 +76,7 @@ impl Machine {
         }
     }
 
-    /// Seconds of a kernel.
+    /// Time of a kernel, in seconds.
     pub(super) fn time(&self, rates: &KernelRates, rank: u32, kernel: Kernel) -> f64 {
         let processor = &self.processors[rank as usize];
         rates.time(kernel, processor).as_seconds()

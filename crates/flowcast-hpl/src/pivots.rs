@@ -1,24 +1,24 @@
-//! Which row each column of the matrix is swapped with.
+//! Pivots: the row with which each column of the matrix is swapped.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::HplSettings;
 
-/// The pivots of a run.
+/// Pivots of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pivots {
-    /// Each row below is as likely as the others, as in a random matrix.
+    /// Each row below is equally likely, as in a random matrix.
     Random {
-        /// Start of the random numbers.
+        /// Seed of the random numbers.
         seed: u64,
     },
-    /// The global row that each column is swapped with.
+    /// Global rows with which the columns are swapped, indexed by column.
     Given(Vec<u64>),
 }
 
 impl Pivots {
-    /// The pivot rows of a panel's columns.
+    /// Pivot rows of a panel's columns.
     pub fn rows(&self, settings: &HplSettings, panel: u32) -> Vec<u64> {
         let (first, end) = (settings.first(panel), settings.first(panel + 1));
         match self {

@@ -1,4 +1,4 @@
-//! The times of runs with intervals.
+//! Predicted times of runs, with intervals.
 
 use crate::{HplSettings, Spent};
 use flowcast_network::linpack_costs::FittedLinpack;
@@ -12,29 +12,30 @@ use super::{
 };
 use flowcast_replay::outcome::{NotFiniteTime, finite_times};
 
-/// A run's time.
+/// Predicted time of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunPrediction {
-    /// From the start to the end of the last process.
+    /// Time from the start to the end of the last process.
     pub time: Time,
     /// Lower end of the interval.
     pub low: Time,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: Time,
-    /// What the panels that were not simulated may change, as a part of it.
+    /// Relative uncertainty of the time due to panels that were not simulated.
     pub left_out: f64,
-    /// What the processes spend their time on, as parts of it.
+    /// Activities of the processes, as fractions of the time.
     pub spent: Spent,
 }
 
-/// By how much what is not a product may differ from its model, as a part of it: what broadcasts, swaps and panels were seen to
-/// differ on machines for which the constants were not fitted.
+/// Relative error of the model for everything but products: the observed error of broadcasts, swaps and panels on machines
+/// to which the costs were not fitted.
 const BESIDE_PRODUCTS: f64 = 0.2;
-/// How far runs of the same settings are apart before any was measured.
+/// Relative spread of runs with the same settings if no run was measured.
 const UNFITTED: f64 = 0.04;
 
-/// The times of runs, and intervals that hold a run's time with this probability. Each run is simulated as many times as there are
-/// members: with other pivots, other times of products and, where the cluster has more nodes than it takes, other nodes.
+/// Predicts the times of runs, with intervals that contain a run's time with the probability `level`. Each run is simulated
+/// `members` times, with other pivots, other times of products and, if the cluster has more nodes than the run needs, other
+/// nodes.
 ///
 /// # Errors
 /// [`NotFiniteTime`].

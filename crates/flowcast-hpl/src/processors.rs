@@ -1,22 +1,22 @@
-//! How fast the processors of a machine multiply: a table with a row for each.
+//! Speed of a machine's processors in matrix products: a table with one row per processor.
 
 use flowcast_network::csv::{CsvError, Table};
 
 use super::Processor;
 
-/// The processors of each node, in the order of the table.
+/// Processors of each node, in the order of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeProcessors(Vec<Vec<Processor>>);
 
-/// The columns that are read.
+/// Required columns.
 const COLUMNS: [&str; 4] = ["node", "intercept_s", "s_per_mnk", "resid_per_mnk"];
 
 impl NodeProcessors {
-    /// Reads a table of comma-separated values with the columns `node`, `intercept_s`, `s_per_mnk` and `resid_per_mnk` (the spread
-    /// of the one before), in seconds, among others. Rows of one node follow one another.
+    /// Reads a table of comma-separated values with the columns `node`, `intercept_s`, `s_per_mnk` and `resid_per_mnk` (the
+    /// spread of the one before), in seconds. Other columns are ignored. Rows of one node follow one another.
     ///
     /// # Errors
-    /// A column that is missing, or a field that is no time, with its line.
+    /// A missing column, or a field that is not a time, with its line.
     pub fn parse(text: &str) -> Result<NodeProcessors, CsvError> {
         let mut nodes: Vec<(&str, Vec<Processor>)> = Vec::new();
         let table = Table::parse(text)?;
@@ -39,17 +39,17 @@ impl NodeProcessors {
         Ok(NodeProcessors(processors.collect()))
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.0.len()
     }
 
-    /// The processors of these nodes, by their places in the table.
+    /// Processors of the nodes with these indices.
     pub fn only(&self, places: &[usize]) -> NodeProcessors {
         NodeProcessors(places.iter().map(|place| self.0[*place].clone()).collect())
     }
 
-    /// With the node that has the slowest processor replaced by one as fast as the median node.
+    /// Processors after the node with the slowest processor was replaced by one as fast as the median node.
     pub fn without_slowest(&self) -> NodeProcessors {
         let slowest =
             |node: &Vec<Processor>| node.iter().map(|one| one.per_mnk).fold(0.0, f64::max);
@@ -62,8 +62,8 @@ impl NodeProcessors {
         nodes
     }
 
-    /// The processor of each of so many ranks, which fill one node after the other, and in each its processors by equal parts;
-    /// none if there are too few nodes.
+    /// Processor of each rank. Ranks fill one node after the other, and are spread evenly over the processors of a node.
+    /// `None` if there are too few nodes.
     pub fn of_ranks(&self, ranks: u32, ranks_per_node: u32) -> Option<Vec<Processor>> {
         (0..ranks)
             .map(|rank| {

@@ -1,4 +1,4 @@
-//! What each process does, one action after the other (`HPL_pdgesv`, `HPL_pdupdate`, `HPL_pdtrsv`).
+//! Actions of each process, one after the other (`HPL_pdgesv`, `HPL_pdupdate`, `HPL_pdtrsv`).
 
 mod solution;
 
@@ -14,7 +14,7 @@ use super::{
 /// Computation of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
-    /// Multiplies an `m` by `k` with a `k` by `n` matrix.
+    /// Multiplies an `m` by `k` matrix with a `k` by `n` matrix.
     Multiply {
         /// Rows of the product.
         m: u64,
@@ -25,94 +25,95 @@ pub enum Kernel {
     },
     /// Solves a triangular system of order `k` for `n` columns.
     Solve {
-        /// Right-hand sides.
+        /// Number of right-hand sides.
         n: u64,
         /// Order of the triangle.
         k: u32,
     },
-    /// Copies this many elements between rows of the matrix and a buffer: each from another cache line.
+    /// Copies this number of elements between rows of the matrix and a buffer, each from a different cache line.
     CopyRows(u64),
-    /// Copies this many elements between buffers.
+    /// Copies this number of elements between buffers.
     Copy(u64),
-    /// Multiplies a matrix of this many elements with a vector.
+    /// Multiplies a matrix with this number of elements by a vector.
     MultiplyVector(u64),
 }
 
-/// What a process does next.
+/// The next action of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HplAction {
-    /// It computes.
+    /// Computes.
     Compute(Kernel),
-    /// It updates columns: [`HplSettings::update_kernels`].
+    /// Updates columns: [`HplSettings::update_kernels`].
     Update(Update),
-    /// It exchanges messages with a rank and waits for both.
+    /// Exchanges messages with a rank and waits for both.
     Exchange(Exchange),
-    /// It factors a panel together with its column.
+    /// Factors a panel together with its process column.
     Factor(u32),
-    /// It looks whether the panel's message from this rank is there: [`Process::answer`] 1 if so, or 0.
+    /// Probes for the panel's message from this rank. [`Process::answer`] expects 1 if the message has arrived, 0 if not.
     Probe(u32),
-    /// It updates blocks of its columns by a panel until a probe behind one of them finds the message of this rank, and probes on if
-    /// there are none left: [`Process::answer`] with the columns that are updated.
+    /// Updates columns by a panel, block by block, and probes after each block until the message from a rank has arrived.
+    /// Continues to probe when all columns are updated. [`Process::answer`] expects the number of updated columns.
     UpdateUntil {
         /// Sender of the message.
         from: u32,
-        /// What is updated.
+        /// The update.
         update: Update,
     },
-    /// It has ended.
+    /// Ends.
     End,
 }
 
-/// Columns to update by a panel. With a single process row the swaps are local and part of it.
+/// Columns to update by a panel. With a single process row, the swaps are local and part of the update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Update {
     /// The panel.
     pub panel: u32,
-    /// Columns of this process.
+    /// Number of columns of this process.
     pub columns: u64,
 }
 
-/// A receive that is posted, a send, a wait; either may be absent.
+/// A posted receive, a send and a wait. The receive or the send may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// The other rank.
+    /// Rank of the partner.
     pub partner: u32,
-    /// Bytes that are sent.
+    /// Number of bytes to send.
     pub send: Option<u64>,
-    /// Bytes that are received.
+    /// Number of bytes to receive.
     pub receive: Option<u64>,
-    /// The send ends only when it is received, however short it is.
+    /// `true` if the send ends only when it is received, even if it is short.
     pub synchronous: bool,
-    /// It belongs to a panel's broadcast (its tag) and not to the column or the solution.
+    /// Purpose, which decides the tag.
     pub purpose: ActionPurpose,
 }
 
-/// What an exchange is for.
+/// Purpose of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ActionPurpose {
     /// Broadcast of a panel.
     Broadcast,
-    /// Swap of rows and broadcast of U.
+    /// Swap of rows, and broadcast of U.
     Swap,
-    /// The triangular solution.
+    /// Triangular solution.
     Solution,
 }
 
-/// The exchanges by which a panel's rows are swapped, in both ways.
+/// Exchanges that swap the rows of a panel, in both variants.
 #[derive(Debug)]
 pub struct PanelSwaps {
     /// The panel.
     pub panel: u32,
-    /// What is swapped.
+    /// Numbers of swapped rows.
     pub swapped: Swapped,
-    /// By binary exchange, for each process row.
+    /// Steps of the binary exchange, by process row.
     pub binary: Vec<Vec<ColumnStep>>,
-    /// By spread and roll.
+    /// Steps of spread and roll.
     pub long: Option<SpreadAndRoll>,
 }
 
 impl HplSettings {
-    /// What a rank computes to update columns, once the rows of U are there; with a single process row it swaps them first.
+    /// Computations of a rank that update columns after the rows of U have arrived. With a single process row, the rank
+    /// swaps the rows first.
     pub fn update_kernels(&self, update: Update, rank: u32) -> [Kernel; 3] {
         let Update { panel, columns: n } = update;
         let (row, k) = (rank / self.columns, self.width(panel));
@@ -123,7 +124,7 @@ impl HplSettings {
         if self.rows == 1 {
             [Kernel::CopyRows(2 * elements), solve, multiply]
         } else {
-            // The panel's own process row takes U back into the matrix.
+            // The panel's own process row copies U back into the matrix.
             let back = if row == panel % self.rows {
                 elements
             } else {
@@ -135,7 +136,7 @@ impl HplSettings {
 }
 
 impl PanelSwaps {
-    /// From the pivots of a panel; only the ways that the settings may take.
+    /// Computes the exchanges from the pivots of a panel, only for the variants that the settings may use.
     pub fn new(settings: &HplSettings, panel: u32, pivots: &[u64]) -> PanelSwaps {
         let swapped = Swapped::new(settings, panel, pivots);
         let narrow = u64::from(settings.width(panel));
@@ -154,7 +155,7 @@ impl PanelSwaps {
         }
     }
 
-    /// The next exchange of a process row, and the number of the one to ask for after it.
+    /// The next exchange of a process row, and the number for the call after it.
     fn step(&self, row: u32, long: bool, next: u32) -> Option<(ColumnStep, u32)> {
         match &self.long {
             Some(steps) if long => steps.step(row, next),
@@ -163,16 +164,16 @@ impl PanelSwaps {
     }
 }
 
-/// What a process has still to do, the last first.
+/// Remaining tasks of a process, the last first.
 #[derive(Debug, Clone, Copy)]
 enum Task {
     Panel(u32),
     Factor(u32),
-    /// Begins the broadcast of a panel.
+    /// Starts the broadcast of a panel.
     Broadcast(u32),
-    /// Ends it.
+    /// Finishes the broadcast.
     Await,
-    /// Takes part in it from an exchange on.
+    /// Takes part in the broadcast from exchange `number` on.
     Forward {
         panel: u32,
         number: u32,
@@ -190,12 +191,12 @@ enum Task {
     Solve(u32),
 }
 
-/// What a process does for the broadcast of a panel.
+/// Part of a process in the broadcast of a panel.
 #[derive(Debug)]
 struct BroadcastPart {
-    /// The rank whose message it probes for before it begins, if it does.
+    /// Rank whose message the process probes for before it starts. `None` if it starts at once.
     from: Option<u32>,
-    /// Its exchanges, the last first.
+    /// Exchanges, the last first.
     tasks: Vec<Task>,
 }
 
@@ -205,32 +206,32 @@ pub struct Process {
     settings: HplSettings,
     row: u32,
     column: u32,
-    /// The panel at which it ends.
+    /// Number of the panel at which the process ends.
     end: u32,
     tasks: Vec<Task>,
-    /// Its part of the broadcast that it has not done yet.
+    /// Part of the broadcast that the process has not executed yet.
     awaited: Option<BroadcastPart>,
-    /// The update during which the broadcast is probed for, when it was cut.
+    /// Interrupted update during which the process probes for the broadcast.
     cut: Option<Update>,
-    /// Those of the panel that it updated by last.
+    /// Swaps of the last panel that the process used for an update.
     swaps: Option<Arc<PanelSwaps>>,
 }
 
-/// Gives the swaps of a panel.
+/// Provider of the swaps of panels.
 pub trait Swaps {
-    /// The swaps of this panel: always the same.
+    /// Swaps of this panel. Every call must return the same ones.
     fn panel_swaps(&mut self, panel: u32) -> Arc<PanelSwaps>;
 }
 
 impl Process {
-    /// The process at a place of the grid, which begins with a panel, as if all before it were done.
+    /// Process at a place of the grid. It starts with the first of `panels`, as if all panels before it were complete.
     pub fn new(
         mut settings: HplSettings,
         row: u32,
         column: u32,
         panels: std::ops::Range<u32>,
     ) -> Process {
-        // With a single process column there is nobody to be ahead of.
+        // Lookahead has no use with a single process column.
         if settings.columns == 1 {
             settings.depth = 0;
         }
@@ -248,7 +249,8 @@ impl Process {
         process
     }
 
-    /// The first panels are factored and broadcast one by one; then each is factored that many panels ahead.
+    /// Schedules the first `depth` panels, which are factored and broadcast one by one. Later panels are factored `depth`
+    /// panels ahead.
     fn begin(&mut self, panels: std::ops::Range<u32>) {
         let HplSettings { depth, .. } = self.settings;
         let last = self.settings.panels();
@@ -295,7 +297,7 @@ impl Process {
         owned(to) - owned(from)
     }
 
-    /// The next action. An [`HplAction::Probe`] or [`HplAction::UpdateUntil`] is to be answered before the next call.
+    /// The next action. An [`HplAction::Probe`] or [`HplAction::UpdateUntil`] must be answered before the next call.
     pub fn next(&mut self, swaps: &mut dyn Swaps) -> HplAction {
         while let Some(task) = self.tasks.pop() {
             let action = match task {
@@ -328,7 +330,7 @@ impl Process {
         HplAction::End
     }
 
-    /// Answers a probe: 1 if the message is there, or how many columns were updated when it was.
+    /// Answers a probe: 1 if the message has arrived, or the number of columns that were updated when it arrived.
     pub fn answer(&mut self, found: u64) {
         match self.cut.take() {
             Some(update) => {
@@ -349,7 +351,7 @@ impl Process {
         }
     }
 
-    /// Where a panel is ahead of its update by the depth.
+    /// Schedules a panel that is `depth` panels ahead of the update.
     fn start_panel(&mut self, panel: u32) -> Option<HplAction> {
         self.go_on_at(panel + 1);
         let depth = self.settings.depth;
@@ -375,7 +377,8 @@ impl Process {
         None
     }
 
-    /// Looks for the panel that is broadcast, unless this process has done its part: once, or while it updates what is given.
+    /// Probes for the panel that is being broadcast, unless this process has completed its part: once, or during the given
+    /// update.
     fn probe(&mut self, until: Option<Update>) -> Option<HplAction> {
         let Some(from) = self.awaited.as_ref()?.from else {
             self.take_part();
@@ -388,7 +391,7 @@ impl Process {
         })
     }
 
-    /// Does this process's part of a broadcast, now that it can.
+    /// Schedules this process's part of a broadcast, which can now be executed.
     fn take_part(&mut self) {
         if let Some(part) = self.awaited.take() {
             self.tasks.extend(part.tasks);
@@ -417,7 +420,7 @@ impl Process {
         }
     }
 
-    /// One exchange of a broadcast after the other.
+    /// Executes one exchange of a broadcast and schedules the next.
     fn forward(&mut self, panel: u32, number: u32) -> Option<HplAction> {
         let exchange = broadcast_step(&self.settings, panel, [self.row, self.column], number)?;
         let number = number + 1;
@@ -445,7 +448,7 @@ impl Process {
             let known = self.swaps.as_ref();
             let packed = known.map_or(0, |known| known.swapped.packed(self.row));
             let elements = u64::from(packed) * columns;
-            // The panel's own rows lie together.
+            // The panel's own rows are contiguous.
             let own = self.row == panel % self.settings.rows;
             self.tasks.push(Task::Compute(if own {
                 Kernel::Copy(elements)
@@ -457,7 +460,7 @@ impl Process {
         None
     }
 
-    /// One exchange of a swap after the other, each followed by a probe.
+    /// Executes one exchange of a swap and schedules the next. A probe follows each.
     fn swap(&mut self, update: Update, long: bool, next: u32) -> Option<HplAction> {
         let swaps = self.swaps.as_ref()?;
         let Some((step, next)) = swaps.step(self.row, long, next) else {
@@ -479,7 +482,7 @@ impl Process {
         }))
     }
 
-    /// Solves for the rows of U and multiplies: block by block while the broadcast is not done.
+    /// Solves for the rows of U and multiplies. Works block by block while the broadcast is incomplete.
     fn trail(&mut self, update: Update) -> Option<HplAction> {
         if let Some(part) = &self.awaited {
             if part.from.is_none() {

@@ -1,4 +1,4 @@
-//! A run in one fixed order: each process's computations and exchanges, with the panels' factorization in full.
+//! A run in one fixed order: computations and exchanges of each process, with every step of the panels' factorization.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -9,31 +9,31 @@ use super::{
     PanelSwaps, Pivots, Process, Processor, Swaps, panel_columns, pivot_search,
 };
 
-/// A run of HPL whose probes find what they look for: a process waits for a panel at the first place where it asks for it.
+/// A run of HPL in which all probes succeed: a process waits for a panel at its first probe for it.
 #[derive(Debug, Clone)]
 pub struct Script {
     settings: HplSettings,
     rates: KernelRates,
     spread: CallSpread,
-    /// That of each rank.
+    /// Processor of each rank.
     processors: Vec<Processor>,
     swaps: Vec<Arc<PanelSwaps>>,
 }
 
-/// What a process does next.
+/// The next step of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ScriptStep {
-    /// It computes that long, in whole nanoseconds.
+    /// Computes for this time, in whole nanoseconds.
     Compute(Time),
-    /// It exchanges messages with another and waits for both.
+    /// Exchanges messages with another process and waits for both.
     Exchange(Exchange),
 }
 
 impl Script {
-    /// On these processors, one for each rank.
+    /// Builds the script for these processors, one for each rank.
     ///
     /// # Panics
-    /// If there are fewer processors than ranks, or fewer pivots given than the matrix has columns.
+    /// If there are fewer processors than ranks, or fewer given pivots than columns of the matrix.
     pub fn new(
         settings: HplSettings,
         pivots: &Pivots,
@@ -54,17 +54,17 @@ impl Script {
         }
     }
 
-    /// With products that differ from call to call.
+    /// The script with products whose times differ from call to call.
     pub fn with_spread(self, spread: CallSpread) -> Script {
         Script { spread, ..self }
     }
 
-    /// Its matrix, grid and algorithms.
+    /// Matrix, grid and algorithms of the run.
     pub fn settings(&self) -> &HplSettings {
         &self.settings
     }
 
-    /// What a rank does, from the first panel to the end of the solution.
+    /// Steps of a rank, from the first panel to the end of the solution.
     pub fn steps(&self, rank: Rank) -> ScriptSteps<'_> {
         let columns = self.settings.columns;
         let (row, column) = (rank.0 / columns, rank.0 % columns);
@@ -81,7 +81,7 @@ impl Script {
     }
 }
 
-/// The steps of one process.
+/// Iterator over the steps of one process.
 #[derive(Debug)]
 pub struct ScriptSteps<'a> {
     script: &'a Script,
@@ -89,7 +89,7 @@ pub struct ScriptSteps<'a> {
     row: u32,
     column: u32,
     process: Process,
-    /// Computation that has not been given yet.
+    /// Computation time that was not yet returned as a step.
     computed: Time,
     ready: VecDeque<ScriptStep>,
     ended: bool,
@@ -129,7 +129,7 @@ impl Iterator for ScriptSteps<'_> {
                 HplAction::Exchange(exchange) => self.exchange(exchange),
                 HplAction::Factor(panel) => self.factor(panel),
                 HplAction::Probe(_) => self.process.answer(1),
-                // The probe before the update has found the panel: there is nothing to update by blocks.
+                // The probe before the update has found the panel, so no columns are updated block by block.
                 HplAction::UpdateUntil { .. } => self.process.answer(0),
                 HplAction::End => {
                     self.give_computed();
@@ -158,7 +158,7 @@ impl ScriptSteps<'_> {
         self.ready.push_back(ScriptStep::Exchange(exchange));
     }
 
-    /// Column after column: the search for the pivot, and what is computed before the next.
+    /// Executes the factorization column by column: the search for the pivot, then the computation until the next search.
     fn factor(&mut self, panel: u32) {
         let settings = &self.script.settings;
         let root = panel % settings.rows;

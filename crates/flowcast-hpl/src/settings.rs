@@ -1,26 +1,26 @@
-//! What HPL.dat says of a run, and which part of the matrix each process has.
+//! Settings of a run as in HPL.dat, and the distribution of the matrix over the processes.
 
 use std::{fmt, str::FromStr};
 
-/// How a factored panel reaches the other process columns (`BCASTs` of HPL.dat, in its order).
+/// Algorithm that broadcasts a factored panel to the other process columns (`BCASTs` of HPL.dat, in its order).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Broadcast {
-    /// `1rg`: around a ring.
+    /// `1rg`: along a ring.
     Ring,
-    /// `1rM`: a ring whose next owner receives first and does not forward.
+    /// `1rM`: a ring in which the next owner receives first and does not forward.
     RingModified,
-    /// `2rg`: two rings of half the processes.
+    /// `2rg`: two rings, each with half of the processes.
     TwoRings,
-    /// `2rM`: two rings beside the next owner.
+    /// `2rM`: two rings without the next owner, which receives first.
     TwoRingsModified,
     /// `lng`: pieces are spread and rolled.
     Long,
-    /// `lnM`: the same beside the next owner.
+    /// `lnM`: pieces are spread and rolled without the next owner, which receives first.
     LongModified,
 }
 
 impl Broadcast {
-    /// All, in the order of HPL.dat's numbers.
+    /// All algorithms, in the order of their numbers in HPL.dat.
     pub const ALL: [(&'static str, Broadcast); 6] = [
         ("1rg", Broadcast::Ring),
         ("1rM", Broadcast::RingModified),
@@ -31,19 +31,19 @@ impl Broadcast {
     ];
 }
 
-/// How rows are swapped and the row block U gets to all processes of a column (`SWAP` of HPL.dat).
+/// Algorithm that swaps rows and distributes the row block U to all processes of a column (`SWAP` of HPL.dat).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Swap {
     /// Binary exchange.
     Binary,
     /// Spread and roll.
     Long,
-    /// Spread and roll for more columns than this, binary exchange for others.
+    /// Spread and roll for more columns than this, binary exchange otherwise.
     Mix(u32),
 }
 
 impl Swap {
-    /// Whether so many columns are swapped by spread and roll.
+    /// `true` if this number of columns is swapped by spread and roll.
     pub fn is_long(self, columns: u64) -> bool {
         match self {
             Swap::Binary => false,
@@ -53,75 +53,75 @@ impl Swap {
     }
 }
 
-/// A run of HPL: its matrix, grid and algorithms.
+/// Settings of a run of HPL: its matrix, grid and algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HplSettings {
     /// Order of the matrix, N.
     pub order: u64,
     /// Block size, NB.
     pub block: u32,
-    /// Process rows, P.
+    /// Number of process rows, P.
     pub rows: u32,
-    /// Process columns, Q.
+    /// Number of process columns, Q.
     pub columns: u32,
-    /// Panels that are factored ahead.
+    /// Lookahead depth: number of panels that are factored ahead.
     pub depth: u32,
-    /// Broadcast of panels.
+    /// Broadcast algorithm for panels.
     pub broadcast: Broadcast,
-    /// Swaps.
+    /// Swap algorithm.
     pub swap: Swap,
 }
 
 impl HplSettings {
-    /// Processes.
+    /// Number of processes.
     pub fn ranks(&self) -> u32 {
         self.rows * self.columns
     }
 
-    /// Rank of a place in the grid, by rows (`PMAP` row-major).
+    /// Rank at a place of the grid, in row-major order (`PMAP`).
     pub fn rank(&self, row: u32, column: u32) -> u32 {
         row * self.columns + column
     }
 
-    /// Panels of the factorization.
+    /// Number of panels of the factorization.
     pub fn panels(&self) -> u32 {
         self.order.div_ceil(u64::from(self.block)) as u32
     }
 
-    /// First row and column of a panel; N behind the last.
+    /// First row and column of a panel; N after the last panel.
     pub fn first(&self, panel: u32) -> u64 {
         (u64::from(panel) * u64::from(self.block)).min(self.order)
     }
 
-    /// Columns of a panel.
+    /// Number of columns of a panel.
     pub fn width(&self, panel: u32) -> u32 {
         (self.first(panel + 1) - self.first(panel)) as u32
     }
 
-    /// Rows from a panel's first on that a process row has.
+    /// Number of rows of a process row, from the panel's first row on.
     pub fn local_rows(&self, panel: u32, row: u32) -> u64 {
         self.owned(self.order, row, self.rows) - self.owned(self.first(panel), row, self.rows)
     }
 
-    /// Rows below a panel's own that a process row has: those of L2.
+    /// Number of rows of a process row below the panel's own: the rows of L2.
     pub fn rows_below(&self, panel: u32, row: u32) -> u64 {
         let own = row == panel % self.rows;
         self.local_rows(panel, row) - if own { u64::from(self.width(panel)) } else { 0 }
     }
 
-    /// Columns from a panel's first on, with the right-hand side, that a process column has.
+    /// Number of columns of a process column, from the panel's first column on, the right-hand side included.
     pub fn local_columns(&self, panel: u32, column: u32) -> u64 {
         self.owned(self.order + 1, column, self.columns)
             - self.owned(self.first(panel), column, self.columns)
     }
 
-    /// Bytes of a panel's broadcast in a process row: L2, L1, the pivots and a flag.
+    /// Size of a panel's broadcast in a process row, in bytes: L2, L1, the pivots and a flag.
     pub fn panel_bytes(&self, panel: u32, row: u32) -> u64 {
         let width = u64::from(self.width(panel));
         8 * (self.rows_below(panel, row) * width + width * width + width + 1)
     }
 
-    /// Of the first so many indices, those that one of `processes` has in the block-cyclic distribution.
+    /// Number of the first `indices` indices that a process owns in the block-cyclic distribution over `processes`.
     pub(super) fn owned(&self, indices: u64, process: u32, processes: u32) -> u64 {
         let (block, processes) = (u64::from(self.block), u64::from(processes));
         let (blocks, rest) = (indices / block, indices % block);
@@ -135,7 +135,7 @@ impl HplSettings {
             }
     }
 
-    /// The process that has an index.
+    /// Process that owns an index.
     pub(super) fn owner(&self, index: u64, processes: u32) -> u32 {
         (index / u64::from(self.block) % u64::from(processes)) as u32
     }
@@ -162,7 +162,7 @@ impl fmt::Display for Broadcast {
 impl FromStr for Swap {
     type Err = String;
 
-    /// `binary`, `long`, `mix` (with the threshold of 64 that HPL.dat comes with) or `mix:THRESHOLD`.
+    /// Parses `binary`, `long`, `mix` (with HPL.dat's default threshold of 64) or `mix:THRESHOLD`.
     fn from_str(text: &str) -> Result<Self, String> {
         const EXPECTED: &str = "expected binary, long, mix or mix:THRESHOLD";
         match text.split_once(':') {

@@ -1,7 +1,8 @@
-//! When every process of HPL does what it does: actions in the order of their times, messages matched as they are sent.
+//! Event-driven simulation of HPL's processes: actions are executed in the order of their times, and messages are matched
+//! when they are sent.
 //!
-//! The processes of a column factor a panel in one go ([`Factorization`]): none of them does anything else before the last is
-//! there. Long messages take turns at the interfaces of nodes and at their memory, in the order in which they start.
+//! The processes of a column factor a panel in one action ([`Factorization`]), which starts when the last of them arrives.
+//! Long messages take turns at the interfaces of nodes and at their memory, in the order in which they start.
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range, sync::Arc};
 
@@ -12,34 +13,34 @@ use crate::{
 
 use super::{factor::Factorization, machine::Machine};
 
-/// What the processes spend their time on, on average: parts of the time of what is simulated, seconds until it ends.
+/// Mean time of the processes, by activity: in seconds during a simulation, as fractions of the simulated time in results.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {
-    /// Multiplications, the whole of dgemm but that inside panels.
+    /// Matrix products, except those inside panels.
     pub multiply: f64,
     /// Triangular solutions, copies and swaps of rows.
     pub kernels: f64,
-    /// Factorization of panels, with the search for pivots.
+    /// Factorization of panels, the search for pivots included.
     pub factor: f64,
-    /// Broadcasts of panels: sending, receiving, waiting.
+    /// Broadcasts of panels: sending, receiving and waiting.
     pub broadcast: f64,
     /// Exchanges of rows and of U.
     pub swap: f64,
-    /// The triangular system at the end.
+    /// Triangular system at the end.
     pub solution: f64,
 }
 
-/// A run, or some panels of one.
+/// Simulated run, or some panels of it.
 pub(super) struct HplOutcome {
-    /// Seconds until the last process has ended.
+    /// Time until the last process has ended, in seconds.
     pub seconds: f64,
-    /// When each panel was factored, in seconds.
+    /// Time at which each panel was factored, in seconds.
     pub factored: Vec<f64>,
-    /// Seconds that the processes spent.
+    /// Mean time of the processes by activity, in seconds.
     pub spent: Spent,
 }
 
-/// A time in seconds, ordered.
+/// Ordered time, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct At(f64);
 
@@ -57,27 +58,27 @@ impl Ord for At {
     }
 }
 
-/// A message that its receiver has not asked for yet.
+/// Message whose receive has not been posted yet.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     from: u32,
     bytes: u64,
-    /// When the receiver can see it.
+    /// Time at which the receiver can detect the message.
     arrival: f64,
-    /// Its sender waits.
+    /// `true` if the sender waits.
     rendezvous: bool,
 }
 
-/// What a process goes on with.
+/// State of a waiting process.
 #[derive(Debug, Clone, Copy)]
 enum ProcessWait {
-    /// Its next action, when what it waited for is over.
+    /// Waits for the end of an action.
     Action(ActionPurpose),
-    /// The answer to its probes.
+    /// Continues with the answer to its probes.
     Answer(u64),
-    /// Nothing yet: it updates and probes for a message.
+    /// Updates columns and probes for a message.
     Message { from: u32, update: Update },
-    /// The end of a panel's factorization.
+    /// Waits for the end of a panel's factorization.
     Factor,
 }
 
@@ -86,26 +87,26 @@ struct HplRank {
     process: Process,
     waiting: ProcessWait,
     since: f64,
-    /// The rank that it has posted a receive for.
+    /// Rank for which a receive is posted.
     posted: Option<u32>,
-    /// Ends of an exchange that are missing, and when the latest of the others was.
+    /// Number of unfinished parts of an exchange, and the latest end of the finished ones.
     missing: u8,
     until: f64,
     inbox: Vec<Pending>,
     spent: Spent,
 }
 
-/// The swaps of the panels that processes are at.
+/// Swaps of the panels that are currently in use.
 struct SwapCache {
     settings: HplSettings,
     pivots: Pivots,
     recent: Vec<Option<Arc<PanelSwaps>>>,
 }
 
-/// Messages from this size on take turns, whatever their protocol.
+/// Messages of at least this size take turns, whatever their protocol.
 const LONG_MESSAGE: u64 = 16384;
 
-/// More panels than processes are apart.
+/// Exceeds the distance between the panels of the fastest and the slowest process.
 const RECENT_PANELS: usize = 64;
 
 impl Swaps for SwapCache {
@@ -123,7 +124,7 @@ impl Swaps for SwapCache {
     }
 }
 
-/// A run of some panels of HPL on a machine.
+/// Simulation of some panels of HPL on a machine.
 pub(super) struct Simulation<'a> {
     settings: HplSettings,
     machine: &'a Machine,
@@ -132,20 +133,20 @@ pub(super) struct Simulation<'a> {
     ranks: Vec<HplRank>,
     swaps: SwapCache,
     queue: BinaryHeap<Reverse<(At, u32)>>,
-    /// When each node's interface is free to send and to receive, and its memory to copy.
+    /// Times at which each node's interface can send and receive again, and its memory can copy again.
     sending: Vec<f64>,
     receiving: Vec<f64>,
     copying: Vec<f64>,
-    /// When the processes of each column began to factor a panel, by process row.
+    /// Process rows that wait to factor a panel, with their start times, by process column.
     factoring: Vec<Vec<(u32, f64)>>,
     factorization: Factorization,
-    /// What computations cost while all ranks of a node update.
+    /// Costs of computations while all ranks of a node update.
     rates: KernelRates,
     outcome: HplOutcome,
 }
 
 impl<'a> Simulation<'a> {
-    /// All processes at the first of the panels at time 0. The seed is that of the products' times.
+    /// Places all processes at the first panel at time 0. The seed determines the variation of the products' times.
     pub(super) fn new(
         settings: HplSettings,
         machine: &'a Machine,
@@ -191,7 +192,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Runs to the end.
+    /// Runs the simulation to its end.
     pub(super) fn run(mut self) -> HplOutcome {
         while let Some(Reverse((At(now), rank))) = self.queue.pop() {
             self.resume(rank, now);
@@ -204,7 +205,7 @@ impl<'a> Simulation<'a> {
         self.outcome
     }
 
-    /// Ends what a process waited for.
+    /// Ends the wait of a process.
     fn resume(&mut self, rank: u32, now: f64) {
         let me = &mut self.ranks[rank as usize];
         match me.waiting {
@@ -216,7 +217,7 @@ impl<'a> Simulation<'a> {
         me.since = now;
     }
 
-    /// Lets a process act until it waits, or another is to act before.
+    /// Executes actions of a process until it waits, or until another process must act earlier.
     fn advance(&mut self, rank: u32, mut now: f64) {
         let me = rank as usize;
         loop {
@@ -271,7 +272,7 @@ impl<'a> Simulation<'a> {
         (me.waiting, me.since) = (waiting, now);
     }
 
-    /// A process that probes behind each block finds the message that arrives at this time.
+    /// Continues the update of a process that probes after each block, up to the arrival of the message at this time.
     fn find(&mut self, rank: u32, arrival: f64) {
         let HplRank { waiting, since, .. } = self.ranks[rank as usize];
         let ProcessWait::Message { update, .. } = waiting else {
@@ -294,14 +295,14 @@ impl<'a> Simulation<'a> {
         self.queue.push(Reverse((At(now.max(arrival)), rank)));
     }
 
-    /// Seconds of a kernel.
+    /// Time of a kernel, in seconds.
     fn compute(&mut self, rank: u32, kernel: Kernel) -> f64 {
         let time = self.machine.time(&self.rates, rank, kernel);
         self.ranks[rank as usize].spent.kernels += time;
         time
     }
 
-    /// Seconds of an update, whose product varies from panel to panel.
+    /// Time of an update, in seconds. The time of its product varies from panel to panel.
     fn update(&mut self, rank: u32, update: Update) -> f64 {
         let mut total = 0.0;
         for kernel in self.settings.update_kernels(update, rank) {
@@ -340,7 +341,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// When an exchange ends that begins now, unless the process has to wait for another one.
+    /// End of an exchange that starts now. `None` if the process must wait for another process.
     fn exchange(&mut self, rank: u32, exchange: Exchange, now: f64) -> Option<f64> {
         let me = rank as usize;
         (self.ranks[me].until, self.ranks[me].missing) = (now, 0);
@@ -400,7 +401,7 @@ impl<'a> Simulation<'a> {
             );
             return;
         }
-        // The receiver is asked and answers.
+        // Round trip of the handshake with the receiver.
         let asked = if rendezvous {
             2.0 * channel.latency
         } else {
@@ -423,13 +424,13 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// One end of an exchange is known.
+    /// Records the end of one part of an exchange.
     fn arrive(&mut self, rank: u32, time: f64) {
         let me = &mut self.ranks[rank as usize];
         me.until = me.until.max(time);
     }
 
-    /// One end of an exchange of a process that waits for it is known.
+    /// Records the end of a part for which the process waits. Resumes the process if it was the last.
     fn complete(&mut self, rank: u32, time: f64) {
         self.arrive(rank, time);
         let me = &mut self.ranks[rank as usize];
@@ -450,7 +451,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// When the last byte is there.
+    /// Arrival time of the last byte.
     fn transfer(&mut self, start: f64, from: u32, to: u32, bytes: u64) -> f64 {
         let machine = self.machine;
         let node = |rank: u32| machine.nodes[rank as usize] as usize;
@@ -464,7 +465,7 @@ impl<'a> Simulation<'a> {
             self.copying[source] = copied;
             return (start + alone).max(copied) + latency;
         }
-        // Short messages find their way between the packets of long ones.
+        // Short messages pass between the packets of long ones.
         if bytes < channel.rendezvous_from.min(LONG_MESSAGE) {
             return start + alone + latency;
         }
@@ -490,7 +491,7 @@ impl HplRank {
         }
     }
 
-    /// When the next message of a rank can be seen.
+    /// Time at which the next message from a rank can be detected.
     fn pending(&self, from: u32) -> Option<f64> {
         let mut inbox = self.inbox.iter();
         inbox
@@ -523,14 +524,14 @@ impl Spent {
         ]
     }
 
-    /// Adds what others spent.
+    /// Adds the times of another process.
     pub(super) fn add(&mut self, other: &Spent) {
         for (own, others) in self.parts().into_iter().zip({ *other }.parts()) {
             *own += *others;
         }
     }
 
-    /// Each part so many times.
+    /// All times, multiplied by a factor.
     pub(super) fn times(mut self, factor: f64) -> Spent {
         for part in self.parts() {
             *part *= factor;

@@ -1,4 +1,4 @@
-//! A run in one fixed order as a trace.
+//! Conversion of a script to a trace.
 
 use flowcast_units::{Bytes, Rank};
 
@@ -12,7 +12,7 @@ use flowcast_program::{
 };
 
 impl Script {
-    /// The trace in memory. Messages have the tag of what they are for: 1 columns, 2 broadcasts, 3 the solution.
+    /// Builds the trace in memory. The tag of a message encodes its purpose: 1 columns, 2 broadcasts, 3 the solution.
     ///
     /// # Errors
     /// [`TraceError::Limit`] for more messages than can be numbered.
@@ -33,8 +33,8 @@ impl Script {
     }
 }
 
-/// Of two messages the receive is posted, the send blocks, the receive is waited for; if synchronous, it is the send that is
-/// started and waited for.
+/// Adds an exchange. With two messages, the receive is posted, a blocking send follows, and then a wait for the receive. In
+/// a synchronous exchange, the send is started instead, the receive blocks, and the wait is for the send.
 fn add(builder: &mut RankBuilder, exchange: &Exchange) -> Result<(), RecordFault> {
     let channel = channel(exchange);
     let blocking = SendMode {

@@ -1,11 +1,12 @@
-//! The triangular system at the end (`HPL_pdtrsv`).
+//! Solution of the triangular system at the end (`HPL_pdtrsv`).
 
 use super::{ActionPurpose, Exchange, Kernel, Process, Task};
 
 impl Process {
-    /// A step of the solution: the right-hand side moves to the column that has the last of A; then block after block, backwards:
-    /// the solution goes up the column that has it, and what it changes in the next blocks goes to the next column; at the end
-    /// the first block of the solution goes to all of its column.
+    /// Schedules a step of the solution. First, the right-hand side moves to the process column that has the last block of
+    /// A. The blocks are then solved one after the other, backwards: the solution passes up the process column that has the
+    /// block, and the changes of the next blocks go to the next process column. Last, the first block of the solution goes
+    /// to all processes of its column.
     pub(super) fn solve(&mut self, step: u32) {
         let panels = self.settings.panels();
         if step < panels {
@@ -41,7 +42,7 @@ impl Process {
         let settings = &self.settings;
         let columns = settings.columns;
         let (own_column, next_column) = (block % columns, (block - 1) % columns);
-        // Rows of the next blocks, which the next columns need first.
+        // Rows of the next blocks, which the next process columns need first.
         let window = u64::from(settings.block) * u64::from((columns - 1).max(1));
         let end = settings.first(block);
         let rows_before = |index: u64| settings.owned(index, self.row, settings.rows);
@@ -60,7 +61,8 @@ impl Process {
         }
     }
 
-    /// A process of the block's column gets the solution from below and sends it on, after it has computed what changes soon.
+    /// Tasks of a process of the block's column: it receives the solution from below, computes the changes that are needed
+    /// soon, and forwards the solution.
     fn pass_on(&self, block: u32, [soon, later]: [u64; 2], change: Option<Task>) -> Vec<Task> {
         let settings = &self.settings;
         let rows = settings.rows;
@@ -68,7 +70,7 @@ impl Process {
         let below = settings.rank((self.row + 1) % rows, self.column);
         let width = u64::from(settings.width(block));
         let solution = Some(8 * width);
-        // From the process that has the block upwards.
+        // Distance upwards from the process that has the block.
         let distance = (block % rows + rows - self.row) % rows;
         let mut tasks = Vec::new();
         if distance > 0 {
@@ -89,7 +91,7 @@ impl Process {
         tasks
     }
 
-    /// The first block of the solution goes to all of its column, down a tree.
+    /// Sends the first block of the solution to all processes of its column, down a tree.
     fn replicate(&self) -> Vec<Task> {
         let settings = &self.settings;
         let rows = settings.rows;
