@@ -1,14 +1,14 @@
-//! What users read of an error.
+//! Texts of errors for users.
 
 use thiserror::Error;
 
-/// Something outside the input is missing: a port, a right, a program, a library.
+/// Error for something outside of the input that is missing: a port, a permission, a program, a library.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct EnvironmentLacks(pub String);
 
-/// An error with its causes. A cause that the text before it ends with already, as that of an error that shows its
-/// source, is not repeated. What was found and is empty is called nothing.
+/// Text of an error with its causes. A cause is not repeated if the text before it already ends with it, as in an error that
+/// shows its source. A found value that is empty is called nothing.
 pub fn text_of(error: &anyhow::Error) -> String {
     let text = error
         .chain()

@@ -1,7 +1,8 @@
-//! The files of traces, networks and mappings: which belong together, and how they are read.
+//! Files of traces, networks and mappings: finds files that belong together, and reads them.
 //!
-//! The library takes bytes; the command and the Python package are given names. Both find files here, so that a name means
-//! the same to both. Nothing is printed, and nothing is written but networks that a user keeps by name ([`Store`]).
+//! The library takes bytes, whereas the command and the Python package take names. Both find files by this crate, so that a
+//! name means the same in both. Nothing is printed. The only files written are networks that a user stores by name
+//! ([`Store`]).
 
 mod errors;
 mod mappings;
@@ -38,16 +39,16 @@ pub use traces::{
     Holding, is_matrix, is_pattern, open_trace, open_trace_by, threads, whole_recording,
 };
 
-/// How the bytes of an input file come into memory.
+/// Method that loads the bytes of an input file.
 pub trait Reader {
-    /// A file's bytes.
+    /// Bytes of a file.
     ///
     /// # Errors
     /// The file cannot be read.
     fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes>;
 }
 
-/// A reader that reads files whole into memory.
+/// Reader that loads whole files into memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Whole;
 
@@ -57,7 +58,7 @@ impl Reader for Whole {
     }
 }
 
-/// A file's bytes. A device is none: it may have no end.
+/// Bytes of a file. Devices are refused because they may have no end.
 ///
 /// # Errors
 /// The file cannot be read, or is a device.
@@ -72,10 +73,10 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// The text of a file, whatever its encoding's mark and the ends of its lines.
+/// Text of a file in any supported encoding and with any line ends.
 ///
 /// # Errors
-/// The bytes are no text.
+/// The bytes are not text.
 pub fn file_text(path: &Path, bytes: Vec<u8>) -> Result<String> {
     let plain = match plain_text(&bytes) {
         Cow::Owned(text) => text,

@@ -1,4 +1,4 @@
-//! Mappings and tables of collectives by name.
+//! Mappings and tables of collectives, by name.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use flowcast_place::mapping_file;
 
 use crate::{Reader, file_text};
 
-/// A mapping by name: `fill`, `round-robin`, `N-per-node`, or a file.
+/// Mapping by name: `fill`, `round-robin`, `N-per-node`, or a file.
 ///
 /// # Errors
-/// There is no such file, or it is no mapping.
+/// A file that does not exist or is not a mapping.
 pub fn read_mapping(text: &str, reader: &mut dyn Reader) -> Result<Mapping> {
     match place::rule(text) {
         Some(rule) => Ok(rule),
@@ -30,10 +30,10 @@ pub fn read_mapping(text: &str, reader: &mut dyn Reader) -> Result<Mapping> {
     }
 }
 
-/// How collectives are carried out: a name of [`Collectives::named`], or `algorithm:FILE`.
+/// Evaluation of collectives by name: a name of [`Collectives::named`], or `algorithm:FILE`.
 ///
 /// # Errors
-/// No such name; the file cannot be read, or is no table of algorithms.
+/// An unknown name; a file that cannot be read or is not a table of algorithms.
 pub fn read_collectives(how: &str, reader: &mut dyn Reader) -> Result<Collectives> {
     match Collectives::named().into_iter().find(|way| way.name == how) {
         Some(way) => Ok(way.collectives),
@@ -50,10 +50,10 @@ fn read_table(option: &str, reader: &mut dyn Reader) -> Result<AlgorithmTable> {
         .with_context(|| file.to_owned())
 }
 
-/// The text of a file that is given by name.
+/// Text of a file that is given by name.
 ///
 /// # Errors
-/// It cannot be read, or is no text.
+/// The file cannot be read, or is not text.
 pub fn read_named_text(path: &Path, reader: &mut dyn Reader) -> Result<String> {
     let bytes = reader
         .bytes(path)

@@ -1,4 +1,4 @@
-//! What a file begins with, and where the files are that it names.
+//! Start of a file, and places of the files that it names.
 
 use std::{
     fs::File,
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What a file begins with, as much as shows its format.
+/// Start of a file, long enough to recognise its format.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -17,8 +17,8 @@ pub fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     Ok(beginning)
 }
 
-/// A file that another names: relative to that one's folder, or to one above it, where the tool was started that wrote
-/// the name; else to the current folder.
+/// Path of a file that another file names. The name is relative to the folder of that file, or to a folder above it, in
+/// which the tool that wrote the name was started; otherwise to the current folder.
 pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
     let above = path.ancestors().skip(1).map(|folder| folder.join(name));
     above

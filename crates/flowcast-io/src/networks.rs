@@ -40,12 +40,12 @@ pub fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {
         .collect()
 }
 
-/// A network and what its file says beyond it.
+/// A network, with warnings about its file.
 #[derive(Debug)]
 pub struct LoadedNetwork {
-    /// The network, overrides applied.
+    /// Network after the overrides.
     pub network: Network,
-    /// What is set in the file and not modelled.
+    /// Settings of the file that are not modelled.
     pub warnings: Vec<String>,
 }
 
@@ -58,10 +58,11 @@ impl From<Network> for LoadedNetwork {
     }
 }
 
-/// A file if there is one of that name, else a built-in network, else one that the user keeps ([`Store`]); the overrides are dotted field names with their values.
+/// Loads a file of this name if there is one, otherwise a built-in network, otherwise one that the user has stored
+/// ([`Store`]). The overrides are dotted field names with their values.
 ///
 /// # Errors
-/// There is no such network, its file is wrong, or an override is.
+/// An unknown network, or a fault in its file or in an override.
 pub fn load_network(
     name: &str,
     overrides: &[(String, String)],
@@ -80,17 +81,17 @@ pub fn load_network(
     }
 }
 
-/// The file that the user keeps under a name which is no built-in network's.
+/// File that the user has stored under a name. `None` if the name is that of a built-in network.
 fn kept(name: &str) -> Option<PathBuf> {
     let is_built_in = builtin::NETWORKS.iter().any(|(known, _)| *known == name);
     let file = Store::usual().filter(|_| !is_built_in)?.file(name).ok()?;
     file.is_file().then_some(file)
 }
 
-/// All networks that names and patterns of names (`gige-*`, `mine/*.toml`) mean, in their order.
+/// Loads all networks that match names and patterns of names (`gige-*`, `mine/*.toml`), in the order given.
 ///
 /// # Errors
-/// As [`load_network`]; a pattern that matches nothing.
+/// The errors of [`load_network`], and a pattern without a match.
 pub fn load_networks(
     names: &[String],
     overrides: &[(String, String)],
@@ -146,7 +147,7 @@ fn load_file(
     Ok(Network::from_toml(&text, overrides)?.into())
 }
 
-/// Files that the configuration names are looked for beside it.
+/// Reads a Dimemas configuration. Files that it names are searched in its folder.
 fn load_dimemas_cfg(
     path: &Path,
     bytes: &[u8],

@@ -36,10 +36,10 @@ pub struct PlacementRequest {
     pub level: f64,
 }
 
-/// A probability of `--level`.
+/// Parses a probability for `--level`.
 ///
 /// # Errors
-/// What was expected: a number above 0 and below 1.
+/// The expected form: a number above 0 and below 1.
 pub fn probability(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(level) if level > 0.0 && level < 1.0 => Ok(level),
@@ -52,10 +52,10 @@ pub fn probability(text: &str) -> Result<f64, String> {
 }
 
 impl PlacementRequest {
-    /// The options of a replay under each mapping; the network gets the time inside its nodes.
+    /// Options of a replay with each mapping. Sets the time inside nodes in the network.
     ///
     /// # Errors
-    /// A model that does not exist; options of steps where the input is a trace.
+    /// A model that does not exist; options of steps although the input is a trace.
     pub fn options(&self, input: &PlaceInput, network: &mut Network) -> Result<Options> {
         ensure!(
             !matches!(input, PlaceInput::Trace(_)) || self.inside.is_none() && !self.strict,
@@ -73,7 +73,7 @@ impl PlacementRequest {
         })
     }
 
-    /// The options of the search.
+    /// Options of the search.
     pub fn search(&self, threads: usize, has_time_limit: bool) -> PlaceOptions {
         PlaceOptions {
             seed: self.seed,

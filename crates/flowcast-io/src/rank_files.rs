@@ -1,4 +1,4 @@
-//! Traces with a file for each rank: the files that belong together, and the one that stands for a folder.
+//! Traces with one file per rank: the files that belong together, and the file that represents a folder.
 
 use std::{
     collections::BTreeMap,
@@ -14,8 +14,8 @@ use flowcast::{
 
 use crate::near::{beginning, beside};
 
-/// The file by which a folder is recognised as a trace: that of a recording, an OTF2 anchor, the first of rank files, or
-/// the list of a SimGrid trace.
+/// File by which a folder is recognised as a trace: the file of a recording, an OTF2 anchor, the first of the ranks' files,
+/// or the list of a SimGrid trace.
 pub fn first_of_folder(folder: &Path) -> Result<PathBuf> {
     let recording = folder.join(RECORDING);
     if recording.exists() {
@@ -41,7 +41,7 @@ pub fn first_of_folder(folder: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The name that SimGrid gives the list of a trace's files.
+/// SimGrid's name for the list of a trace's files.
 const LIST: &str = "trace_list.txt";
 
 /// The list among the files of a folder.
@@ -86,8 +86,8 @@ fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
     }
 }
 
-/// The files of all ranks in rank order, found by the name of one of them: those that differ in one number only. A file
-/// that is alone holds all ranks.
+/// Files of all ranks in rank order, from the name of one of them: the files whose names differ only in one number. A single
+/// file contains all ranks.
 pub(crate) fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
     let name = one
         .file_name()
@@ -127,7 +127,7 @@ pub(crate) fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
     Ok(vec![one.to_owned()])
 }
 
-/// What stands before and behind each number in a name.
+/// Text before and after each number in a name.
 fn numbers_in(name: &str) -> Vec<(&str, &str)> {
     let bytes = name.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -142,7 +142,7 @@ fn numbers_in(name: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The names with a number between the two, by number.
+/// Names with a number between `before` and `behind`, by number.
 fn siblings(names: &[String], before: &str, behind: &str) -> BTreeMap<u64, String> {
     names
         .iter()

@@ -1,7 +1,7 @@
 //! Requests: questions about a trace on a network, with their options.
 //!
-//! The command fills a request from its arguments, Python and C from JSON, such as `{"slack": {"model": "independent"}}`. The
-//! answer is the same document.
+//! The command builds a request from its arguments, Python and C from JSON, such as `{"slack": {"model": "independent"}}`.
+//! Both get the same document as the answer.
 
 use std::borrow::Borrow;
 
@@ -46,13 +46,13 @@ pub struct ReplayRequest {
     pub goal_params: Option<[f64; 5]>,
 }
 
-/// Where ranks run: a rule or a file by its name, or the node of each rank.
+/// Mapping of ranks to nodes: a rule or a file by its name, or the node of each rank.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum RankNodes {
-    /// A rule or a file.
+    /// Name of a rule or a file.
     Named(String),
-    /// The node of each rank.
+    /// Node of each rank, indexed by rank.
     Listed(Vec<u32>),
 }
 
@@ -62,7 +62,7 @@ impl From<String> for RankNodes {
     }
 }
 
-/// The help of an option that names a way to carry out collectives, with the meaning of its absence.
+/// Help of an option that selects the evaluation of collectives. `without` describes its default.
 pub fn collectives_help(without: &str) -> String {
     let ways = Collectives::named().map(|way| format!("{} ({})", way.name, way.help));
     format!(
@@ -71,25 +71,25 @@ pub fn collectives_help(without: &str) -> String {
     )
 }
 
-/// A request of JSON: errors name no place in it, as callers wrote none.
+/// Parses a request from JSON. Errors contain no position in the JSON text, because callers did not write it.
 fn request_of<R: DeserializeOwned>(text: &str) -> Result<R> {
     let json: serde_json::Value = serde_json::from_str(text).context("request")?;
     serde_json::from_value(json).context("request")
 }
 
 impl ReplayRequest {
-    /// A request as JSON.
+    /// Parses a request from JSON.
     ///
     /// # Errors
-    /// As [`Request::from_json`].
+    /// The errors of [`Request::from_json`].
     pub fn from_json(text: &str) -> Result<ReplayRequest> {
         request_of(text)
     }
 
-    /// The options of a replay; reads the files that they name.
+    /// Options of a replay. Reads the files that they name.
     ///
     /// # Errors
-    /// A name that is none, or a file that cannot be read; the message names the option.
+    /// An unknown name, or a file that cannot be read. The message names the option.
     pub fn options(&self, reader: &mut dyn Reader) -> Result<Options> {
         let contention = self
             .model
@@ -116,10 +116,10 @@ impl ReplayRequest {
     }
 }
 
-/// L, o, g, G in nanoseconds and S in bytes, as LogGOPSim takes them.
+/// Parses L, o, g, G in nanoseconds and S in bytes, as in LogGOPSim.
 ///
 /// # Errors
-/// A number below 0 or that is none.
+/// A negative or non-finite number.
 pub fn loggops_parameters(numbers: [f64; 5]) -> Result<Loggops> {
     ensure!(
         numbers
@@ -141,17 +141,17 @@ pub fn loggops_parameters(numbers: [f64; 5]) -> Result<Loggops> {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// How long it takes.
+    /// Predicted time.
     Predict(PredictRequest),
-    /// The chain of events that ends last.
+    /// Critical path: the chain of events that ends last.
     Path(ReplayRequest),
-    /// The costs that the predicted time depends on most.
+    /// Costs that the predicted time depends on most.
     Gradient(ReplayRequest),
-    /// How late each rank, message and computation may be.
+    /// Slack of each rank, message and computation.
     Slack(ReplayRequest),
-    /// The predicted time over a range of a field.
+    /// Predicted time over a range of a field.
     Sensitivity(SensitivityRequest),
-    /// Named what-ifs.
+    /// Named what-if scenarios.
     Scenarios(ScenariosRequest),
 }
 
@@ -176,7 +176,7 @@ pub struct IntervalRequest {
 }
 
 impl IntervalRequest {
-    /// The options of an interval, on all processors.
+    /// Options of an interval, with all processors.
     pub fn options(&self) -> IntervalOptions<'_> {
         IntervalOptions {
             level: self.level,
@@ -230,15 +230,15 @@ pub struct ScenariosRequest {
 }
 
 impl Request {
-    /// A request as JSON.
+    /// Parses a request from JSON.
     ///
     /// # Errors
-    /// It is no request; the message says what was found and what was expected.
+    /// Invalid JSON or an invalid request. The message has the found and the expected content.
     pub fn from_json(text: &str) -> Result<Request> {
         request_of(text)
     }
 
-    /// The picture on the page of the answer.
+    /// Picture on the page of the answer.
     pub fn picture(&self) -> Picture {
         match self {
             Request::Sensitivity(_) => Picture::Sensitivity,
@@ -246,11 +246,11 @@ impl Request {
         }
     }
 
-    /// The answer. A curve of more pieces than `most_rows` has rows that join some of them. The trace is opened when the options
-    /// are known to be good.
+    /// Answers the request. A curve with more than `most_rows` pieces has rows that combine several pieces. The trace is
+    /// opened only after the options have been checked.
     ///
     /// # Errors
-    /// An option that does not go with the trace or the network; those of opening the trace and of its replay.
+    /// An option that does not apply to the trace or the network; errors of opening the trace and of its replay.
     pub fn answer<T: Borrow<Trace>>(
         &self,
         open: impl FnOnce() -> Result<T>,

@@ -21,7 +21,7 @@ struct ScenariosFile {
     scenario: Vec<ScenarioEntry>,
 }
 
-/// What a scenario may say; everything but its name has the command's value if it says nothing.
+/// Fields of a scenario. A missing field, except the name, has the value of the command.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScenarioEntry {
@@ -45,22 +45,22 @@ struct ScenarioEntry {
     noise: Option<String>,
 }
 
-/// What scenarios have that do not say otherwise.
+/// Defaults of scenarios.
 pub struct ScenarioDefaults<'a> {
-    /// The network, fields that are set applied.
+    /// Network after the overrides of the command.
     pub network: Option<&'a Network>,
-    /// Fields that are set on the networks that scenarios name.
+    /// Overrides for networks that scenarios name.
     pub overrides: &'a [(String, String)],
-    /// Model, mapping, collectives, rendezvous.
+    /// Model, mapping, collectives and rendezvous threshold.
     pub options: &'a Options,
-    /// How noise is drawn; its distribution is that of the scenario.
+    /// Options of noise. The scenario determines the distribution.
     pub noise: &'a NoiseOptions,
 }
 
-/// The scenarios of a TOML text, in its order; messages call it by this name.
+/// Parses the scenarios of a TOML text, in its order. `name` is the name of the text in messages.
 ///
 /// # Errors
-/// It has another form; a network, mapping or selector in it that is none. The message names the text and the scenario.
+/// A text with another structure; an invalid network, mapping or selector. The message names the text and the scenario.
 pub fn parse_scenarios(
     name: &str,
     text: &str,
@@ -149,7 +149,7 @@ fn node_of(text: &str) -> Result<Node> {
         .with_context(|| format!("found the node `{text}`, expected its number"))
 }
 
-/// A value with its unit, a factor for computing and collectives, or `x2` for twice what it is.
+/// Parses a cost: a value with its unit, a factor for computation and collectives, or `x2` for twice the present value.
 fn cost(key: &str, value: &toml::Value) -> Result<Cost> {
     let selector = Selector::parse(key)?;
     let text = text_of(value);

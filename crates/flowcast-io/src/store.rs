@@ -1,5 +1,6 @@
-//! Network files that are kept: in the user's data folder (`$XDG_DATA_HOME/flowcast/networks`, or below `~/.local/share`), found
-//! again by their names. The Open MPI component keeps what it has measured there too, in a folder for each pair of hosts.
+//! Stored network files: they are in the user's data folder (`$XDG_DATA_HOME/flowcast/networks`, or below `~/.local/share`)
+//! and are found by their names. The Open MPI component stores its measurements there too, in a folder for each pair of
+//! hosts.
 
 use std::{
     env, fs,
@@ -10,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use flowcast::model::network::Network;
 
-/// The names of networks, and the files they stand for.
+/// Store that maps names of networks to files.
 ///
 /// ```
 /// use std::path::Path;
@@ -26,17 +27,17 @@ pub struct Store {
     folder: PathBuf,
 }
 
-/// A network that is kept.
+/// A stored network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptNetwork {
-    /// Its name, such as `cluster`, or `node0--node1--openmpi-4.1.4/eth0`.
+    /// Name, such as `cluster`, or `node0--node1--openmpi-4.1.4/eth0`.
     pub name: String,
-    /// What its file says, or why it cannot be read.
+    /// The network, or the reason why its file cannot be read.
     pub network: Result<Network, String>,
 }
 
 impl Store {
-    /// Of this user; none without a home.
+    /// Store of this user; `None` without a home folder.
     pub fn usual() -> Option<Store> {
         let absolute = |name: &str| {
             env::var_os(name)
@@ -48,17 +49,17 @@ impl Store {
         Some(Store::at(data.join("flowcast/networks")))
     }
 
-    /// In a folder, which need not be there.
+    /// Store in a folder, which need not exist.
     pub fn at(folder: impl Into<PathBuf>) -> Store {
         Store {
             folder: folder.into(),
         }
     }
 
-    /// The file of a name, whether it is there or not.
+    /// Path of the file for a name, even if it does not exist.
     ///
     /// # Errors
-    /// A name that would lead elsewhere.
+    /// A name that would lead to another place.
     pub fn file(&self, name: &str) -> Result<PathBuf> {
         if name.is_empty()
             || name.len() > 200
@@ -77,10 +78,10 @@ impl Store {
         Ok(self.folder.join(format!("{name}.toml")))
     }
 
-    /// All networks, by name.
+    /// All networks, sorted by name.
     ///
     /// # Errors
-    /// The folder is there and cannot be read.
+    /// The folder exists and cannot be read.
     pub fn list(&self) -> Result<Vec<KeptNetwork>> {
         let mut names = Vec::new();
         if self.folder.is_dir() {
@@ -101,11 +102,11 @@ impl Store {
             .collect())
     }
 
-    /// Keeps a network file as it stands, comments and all, whole or not at all; gives its place, and whether one of that name
-    /// was there before, which it replaces.
+    /// Stores a network file unchanged, with its comments. The file is written completely or not at all. Returns its path,
+    /// and `true` if it replaces a network of that name.
     ///
     /// # Errors
-    /// A name that would lead elsewhere, or the folder cannot be written.
+    /// A name that would lead to another place, or a folder that cannot be written.
     pub fn save(&self, name: &str, text: &str) -> Result<(PathBuf, bool)> {
         let file = self.file(name)?;
         let folder = file.parent().unwrap_or(&self.folder);
@@ -117,7 +118,7 @@ impl Store {
             .and_then(|mut out| out.write_all(text.as_bytes()).and_then(|()| out.sync_all()))
             .and_then(|()| fs::rename(&partial, &file));
         if written.is_err() {
-            // What was begun is no network.
+            // An incomplete file is not a network.
             let _ = fs::remove_file(&partial);
         }
         written.with_context(cannot).map(|()| (file, replaces))
@@ -126,7 +127,7 @@ impl Store {
     /// Removes a network.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be removed.
+    /// No network of that name, or a file that cannot be removed.
     pub fn remove(&self, name: &str) -> Result<()> {
         let file = self.file(name)?;
         if !file.is_file() {
@@ -139,7 +140,7 @@ impl Store {
     }
 }
 
-/// Names of the files below a folder. Folders in folders are the component's, and no deeper.
+/// Collects the names of the files in a folder. Nested folders belong to the Open MPI component and have one level.
 fn collect(folder: &Path, prefix: &str, names: &mut Vec<String>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! Opens traces: one file, packed or not, a folder, or the files of all ranks by the name of one of them.
+//! Opening of traces: a file, compressed or not, a folder, or the files of all ranks by the name of one of them.
 
 use std::{
     collections::HashSet,
@@ -24,29 +24,28 @@ use crate::{
     rank_files,
 };
 
-/// What an input holds.
+/// Kind of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holding {
-    /// Concurrent communications, one flow or chain a line.
+    /// Concurrent communications, one flow or chain per line.
     Pattern,
-    /// A program's trace or schedule.
+    /// Trace or schedule of a program.
     Trace,
 }
 
-/// Reads a trace of any known format; `name` is what messages call it, and a folder is one by its first file
-/// ([`first_of_folder`](crate::first_of_folder)). FLOWCAST_MAX_UNPACKED limits what its packed
-/// files are unpacked to.
+/// Reads a trace of any known format. `name` is its name in messages. A folder is read by its first file
+/// ([`first_of_folder`](crate::first_of_folder)). FLOWCAST_MAX_UNPACKED limits the uncompressed size of its files.
 ///
 /// # Errors
-/// It cannot be read or is damaged; [`EnvironmentLacks`] if the library is missing that reads it.
+/// A trace that cannot be read or is damaged; [`EnvironmentLacks`] if the library that reads it is missing.
 pub fn open_trace(path: &Path, name: &str, reader: &mut dyn Reader) -> Result<Trace> {
     open_trace_by(path, name, reader, None)
 }
 
-/// The same; computations of a recording take the time of this clock, if one is given.
+/// Reads a trace like [`open_trace`]. `clock` selects the clock for the computations of a recording.
 ///
 /// # Errors
-/// As [`open_trace`]; a clock for a trace that is no recording.
+/// The errors of [`open_trace`], and a clock for a trace that is not a recording.
 pub fn open_trace_by(
     path: &Path,
     name: &str,
@@ -67,7 +66,7 @@ pub fn open_trace_by(
         return open_otf2(path, options);
     }
     if compiled::is_schedule((*bytes).as_ref()) {
-        // Not by way of a map, whose pages count as this process's own while they are read.
+        // Schedules are not mapped, because the pages of a map count as this process's own while they are read.
         let mut file =
             File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         return Ok(Trace::Schedule(compiled::read_schedule(name, &mut file)?));
@@ -108,8 +107,8 @@ pub fn open_trace_by(
     Ok(flowcast::formats::read(name, plain, &mut open, options)?)
 }
 
-/// Whether an input is a pattern: by content; a garbled pattern by its ending, so that its first line is what the error is
-/// about.
+/// Kind of an input, from its content. A malformed pattern is recognised by its ending, so that the error refers to its
+/// first line.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -126,7 +125,7 @@ pub fn is_pattern(path: &Path) -> Result<Holding> {
     })
 }
 
-/// Whether a file holds bytes between ranks, by its first line.
+/// `true` if the first line shows that a file is a matrix of bytes between ranks.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -135,10 +134,10 @@ pub fn is_matrix(path: &Path) -> Result<bool> {
     Ok(flowcast_place::matrix_file::is_matrix(&start))
 }
 
-/// Refuses a recording of which a part is missing.
+/// Refuses an incomplete recording.
 ///
 /// # Errors
-/// Not all ranks were recorded to their end, or the program failed.
+/// Ranks that were not recorded to their end, or a program that failed.
 pub fn whole_recording(trace: &Trace) -> Result<()> {
     let ignored = trace.ignored();
     if let Some(cut) = ignored
@@ -164,15 +163,15 @@ pub fn whole_recording(trace: &Trace) -> Result<()> {
     Ok(())
 }
 
-/// As many threads as there are processors.
+/// Number of threads: the number of processors.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Raises, or lowers, what the packed files of a trace are unpacked to.
+/// Environment variable that sets the limit on the uncompressed size of a trace's files.
 const MOST_UNPACKED: &str = "FLOWCAST_MAX_UNPACKED";
 
-/// Within the limit that the environment says, if it says one.
+/// Decompression within the limit of the environment, if it is set.
 fn unpacking() -> Result<Unpacking> {
     let given = std::env::var(MOST_UNPACKED).ok();
     let most = given
@@ -181,7 +180,7 @@ fn unpacking() -> Result<Unpacking> {
     Ok(Unpacking::within(most))
 }
 
-/// The content of a packed file.
+/// Uncompressed content of a file.
 fn unpacked(unpacking: &mut Unpacking, name: &str, bytes: SharedBytes) -> Result<SharedBytes> {
     unpacking.unpack(name, bytes).map_err(|error| match error {
         TraceError::TooLarge { .. } => {

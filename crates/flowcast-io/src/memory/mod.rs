@@ -1,8 +1,8 @@
-//! The system's allocator, which asks for huge pages where much is allocated at once.
+//! Wrapper of the system's allocator that requests huge pages for large blocks.
 //!
-//! A replay of ten million messages goes through hundreds of megabytes. With pages of 4 KiB the kernel is called once for
-//! each of them, and most accesses miss the translation buffer: with pages of 2 MiB the contention-free replay is 1.3 to
-//! 1.4 times as fast, and that of one million 1.1 times. A program takes this allocator by
+//! A replay of ten million messages accesses hundreds of megabytes. With pages of 4 KiB, the kernel is called once for each
+//! page, and most accesses miss the translation buffer. With pages of 2 MiB, the contention-free replay is 1.3 to 1.4 times
+//! as fast, and that of one million messages 1.1 times. A program selects this allocator by
 //!
 //! ```
 //! #[global_allocator]
@@ -11,7 +11,7 @@
 //! # assert!(zeros.iter().all(|zero| *zero == 0));
 //! ```
 //!
-//! Where the kernel has no huge pages, or none to give, everything is as without.
+//! If the kernel has no huge pages available, it behaves like the system's allocator.
 
 #![expect(unsafe_code, reason = "an allocator")]
 
@@ -20,25 +20,26 @@ use std::{
     ffi::c_void,
 };
 
-/// Blocks of at least so many bytes are asked huge pages for: smaller ones have few of them.
+/// Smallest block, in bytes, for which huge pages are requested wherever it starts. Smaller ones contain few whole huge
+/// pages.
 const MUCH: usize = 4 << 20;
 
-/// Blocks of at least so many bytes and less than [`MUCH`] begin with a huge page and are as long as some: between others
-/// they would have none. What an engine keeps of tens of thousands of ranks lies in a few of them, and each event reads
-/// from all of these.
+/// Blocks from this size up to [`MUCH`], in bytes, start at a huge page and consist of whole ones; elsewhere they would
+/// contain none. An engine stores the state of tens of thousands of ranks in a few such blocks, and each event reads from
+/// all of them.
 const SOME: usize = 1 << 20;
 
-/// Bytes of a huge page.
+/// Size of a huge page, in bytes.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Advice begins and ends at multiples of it.
+/// Advice must start and end at multiples of this size.
 const PAGE: usize = 4 << 10;
 
-/// The system's allocator; blocks of 4 MiB and more lie in huge pages if the kernel has them.
+/// The system's allocator, with huge pages for large blocks if the kernel has them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HugePages;
 
-// SAFETY: all blocks are the system allocator's, and advice changes no contents.
+// SAFETY: all blocks are the system allocator's, and advice does not change the content.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if (SOME..MUCH).contains(&layout.size()) && layout.align() <= HUGE_PAGE {
@@ -70,8 +71,8 @@ unsafe impl GlobalAlloc for HugePages {
     }
 }
 
-/// A block of whole huge pages. It is `malloc`'s, as all of the system allocator's are, so that it grows and is given back as
-/// the others.
+/// Allocates a block of whole huge pages. Like all blocks of the system's allocator, it belongs to `malloc`, so it can be
+/// resized and freed like the others.
 #[cold]
 fn alloc_huge_pages(size: usize) -> *mut u8 {
     let size = size.next_multiple_of(HUGE_PAGE);
@@ -83,7 +84,7 @@ fn alloc_huge_pages(size: usize) -> *mut u8 {
     block
 }
 
-/// Asks for huge pages for a block, null if there was no memory.
+/// Requests huge pages for a block, which may be null if allocation failed.
 #[inline]
 fn advise(block: *mut u8, size: usize) {
     if size >= MUCH && !block.is_null() {
@@ -95,7 +96,7 @@ fn advise(block: *mut u8, size: usize) {
 fn advise_pages(block: *mut u8, size: usize) {
     let start = block.addr().next_multiple_of(PAGE);
     let length = (block.addr() + size - start) / PAGE * PAGE;
-    // SAFETY: these pages lie within the block, and the advice changes no contents. After an error pages are small.
+    // SAFETY: these pages lie within the block, and the advice does not change the content. After an error, pages are small.
     unsafe {
         libc::madvise(
             block.with_addr(start).cast::<c_void>(),
@@ -109,7 +110,7 @@ fn advise_pages(block: *mut u8, size: usize) {
 mod tests {
     use super::*;
 
-    /// Whether the kernel was asked for huge pages at this address.
+    /// `true` if huge pages are requested at this address.
     fn is_advised(block: *mut u8) -> bool {
         let maps =
             std::fs::read_to_string("/proc/self/smaps").expect("a process can read its own maps");
@@ -137,7 +138,7 @@ mod tests {
     fn large_blocks_lie_in_huge_pages_and_keep_their_contents() {
         let kernel_has_them = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
         let layout = |size| Layout::from_size_align(size, 8).expect("a small alignment");
-        // SAFETY: sizes are not 0, each block is given back with its layout, and reads stay within what was written.
+        // SAFETY: sizes are not 0, each block is freed with its layout, and reads stay within the written bytes.
         unsafe {
             let mut block = HugePages.alloc(layout(1 << 20));
             (0..1 << 20).for_each(|byte| block.add(byte).write(byte as u8));

@@ -1,15 +1,15 @@
-//! What has to be looked at in an anchor file before the library may: with a damaged number of properties it circles for
-//! minutes instead of giving an error.
+//! Check of an anchor file before the library reads it. With a wrong number of properties, the library loops for minutes
+//! instead of reporting an error.
 //!
-//! Behind 46 bytes of numbers stand three texts (machine, description, creator), the number of properties in 32 bits,
-//! and for each a name and a value. A text ends in a zero.
+//! After 46 bytes of numbers, the file has three texts (machine, description, creator), the number of properties in 32 bits,
+//! and a name and a value for each property. A text ends in a zero.
 
-/// Bytes in front of the first text.
+/// Number of bytes before the first text.
 const NUMBERS: usize = 46;
-/// Machine, description and creator.
+/// Number of texts: machine, description and creator.
 const TEXTS: usize = 3;
 
-/// Whether an anchor file has room for the texts that it counts.
+/// `true` if the anchor file is long enough for the number of properties in it.
 pub(crate) fn has_its_properties(anchor: &[u8]) -> bool {
     let mut rest = anchor.get(NUMBERS..).unwrap_or(&[]);
     for _ in 0..TEXTS {

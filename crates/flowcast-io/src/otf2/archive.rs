@@ -1,4 +1,4 @@
-//! An open archive.
+//! Open archives.
 
 use std::{
     ffi::{CStr, CString, c_char, c_void},
@@ -14,7 +14,7 @@ use super::{
     library::{Code, Handle, Library},
 };
 
-/// An archive and the library that has it open.
+/// An open archive, with the library that reads it.
 pub(crate) struct Archive<'a> {
     library: &'static Library,
     reader: Handle,
@@ -78,12 +78,12 @@ impl<'a> Archive<'a> {
 
     fn creator(&self) -> String {
         let mut text: *mut c_char = std::ptr::null_mut();
-        // SAFETY: the reader is open; the text is a copy that is ours, small and left to the process.
+        // SAFETY: the reader is open; the text is a small copy that is owned by this process and not freed.
         let code = unsafe { (self.library.creator)(self.reader, &mut text) };
         if code != 0 || text.is_null() {
             return String::new();
         }
-        // SAFETY: it ends in a zero.
+        // SAFETY: the text ends in a zero.
         unsafe { CStr::from_ptr(text) }
             .to_string_lossy()
             .into_owned()
@@ -129,7 +129,7 @@ impl<'a> Archive<'a> {
         Ok(definitions)
     }
 
-    /// All events of the ranks' locations and the other threads', one location after the other.
+    /// Reads all events of the locations of ranks and of other threads, one location after the other.
     pub(crate) fn events(
         &self,
         definitions: &Definitions,
@@ -148,7 +148,8 @@ impl<'a> Archive<'a> {
         Ok(())
     }
 
-    /// Opens the events of all locations, after their own definitions: these say how numbers in the events are to be read.
+    /// Opens the events of all locations, after the local definitions of these locations, which determine the meaning of
+    /// numbers in the events.
     fn event_readers(&self, locations: &[u64]) -> Result<Vec<Handle>, Otf2Error> {
         let library = self.library;
         let mut readers = Vec::with_capacity(locations.len());

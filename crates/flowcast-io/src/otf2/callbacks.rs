@@ -1,4 +1,4 @@
-//! What the library calls: each definition and event goes to where it is understood.
+//! Callbacks for the library, which pass on each definition and event.
 //!
 //! The types of the arguments are those of the callbacks in OTF2's headers. No function here can panic.
 
@@ -14,7 +14,7 @@ macro_rules! named {
     ($($name:literal => $function:ident),* $(,)?) => { [$(($name, || $function as *const () as Callback)),*] };
 }
 
-/// The setters of definitions with our functions.
+/// Setters of definition callbacks, with our functions.
 pub(crate) const DEFINITIONS: [Named; 7] = named![
     c"OTF2_GlobalDefReaderCallbacks_SetClockPropertiesCallback" => clock,
     c"OTF2_GlobalDefReaderCallbacks_SetStringCallback" => string,
@@ -25,7 +25,7 @@ pub(crate) const DEFINITIONS: [Named; 7] = named![
     c"OTF2_GlobalDefReaderCallbacks_SetLocationCallback" => location,
 ];
 
-/// The setters of events with our functions.
+/// Setters of event callbacks, with our functions.
 pub(crate) const EVENTS: [Named; 17] = named![
     c"OTF2_EvtReaderCallbacks_SetEnterCallback" => enter,
     c"OTF2_EvtReaderCallbacks_SetLeaveCallback" => leave,
@@ -50,13 +50,13 @@ const GO_ON: c_int = 0;
 const MEASUREMENT_ON: u8 = 1;
 
 fn define(data: *mut c_void, define: impl FnOnce(&mut Definitions)) -> c_int {
-    // SAFETY: the data that was registered with these callbacks; nobody else uses it while they are called.
+    // SAFETY: this is the data that was registered with these callbacks; nothing else uses it during a call.
     define(unsafe { &mut *data.cast::<Definitions>() });
     GO_ON
 }
 
 fn tell(data: *mut c_void, location: u64, time: u64, event: Event) -> c_int {
-    // SAFETY: the data that was registered with these callbacks; nobody else uses it while they are called.
+    // SAFETY: this is the data that was registered with these callbacks; nothing else uses it during a call.
     unsafe { &mut *data.cast::<Events<'_>>() }.event(location, time, event);
     GO_ON
 }

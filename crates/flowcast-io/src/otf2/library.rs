@@ -1,4 +1,4 @@
-//! The functions of the library, looked up by name.
+//! Functions of the library, looked up by name.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -7,7 +7,7 @@ use std::{
 
 use super::Otf2Error;
 
-/// Debian's name first, then that of the project, with and without the number of the interface.
+/// Names of the library: Debian's first, then that of the project, with and without the version of the interface.
 const NAMES: [&str; 5] = [
     "libopen-trace-format2.so.10",
     "libopen-trace-format2.so",
@@ -18,18 +18,18 @@ const NAMES: [&str; 5] = [
 
 /// An opaque object of the library.
 pub(crate) type Handle = *mut c_void;
-/// An address of a function of ours that the library calls.
+/// Address of a function of ours that the library calls.
 pub(crate) type Callback = *const c_void;
-/// 0 is success.
+/// Result of a function; 0 is success.
 pub(crate) type Code = c_int;
 
 macro_rules! functions {
     ($($field:ident = $name:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// The functions that reading takes.
+        /// Functions that are needed for reading.
         #[allow(missing_docs)]
         pub(crate) struct Library {
             $(pub $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            /// Found by name when it is wanted.
+            /// Further functions are looked up by name when needed.
             symbols: libloading::Library,
         }
 
@@ -70,23 +70,23 @@ functions! {
     describe = c"OTF2_Error_GetDescription": fn(Code) -> *const c_char;
 }
 
-/// A function that sets one callback: callbacks, address.
+/// Function that sets one callback. Its arguments are the callbacks and the address.
 pub(crate) type Setter = unsafe extern "C" fn(Handle, Callback) -> Code;
 
 impl Library {
-    /// The function that sets a callback; older libraries lack the newest.
+    /// Function that sets a callback. Older libraries lack the newest ones.
     pub(crate) fn setter(&self, name: &'static CStr) -> Option<Setter> {
         function(&self.symbols, name).ok()
     }
 
-    /// What a code means.
+    /// Description of a result code.
     pub(crate) fn problem(&self, code: Code) -> String {
         // SAFETY: the text is a constant of the library.
         let text = unsafe { (self.describe)(code) };
         if text.is_null() {
             return format!("code {code}");
         }
-        // SAFETY: it ends in a zero.
+        // SAFETY: the text ends in a zero.
         unsafe { CStr::from_ptr(text) }
             .to_string_lossy()
             .into_owned()
@@ -97,24 +97,24 @@ fn function<T: Copy>(
     symbols: &libloading::Library,
     name: &'static CStr,
 ) -> Result<T, &'static str> {
-    // SAFETY: the type is that of the function of this name in OTF2's headers.
+    // SAFETY: the type is that of the function with this name in OTF2's headers.
     let found = unsafe { symbols.get::<T>(name.to_bytes_with_nul()) };
     found
         .map(|function| *function)
         .map_err(|_| name.to_str().unwrap_or("a function"))
 }
 
-/// The library, loaded once.
+/// The library, which is loaded once.
 pub(crate) fn library() -> Result<&'static Library, Otf2Error> {
     static LIBRARY: OnceLock<Option<Result<Library, &'static str>>> = OnceLock::new();
     let found = LIBRARY.get_or_init(|| {
-        // SAFETY: nothing is known of what the library does when it is loaded but what its documentation says.
+        // SAFETY: the effects of loading the library are only known from its documentation.
         let symbols = NAMES
             .into_iter()
             .find_map(|name| unsafe { libloading::Library::new(name) }.ok())?;
         let library = Library::load(symbols);
         if let Ok(library) = &library {
-            // SAFETY: the function is there for as long as the program.
+            // SAFETY: the function exists as long as the program.
             unsafe { (library.on_error)(quiet as *const () as Callback, std::ptr::null_mut()) };
         }
         Some(library)
@@ -126,7 +126,7 @@ pub(crate) fn library() -> Result<&'static Library, Otf2Error> {
     }
 }
 
-/// Instead of the library's own messages: every code is looked at.
+/// Suppresses the library's own messages. This is safe because every result code is checked.
 extern "C" fn quiet(
     _data: *mut c_void,
     _file: *const c_char,

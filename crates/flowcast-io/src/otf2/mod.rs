@@ -1,8 +1,8 @@
-//! OTF2 archives through the OTF2 library (Debian: `libopen-trace-format2-10`), which is loaded when an archive is read.
+//! OTF2 archives, read by the OTF2 library (Debian: `libopen-trace-format2-10`), which is loaded when an archive is read.
 //!
-//! The encoding of archives is not documented, so nobody else reads them. Loading at run time lets one program work with
-//! and without the library; nothing of it is needed to build. What the archive says goes to [`flowcast::formats::otf2`],
-//! where it is understood; unsafe code lives here.
+//! The encoding of archives is not documented, so only the library can read them. Because it is loaded at run time, one
+//! program works with and without the library, and nothing of it is needed for building. The content of an archive is passed
+//! to [`flowcast::formats::otf2`], which interprets it. The unsafe code is in this module.
 
 #![expect(unsafe_code, reason = "calls the C functions of the OTF2 library")]
 
@@ -21,10 +21,10 @@ use thiserror::Error;
 
 use archive::Archive;
 
-/// How an anchor file (`.otf2`) begins.
+/// First bytes of an anchor file (`.otf2`).
 pub const MAGIC: &[u8] = b"\x03BOTF2";
 
-/// Why an archive was not read.
+/// Reasons why an archive could not be read.
 #[derive(Debug, Error)]
 pub enum Otf2Error {
     /// The library is not installed.
@@ -32,22 +32,22 @@ pub enum Otf2Error {
         "found no OTF2 library, expected libopen-trace-format2.so.10 (Debian: apt-get install libopen-trace-format2-10)"
     )]
     NoLibrary,
-    /// A library is there and lacks a function.
+    /// The library is installed and lacks a function.
     #[error("found an OTF2 library without {0}, expected version 2.0 or later")]
     OldLibrary(&'static str),
-    /// The library refuses the archive.
+    /// The library rejects the archive.
     #[error(
         "{path}: found an archive that cannot be read ({step}: {problem}), expected an OTF2 archive with its .def and .evt files beside it"
     )]
     Archive {
         /// The anchor file.
         path: PathBuf,
-        /// What was tried.
+        /// Failed step.
         step: &'static str,
-        /// What the library says.
+        /// Message of the library.
         problem: String,
     },
-    /// What it says makes no program.
+    /// The content of the archive is not a valid program.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }
@@ -65,7 +65,7 @@ pub fn read(anchor: &Path, options: ReadOptions) -> Result<Program, Otf2Error> {
     Ok(events.program(&anchor.display().to_string(), options)?)
 }
 
-/// Whether the library is there.
+/// Checks that the library is installed.
 ///
 /// # Errors
 /// [`Otf2Error::NoLibrary`] or [`Otf2Error::OldLibrary`].
