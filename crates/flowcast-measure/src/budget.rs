@@ -1,11 +1,11 @@
-//! LogGP measured within a budget: each next round trip is the one that narrows the intervals most for what it costs
-//! ([`flowcast_fit::bursts`]).
+//! Measurement of LogGP parameters within a budget. Each next round trip is the one that narrows the intervals most for its
+//! cost ([`flowcast_fit::bursts`]).
 //!
-//! A few round trips of three sizes, with one message and with short bursts, give first parameters. Then batches follow,
-//! each chosen by all samples so far and taken in a random order, until every interval is narrow enough or the budget is spent.
-//! The other end answers as it does to [`crate::prtt`]. A burst never has more bytes than `in_flight`, and the next begins when
-//! it has been answered, so that the load stays bounded and is known. A run may go on with the round trips of an earlier one:
-//! what they took counts.
+//! The first parameters come from a few round trips of three sizes, with one message and with short bursts. Then batches
+//! follow. Each batch is chosen from all samples so far and measured in a random order, until every interval is narrow
+//! enough or the budget is spent. The other end answers as it does to [`crate::prtt`]. A burst has at most `in_flight`
+//! bytes, and the next burst begins only after the answer, so the load is bounded and known. A run may continue with the
+//! round trips of an earlier run; their cost counts.
 
 use std::ops::ControlFlow;
 
@@ -27,43 +27,43 @@ use crate::{
     transport::Transport,
 };
 
-/// Round trips of each point of the first batch, and of the plain ones of the smallest size.
+/// Round trips of each point of the first batch, and plain round trips of the smallest size.
 const FIRST: (usize, usize) = (3, 8);
-/// Bursts of each length of the first batch.
+/// Bursts of each length in the first batch.
 const FIRST_BURSTS: usize = 2;
-/// Points of a batch, each of which is taken twice.
+/// Points of a batch; each is measured twice.
 const BATCH: usize = 4;
-/// Messages of a batch that no experiment is made of: its script and the answer to that.
+/// Messages of a batch that belong to no experiment: its script and the answer to the script.
 const SCRIPT_MESSAGES: u32 = 3;
-/// Bytes of a TCP segment over Ethernet.
+/// Payload of a TCP segment over Ethernet, in bytes.
 const SEGMENT: u64 = 1448;
-/// No single round trip of the largest size takes more than this part of the time.
+/// Largest share of the time for a single round trip of the largest size.
 const LARGEST_PART: f64 = 0.005;
-/// A delay that shows the overhead, in spacings of messages without one.
+/// Delay that reveals the overhead, as a multiple of the spacing of messages without delay.
 const DELAYS: f64 = 4.0;
-/// Round trips below this number are too few to say that they are precise.
+/// Fewest round trips with which a result can count as precise.
 const FEWEST: usize = 40;
-/// The first batch and two more.
+/// Fewest messages of a plan: enough for the first batch and two more.
 const FEWEST_MESSAGES: u32 = 200;
 
-/// What to measure and what it may cost.
+/// Measurement with limited cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BudgetPlan {
-    /// Largest size of a message; smaller where time is short.
+    /// Largest size of a message; a smaller one is used if time is short.
     pub largest: Bytes,
-    /// Most messages in both directions, all that the ends say to each other among them.
+    /// Limit for the messages in both directions, including those of the protocol between the ends.
     pub messages: u32,
-    /// Stop after this time.
+    /// Time limit.
     pub max_time: Time,
-    /// Stop when half of every parameter's interval is at most this share of it.
+    /// Precision that ends the measurement: half of every parameter's interval, as a share of the parameter.
     pub precision: f64,
     /// Confidence level of the intervals.
     pub level: f64,
-    /// Most messages in a burst.
+    /// Largest number of messages in a burst.
     pub most_in_a_row: u32,
-    /// Most bytes in a burst.
+    /// Largest number of bytes in a burst.
     pub in_flight: Bytes,
-    /// Seed of the order of round trips.
+    /// Seed for the order of the round trips.
     pub seed: u64,
 }
 
@@ -82,42 +82,43 @@ impl Default for BudgetPlan {
     }
 }
 
-/// What is known after a batch.
+/// State of the measurement after a batch.
 #[derive(Debug)]
 pub struct BudgetBatch<'a> {
-    /// Time since the start, with that of an earlier run's round trips.
+    /// Time since the start, including the round trips of an earlier run.
     pub elapsed: Time,
-    /// Messages since the start, with those of an earlier run's round trips.
+    /// Messages since the start, including the round trips of an earlier run.
     pub messages: u32,
-    /// This batch's round trips in the order of time.
+    /// Round trips of this batch, in chronological order.
     pub taken: &'a [Timed],
-    /// The parameters by all batches so far.
+    /// Parameters estimated from all batches so far.
     pub fit: Option<&'a BurstFit>,
 }
 
-/// What was measured and what it cost.
+/// Results of a measurement and their cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budgeted {
     /// All round trips, in the order in which they were measured.
     pub samples: PrttSamples,
-    /// The parameters; none where the gap was not seen.
+    /// Estimated parameters; `None` if the samples do not show the gap.
     pub fit: Option<BurstFit>,
-    /// Messages in both directions.
+    /// Number of messages in both directions.
     pub messages: u32,
-    /// Bytes in both directions.
+    /// Number of bytes in both directions.
     pub bytes: Bytes,
-    /// Bytes of the largest burst: never more were in flight.
+    /// Size of the largest burst, in bytes, which bounds the bytes in flight.
     pub most_in_flight: Bytes,
-    /// Time that it took.
+    /// Time that the measurement took.
     pub elapsed: Time,
-    /// Which of the limits ended it, or that the precision was reached.
+    /// Limit that ended the measurement, or the required precision.
     pub stop: Stop,
 }
 
-/// The measuring end; goes on after `previous`, the timed round trips of an earlier run, and calls `observe` after each batch.
+/// Runs the measuring end. Continues after `previous`, the timed round trips of an earlier run, and calls `observe` after
+/// each batch.
 ///
 /// # Errors
-/// A plan that cannot be carried out, a connection that fails, or an other end that does not take part.
+/// An invalid plan, a failed connection, or another end that does not take part.
 pub fn measure_budgeted(
     transport: &mut impl Transport,
     plan: &BudgetPlan,
@@ -153,7 +154,7 @@ pub fn measure_budgeted(
 }
 
 impl Budgeted {
-    /// Before the first batch, with the greetings.
+    /// Returns the state before the first batch, with the greetings and the cost of earlier round trips.
     fn after(previous: PrttSamples) -> Budgeted {
         let mut done = Budgeted {
             samples: PrttSamples::default(),
@@ -206,7 +207,7 @@ fn check(plan: &BudgetPlan) -> Result<(), PrttError> {
     Ok(())
 }
 
-/// Two lengths of bursts of the smallest size, of a segment and of the largest size.
+/// Returns bursts of two lengths for the smallest size, for a segment and for the largest size.
 fn first_bursts(room: &Room) -> impl Iterator<Item = PrttPoint> {
     let sizes = [
         room.sizes[0],
@@ -234,19 +235,19 @@ struct BudgetRun<'a, T> {
 }
 
 impl<T: Transport> BudgetRun<'_, T> {
-    /// Warms up, and measures what a choice needs to begin with.
+    /// Warms up and measures the points that the first choice requires.
     fn first_batch(&mut self) -> Result<(Room, Option<Stop>), PrttError> {
         let smallest = Bytes(1);
         let plain = PrttPoint::round_trip;
         let sizes = [smallest, Bytes(SEGMENT)];
-        // Caches and windows are cold at first: these are not kept.
+        // Caches and windows are cold at first, so these samples are dropped.
         let cold = self.take(&[
             plain(smallest),
             plain(sizes[1]),
             plain(smallest),
             plain(sizes[1]),
         ])?;
-        // One of the two may have been interrupted.
+        // Either of the two may have been interrupted.
         let [short, long] = [0, 1].map(|at| cold[at].time.min(cold[at + 2].time));
         let per_byte = (long - short).as_nanos().max(0.0) / (2 * (sizes[1].0 - 1)) as f64;
         let room = self.room(per_byte);
@@ -262,7 +263,8 @@ impl<T: Transport> BudgetRun<'_, T> {
         Ok((room, self.keep(points)?))
     }
 
-    /// Sizes in steps of four; the largest so that its bursts leave time for others.
+    /// Returns the sizes, which grow roughly in steps of four, and the limits for a choice. The largest size leaves time for
+    /// other bursts.
     fn room(&self, per_byte: f64) -> Room {
         let plan = self.plan;
         let affordable = plan.max_time.as_nanos() * LARGEST_PART / per_byte.max(1e-3);
@@ -291,7 +293,8 @@ impl<T: Transport> BudgetRun<'_, T> {
             None => Vec::new(),
         };
         if points.is_empty() {
-            // The gap is not seen yet, and may never be where the overhead alone spaces messages of every size.
+            // The samples do not show the gap yet. They may never do so if the overhead alone determines the spacing of
+            // messages of every size.
             points = first_bursts(room).collect();
             points.push(PrttPoint::round_trip(room.sizes[0]));
             points.extend(self.delayed_burst(room));
@@ -302,7 +305,7 @@ impl<T: Transport> BudgetRun<'_, T> {
             .saturating_sub(self.done.messages + SCRIPT_MESSAGES + 1);
         let mut sum = 0;
         points.retain(|point| {
-            // Each is taken twice.
+            // Each point is measured twice.
             let fits = sum + 2 * (point.messages + 1) <= left;
             sum += if fits { 2 * (point.messages + 1) } else { 0 };
             fits
@@ -314,8 +317,8 @@ impl<T: Transport> BudgetRun<'_, T> {
         self.keep(points)
     }
 
-    /// The shortest burst of the smallest size with a delay above what spaces its messages: it shows the overhead to
-    /// [`flowcast_fit::loggp`] where no burst shows the gap.
+    /// Returns the shortest burst of the smallest size with a delay above the spacing of its messages. It shows
+    /// [`flowcast_fit::loggp`] the overhead if no burst shows the gap.
     fn delayed_burst(&self, room: &Room) -> Option<PrttPoint> {
         let size = room.sizes[0];
         let messages = room.bursts(size).next()?;
@@ -327,7 +330,7 @@ impl<T: Transport> BudgetRun<'_, T> {
         Some(PrttPoint::new(messages, delay, size))
     }
 
-    /// Takes the points in a random order, keeps and looks at them.
+    /// Measures the points in a random order, keeps the samples and evaluates them.
     fn keep(&mut self, mut points: Vec<PrttPoint>) -> Result<Option<Stop>, PrttError> {
         self.order.shuffle(&mut points);
         let taken = self.take(&points)?;
@@ -351,7 +354,7 @@ impl<T: Transport> BudgetRun<'_, T> {
         })
     }
 
-    /// Fits the parameters to all round trips so far: whether that is enough.
+    /// Fits the parameters to all round trips so far. Returns the reason to stop, if there is one.
     fn look(&mut self) -> Option<Stop> {
         self.done.fit = fit_bursts(&self.done.samples, self.plan.level);
         self.done.elapsed = self.client.transport.now() - self.start;

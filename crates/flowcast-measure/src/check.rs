@@ -1,9 +1,9 @@
-//! Whether a network still is what its file says: a few round trips, compared with those that the file predicts.
+//! Check that a network still matches its file: a few round trips are compared with the file's predictions.
 //!
-//! Four points: one message of a byte and one large one, and as many messages of each as [`CheckPlan::messages`] in a row. LogGP
-//! predicts them (`PRTT`, Lichei, equation 3.2.2.3), with an interval by networks drawn from the intervals of the file, widened by
-//! what does not matter. Rounds take each point once, in a new order, until the sequential test
-//! ([`flowcast_statistics::still`]) has a verdict on each or the time is over.
+//! A check has four points: a message of one byte and a large one, each alone and [`CheckPlan::messages`] times in a row.
+//! LogGP predicts their times (`PRTT`, Lichei, equation 3.2.2.3). The interval of a prediction comes from networks drawn
+//! from the file's intervals, and is widened by the irrelevant difference. Each round measures every point once, in a new
+//! order, until the sequential test ([`flowcast_statistics::still`]) has a verdict on each point or the time is over.
 
 use std::collections::BTreeMap;
 
@@ -27,54 +27,54 @@ use crate::{
     transport::Transport,
 };
 
-/// Networks drawn for the interval of a prediction.
+/// Number of networks drawn for the interval of a prediction.
 const DRAWS: usize = 200;
-/// Rounds that warm the path up.
+/// Rounds that warm up the path.
 const WARM_UPS: u32 = 3;
 
-/// Why a network could not be checked.
+/// Error of a check.
 #[derive(Debug, Error)]
 pub enum CheckError {
-    /// The round trips could not be measured.
+    /// Failure of the measurement of round trips.
     #[error(transparent)]
     Measure(#[from] PrttError),
-    /// The file's intervals contradict it.
+    /// Contradiction between a value and its interval in the file.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A point has no measurement to take the median of.
+    /// A point without a measurement, which therefore has no median.
     #[error(transparent)]
     Stats(#[from] StatsError),
-    /// A number of the plan.
+    /// An invalid number in the plan.
     #[error("{field}: found {found}, expected {expected}")]
     Plan {
-        /// Which.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         found: String,
-        /// What would have been right.
+        /// Range of valid values.
         expected: &'static str,
     },
 }
 
-/// How a network is checked.
+/// Plan of a check.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CheckPlan {
-    /// The large size; the small one is a byte.
+    /// Large size; the small size is one byte.
     pub size: Bytes,
-    /// Messages in a row.
+    /// Number of messages in a row.
     pub messages: u32,
-    /// The check ends after it, whatever is known.
+    /// Time limit, after which the check ends even without a verdict.
     pub max_time: Time,
-    /// Probability of an alarm where all is as predicted.
+    /// Probability of a false alarm if everything is as predicted.
     pub level: f64,
-    /// A difference of this share does not matter.
+    /// Irrelevant difference, as a share of the predicted time.
     pub least: f64,
-    /// Seed of the orders of points.
+    /// Seed for the order of the points.
     pub seed: u64,
 }
 
 impl Default for CheckPlan {
-    /// A byte and 64 KiB, 16 messages, 1.5 s, an alarm in 100 and 10 %.
+    /// A byte and 64 KiB, 16 messages, 1.5 s, a false alarm in 1 of 100 checks, and 10 %.
     fn default() -> CheckPlan {
         CheckPlan {
             size: Bytes(1 << 16),
@@ -87,25 +87,25 @@ impl Default for CheckPlan {
     }
 }
 
-/// One point, as predicted and as found.
+/// Prediction and measurement of one point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedPoint {
-    /// Number, size and delay of the messages of its round trips.
+    /// Number, size and delay of the messages in a round trip.
     pub point: PrttPoint,
-    /// What the file predicts, and between which ends it may lie.
+    /// Predicted time, and lower and upper end of its interval.
     pub predicted: (Time, Time, Time),
-    /// The median of what was measured.
+    /// Median of the measured times.
     pub found: Time,
-    /// Round trips that were measured at it.
+    /// Number of measured round trips.
     pub count: u32,
-    /// What the test says.
+    /// Verdict of the test.
     pub verdict: StillVerdict,
 }
 
 /// Checks a network against its file, as the measuring end of a connection.
 ///
 /// # Errors
-/// A plan that cannot be carried out, a connection that fails, or a file whose intervals contradict it.
+/// An invalid plan, a failed connection, or a file whose intervals contradict its values.
 pub fn check(
     transport: &mut impl Transport,
     network: &Network,
@@ -127,7 +127,7 @@ pub fn check(
     for _ in 0..WARM_UPS {
         client.round(&order)?;
     }
-    // Each point may give an alarm.
+    // Each point can raise an alarm.
     let level = plan.level / order.len() as f64;
     let mut tests: BTreeMap<PrttPoint, (StillHolds, Vec<f64>)> = predicted
         .iter()
@@ -201,7 +201,7 @@ fn verify(plan: &CheckPlan) -> Result<(), CheckError> {
     })
 }
 
-/// What the file predicts for each point, with the ends between which that lies.
+/// Returns the predicted time for each point, with the lower and upper end of its interval.
 fn predictions(
     network: &Network,
     points: &[PrttPoint],
@@ -260,7 +260,7 @@ mod tests {
         Network::new("n", MessageRule::Loggops, nic)
     }
 
-    /// Verdicts of one byte and of 64 KiB, each once and 16 times in a row, over a network as it now is.
+    /// Returns the verdicts on one byte and on 64 KiB, each once and 16 times in a row, over a network with the costs `now`.
     fn verdicts(now: LogGp) -> Vec<StillVerdict> {
         let (mut client, mut server) = connect(now);
         std::thread::scope(|scope| {

@@ -1,45 +1,45 @@
-//! Why an experiment failed.
+//! Errors of experiments.
 
 use thiserror::Error;
 
 use crate::{clocks::ClockError, transport::TransportError};
 use flowcast_fit::error::FitError;
 
-/// Why an experiment failed.
+/// Error of an experiment.
 #[derive(Debug, Error)]
 pub enum PrttError {
     /// The connection to the other end failed.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// The other end asked for the time, and that failed.
+    /// The other end requested the time, and the synchronisation failed.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// The other end is no flowcast, or of another version.
+    /// The other end is not flowcast, or has a different version.
     #[error("found `{0}` at the other end, expected a flowcast that speaks flowcast-prtt/1")]
     Stranger(String),
-    /// The other end asked for less or more than this one gives.
+    /// The other end requested less or more than this end supports.
     #[error("the other end asked for {found} {what}, expected {least} to {most}")]
     Script {
-        /// What the other end asked for.
+        /// Quantity that the other end requested.
         what: &'static str,
-        /// How much.
+        /// Requested value.
         found: u32,
-        /// The least that makes sense.
+        /// Smallest meaningful value.
         least: u32,
-        /// The most that this end gives.
+        /// Largest value that this end supports.
         most: u32,
     },
-    /// A plan that cannot be carried out.
+    /// An invalid plan.
     #[error("{field}: found {found}, expected {expected}")]
     Plan {
-        /// What is wrong.
+        /// Field that is wrong.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         found: String,
-        /// What would have been right.
+        /// Range of valid values.
         expected: String,
     },
-    /// The warm-up gave no delay.
+    /// The warm-up did not yield a delay.
     #[error("cannot choose a delay: {0}")]
     Delay(#[from] FitError),
 }

@@ -1,14 +1,16 @@
-//! Measurements over real networks: the part of Flowcast that has a clock and sockets.
+//! Measurements over real networks: the part of Flowcast that uses clocks and sockets.
 //!
-//! [`prtt`] measures parametrised round-trip times, from which `flowcast-fit` estimates LogGP parameters. It knows its
+//! [`prtt`] measures parametrised round-trip times, from which `flowcast-fit` estimates LogGP parameters. It accesses its
 //! network only as a [`transport::Transport`]:
 //!
-//! - [`tcp`] connects two processes, [`loopback`] two threads of one, [`shm`] two processes of one machine in its memory;
+//! - [`tcp`] connects two processes, [`loopback`] two threads of one process, [`shm`] two processes of one machine through
+//!   its memory;
 //! - [`virtual_network`] is a fake made of LogGP parameters with a clock of its own: a measurement over it and the fit
 //!   return these parameters.
 //!
-//! [`check`] tells in two seconds whether a network still is what its file says. [`clocks`] gives all ranks one time. [`mpi`] carries
-//! patterns of concurrent flows between the ranks of an installed MPI library. [`lab`] is a testbed of Linux namespaces.
+//! [`check`] determines within two seconds whether a network still matches its file. [`clocks`] gives all ranks a common
+//! time. [`mpi`] carries patterns of concurrent flows between the ranks of an installed MPI library. [`lab`] is a testbed of
+//! Linux namespaces.
 
 pub mod budget;
 pub mod check;

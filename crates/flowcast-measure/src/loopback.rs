@@ -1,4 +1,4 @@
-//! A measurement over loopback: both ends are threads of this process with real sockets between them.
+//! Measurement over loopback: both ends are threads of this process with real sockets between them.
 
 use std::{ops::ControlFlow, thread};
 
@@ -16,47 +16,48 @@ use crate::{
     tcp::{TcpTransport, Waiting, loopback_pair},
 };
 
-/// What a short measurement may cost at most, in messages, and how narrow its intervals are to be.
+/// Largest number of messages of a short measurement, and the required precision of its intervals.
 const MESSAGES: u32 = 50_000;
 const PRECISION: f64 = 0.02;
 
-/// Why loopback has no parameters.
+/// Error of a measurement over loopback.
 #[derive(Debug, Error)]
 pub enum LoopbackError {
     /// The round trips could not be measured.
     #[error(transparent)]
     Measure(#[from] PrttError),
-    /// The samples give no parameters.
+    /// The samples do not determine the parameters.
     #[error(transparent)]
     Fit(#[from] FitError),
 }
 
-/// Runs a measuring end over loopback with the answering end in a thread of its own.
+/// Runs a measuring end over loopback, with the answering end in a thread of its own.
 ///
 /// # Errors
-/// Those of the measuring end, or a machine without loopback.
+/// The errors of the measuring end, or a machine without loopback.
 pub fn with_loopback<R>(
     waiting: Waiting,
     measuring: impl FnOnce(&mut TcpTransport) -> Result<R, PrttError>,
 ) -> Result<R, PrttError> {
     let (mut client, mut server) = loopback_pair(waiting)?;
     thread::scope(|scope| {
-        // Its error, if any, is the closed connection that the measuring end sees too.
+        // An error here also shows as a closed connection at the measuring end.
         scope.spawn(move || answer(&mut server));
         let measured = measuring(&mut client);
-        // Closed before the scope waits for the answering end, which otherwise would wait for the next script.
+        // The connection must be closed before the scope waits for the answering end, which would otherwise wait for the
+        // next script.
         drop(client);
         measured
     })
 }
 
-/// A short measurement of loopback within a budget ([`crate::budget`]), and its fit.
+/// Measures loopback briefly within a budget ([`crate::budget`]) and fits the parameters.
 ///
-/// Half of the time the ends poll, half of it they sleep, and the way that carries a byte faster is the one reported:
-/// polling where each end has a processor, sleeping where they share one or others need it.
+/// The ends poll for half of the time and sleep for the other half. The result is the mode with the lower time per byte:
+/// polling if each end has a processor, sleeping if the ends share one or others need it.
 ///
 /// # Errors
-/// As [`measure_budgeted`], or samples that give no parameters in either way.
+/// The errors of [`measure_budgeted`], or samples that do not determine the parameters in either mode.
 pub fn measure_and_fit_loopback(
     max_time: Time,
     observe: &mut dyn FnMut(&BudgetBatch) -> ControlFlow<()>,

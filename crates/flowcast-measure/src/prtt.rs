@@ -1,15 +1,14 @@
-//! The parametrised round trip as an experiment (Lichei, section 3.2.1 and 3.4.3).
+//! Experiment that measures the parametrised round trip (Lichei, sections 3.2.1 and 3.4.3).
 //!
-//! The measuring end sends n messages with busy waiting between them, the answering end answers the last one. A round
-//! takes every point once, in a new random order, so that whatever drifts in the meantime drifts under all points
-//! alike. The first rounds warm the path up and choose the delay. Rounds go on until the median of every point has a
-//! narrow interval or the time is over.
+//! The measuring end sends n messages with busy waiting between them, and the answering end answers the last one. A round
+//! measures every point once, in a new random order, so drift affects all points alike. The first rounds warm up the path
+//! and choose the delay. Rounds continue until the median of every point has a narrow interval or the time is over.
 //!
-//! The time is kept: two sizes, measured first, tell what a round takes. Where eight rounds would not fit into the time,
-//! sizes are left out evenly, and no round begins that would end more than a tenth too late.
+//! The time limit is kept: two sizes are measured first and give the duration of a round. If eight rounds would exceed the
+//! time, some sizes are left out at even distances. No round begins that would end more than a tenth too late.
 //!
-//! n is small on purpose: 16 messages of 64 KiB are a megabyte in flight, which buffers take without dropping; the
-//! method needs no saturated network, and a saturated one would show queues instead of gaps.
+//! n is small on purpose: 16 messages of 64 KiB are a megabyte in flight, which buffers hold without drops. The method does
+//! not need a saturated network, which would show queues instead of gaps.
 
 mod pilot;
 
@@ -36,41 +35,42 @@ use crate::{
 };
 use pilot::fitted_into_time;
 
-/// Rounds between two checks of the intervals.
+/// Number of rounds between two checks of the intervals.
 const ROUNDS_PER_LOOK: u32 = 8;
-/// A chosen delay is at least this multiple of the spacing of the smallest messages.
+/// Smallest chosen delay, as a multiple of the spacing of the smallest messages.
 const CLEAR_DELAY: f64 = 4.0;
-/// And at least this long (10 us), however disturbed the warm-up was.
+/// Smallest chosen delay (10 us), even after a disturbed warm-up.
 const SHORTEST_DELAY: Time = Time::from_nanos(10_000.0);
 
-/// A measurement ends at most this part of its time too late.
+/// Largest overrun of the time limit, as a share of it.
 pub const TIME_TOLERANCE: f64 = 0.1;
 
-/// What to measure and for how long.
+/// Plan of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrttPlan {
     /// `n`: messages before the answer.
     pub messages: u32,
     /// `s`: at least two sizes.
     pub sizes: Vec<Bytes>,
-    /// `d`; without it the gap of half the largest size or four times that of the smallest, found while warming up.
+    /// `d`; defaults to the larger of the gap of half the largest size and four times the gap of the smallest size, measured
+    /// during the warm-up.
     pub delay: Option<Time>,
-    /// Rounds whose samples are not kept.
+    /// Number of rounds whose samples are dropped.
     pub warm_up_rounds: u32,
-    /// Never stop before this many rounds for being precise.
+    /// Fewest rounds before the precision can end the measurement.
     pub min_rounds: u32,
-    /// Stop after this time; no round begins that would end more than [`TIME_TOLERANCE`] later.
+    /// Time limit. No round begins that would end more than [`TIME_TOLERANCE`] later.
     pub max_time: Time,
     /// Confidence level of the medians' intervals.
     pub level: f64,
-    /// A median is known when half its interval is at most this share of it.
+    /// Required precision of a median: half of its interval, as a share of the median.
     pub relative_half_width: f64,
-    /// Seed of the order of points.
+    /// Seed for the order of the points.
     pub seed: u64,
 }
 
 impl Default for PrttPlan {
-    /// The thesis' plan: 16 messages, sizes from 1 byte in steps of 2048 up to 64 KiB.
+    /// Plan of the thesis: 16 messages, sizes from 1 byte in steps of 2048 up to 64 KiB.
     fn default() -> PrttPlan {
         PrttPlan {
             messages: 16,
@@ -86,8 +86,8 @@ impl Default for PrttPlan {
     }
 }
 
-/// 1 byte, then `step` more each time, up to `largest`. Even steps give every range of sizes the same weight in the
-/// line.
+/// Returns the sizes 1 byte, `1 + step` and so on, up to `largest`. Even steps give every range of sizes the same weight in
+/// the line.
 pub fn stepped_sizes(largest: Bytes, step: Bytes) -> Vec<Bytes> {
     (1..=largest.0)
         .step_by(step.0.max(1) as usize)
@@ -95,55 +95,55 @@ pub fn stepped_sizes(largest: Bytes, step: Bytes) -> Vec<Bytes> {
         .collect()
 }
 
-/// What is known after a round.
+/// State of the measurement after a round.
 #[derive(Debug)]
 pub struct Round<'a> {
-    /// Rounds so far, this one included, warm-up excluded.
+    /// Number of rounds so far, including this one, without the warm-up.
     pub number: u32,
     /// Time since the start.
     pub elapsed: Time,
-    /// This round's samples in the order of time.
+    /// Samples of this round, in chronological order.
     pub samples: &'a [(PrttPoint, Time)],
-    /// The widest interval of a median at the last look, half of it as a share of the median.
+    /// Widest interval of a median at the last check: half of it, as a share of the median.
     pub widest: Option<f64>,
 }
 
-/// What ended a measurement: precision, time, messages or the observer.
+/// Reason for the end of a measurement: precision, time, messages or the observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// All medians are known well enough.
+    /// All medians are known precisely enough.
     Precise,
     /// The time is over.
     TimeOver,
-    /// All messages that it may take were sent.
+    /// The limit of messages was reached.
     BudgetSpent,
-    /// The observer said so.
+    /// The observer requested the end.
     Asked,
 }
 
-/// The round trips that were measured, and how well their medians are known.
+/// Measured round trips, and the precision of their medians.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRoundTrips {
-    /// All samples, previous ones included.
+    /// All samples, including previous ones.
     pub samples: PrttSamples,
-    /// `d`: computing between two sends of a round trip.
+    /// `d`: computation between two sends of a round trip.
     pub delay: Time,
-    /// Sizes of the plan that were left out because rounds of all would not have fitted into its time.
+    /// Number of the plan's sizes that were left out because rounds of all sizes would have exceeded the time.
     pub sizes_left_out: usize,
-    /// Rounds that were measured, warm-up excluded.
+    /// Number of measured rounds, without the warm-up.
     pub rounds: u32,
-    /// Time that measuring took.
+    /// Duration of the measurement.
     pub elapsed: Time,
-    /// What ended the measurement.
+    /// Reason for the end of the measurement.
     pub stop: Stop,
-    /// The widest interval of a median, half of it as a share of the median; infinite if a point has too few samples.
+    /// Widest interval of a median: half of it, as a share of the median; infinite if a point has too few samples.
     pub widest: f64,
 }
 
-/// The measuring end. Goes on from `previous` samples, and calls `observe` after each round.
+/// Runs the measuring end. Continues from `previous` samples, and calls `observe` after each round.
 ///
 /// # Errors
-/// A plan that cannot be carried out, a connection that fails, or an other end that does not take part.
+/// An invalid plan, a failed connection, or another end that does not take part.
 pub fn measure(
     transport: &mut impl Transport,
     plan: &PrttPlan,
@@ -211,10 +211,11 @@ pub fn measure(
     })
 }
 
-/// The answering end: takes part in one session, or tells who asks for it the time, and returns when the measuring end is done.
+/// Runs the answering end for one session, with round trips or with questions for the time, and returns when the other end
+/// is done.
 ///
 /// # Errors
-/// A connection that fails, or an other end that is no flowcast or asks too much.
+/// A failed connection, or another end that is not flowcast or requests too much.
 pub fn answer(transport: &mut impl Transport) -> Result<(), PrttError> {
     if answer_greeting(transport)? == Guest::Clock {
         let wall = wall_clock(transport.now());
@@ -237,25 +238,25 @@ pub fn answer(transport: &mut impl Transport) -> Result<(), PrttError> {
     }
 }
 
-/// A round trip with the sender's own time.
+/// Round trip with the sender's own time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
     /// Number, size and delay of the messages.
     pub point: PrttPoint,
-    /// From the start of the first message to the end of the answer.
+    /// Time from the start of the first message to the end of the answer.
     pub time: Time,
-    /// Until the last message had left the sender's processor.
+    /// Time until the last message had left the sender's processor.
     pub busy: Time,
 }
 
-/// The measuring end and what it sends.
+/// Measuring end with its buffer for messages.
 pub(crate) struct Client<'a, T> {
     pub transport: &'a mut T,
     buffer: Vec<u8>,
 }
 
 impl<'a, T: Transport> Client<'a, T> {
-    /// Of messages up to a size.
+    /// Creates a client for messages up to a size.
     pub(crate) fn new(transport: &'a mut T, largest: Bytes) -> Client<'a, T> {
         Client {
             transport,
@@ -263,7 +264,7 @@ impl<'a, T: Transport> Client<'a, T> {
         }
     }
 
-    /// Takes each point once.
+    /// Measures each point once.
     pub(crate) fn round(
         &mut self,
         points: &[PrttPoint],
@@ -275,7 +276,7 @@ impl<'a, T: Transport> Client<'a, T> {
             .collect())
     }
 
-    /// Takes each point once, with the sender's own time.
+    /// Measures each point once, with the sender's own time.
     pub(crate) fn timed_round(&mut self, points: &[PrttPoint]) -> Result<Vec<Timed>, PrttError> {
         let script: Vec<ScriptExchange> = points
             .iter()
@@ -291,7 +292,7 @@ impl<'a, T: Transport> Client<'a, T> {
             .collect()
     }
 
-    /// One `PRTT_{n,d}(s)`.
+    /// Measures one `PRTT_{n,d}(s)`.
     fn exchange(&mut self, point: PrttPoint) -> Result<Timed, TransportError> {
         let message = &mut self.buffer[..point.size.0 as usize];
         let start = self.transport.now();
@@ -324,7 +325,7 @@ fn points_without_delay(plan: &PrttPlan) -> Vec<PrttPoint> {
         .collect()
 }
 
-/// Fills caches and windows, and finds the delay if the plan leaves it open.
+/// Fills caches and windows, and determines the delay if the plan leaves it open.
 fn warm_up<T: Transport>(
     client: &mut Client<T>,
     plan: &PrttPlan,
@@ -336,7 +337,7 @@ fn warm_up<T: Transport>(
     for round in 0..plan.warm_up_rounds.max(1) {
         order.shuffle(&mut points);
         let taken = client.round(&points)?;
-        // The first round is the coldest; it counts only where it is the only one.
+        // The first round is the coldest; it counts only if it is the only one.
         if round > 0 || plan.warm_up_rounds <= 1 {
             taken
                 .iter()
@@ -346,8 +347,9 @@ fn warm_up<T: Transport>(
     plan.delay.map_or_else(|| chosen_delay(plan, &samples), Ok)
 }
 
-/// The thesis' delay, and at least [`CLEAR_DELAY`] times what now spaces the smallest messages: on a network that is
-/// as fast for large messages as for small ones, and on a busy machine, the first alone is too near to the gap.
+/// Returns the delay of the thesis, but at least [`CLEAR_DELAY`] times the observed spacing of the smallest messages. On a
+/// network that is as fast for large messages as for small ones, and on a busy machine, the thesis' delay alone is too close
+/// to the gap.
 fn chosen_delay(plan: &PrttPlan, samples: &PrttSamples) -> Result<Time, PrttError> {
     let (gap, per_byte) = preliminary_gap(samples)?;
     let [one, several] = [1, plan.messages].map(|messages| {
@@ -362,7 +364,7 @@ fn chosen_delay(plan: &PrttPlan, samples: &PrttSamples) -> Result<Time, PrttErro
     let spacing = Time::from_nanos((several? - one?) / f64::from(plan.messages - 1));
     let delay =
         delay_for_overhead(gap, per_byte, largest(plan)).max(spacing.max(gap) * CLEAR_DELAY);
-    // Whole nanoseconds, as the clock counts them and as a samples file holds them.
+    // Clocks and samples files have whole nanoseconds.
     Ok(Time::from_nanos(
         delay.max(SHORTEST_DELAY).as_nanos().ceil(),
     ))
@@ -383,7 +385,7 @@ fn widest_interval(samples: &PrttSamples, points: &[PrttPoint], level: f64) -> f
         .fold(0.0, f64::max)
 }
 
-/// The largest size of a plan.
+/// Returns the largest size of a plan.
 pub(crate) fn largest(plan: &PrttPlan) -> Bytes {
     plan.sizes.iter().copied().max().unwrap_or_default()
 }

@@ -1,45 +1,45 @@
-//! The control messages between the two ends of a round-trip experiment.
+//! Control messages between the two ends of a round-trip experiment.
 //!
-//! A greeting, then scripts: a list of exchanges, (messages, size) each, that both ends go through without a further
-//! word, so that no talk stands between two measurements. The answering end says one byte when it is ready for the
-//! script. An empty script ends the session.
+//! After a greeting, the measuring end sends scripts. A script is a list of exchanges, (messages, size) each, that both ends
+//! execute without further control messages, so none separates two measurements. The answering end sends one byte when it is
+//! ready for the script. An empty script ends the session.
 
 use flowcast_units::Bytes;
 
 use crate::{clocks, error::PrttError, transport::Transport};
 
-/// Largest message that the answering end provides memory for.
+/// Largest message for which the answering end provides memory.
 pub const MAX_SIZE: Bytes = Bytes(1 << 26);
-/// Most messages before an answer.
+/// Largest number of messages before an answer.
 pub const MAX_MESSAGES: u32 = 1 << 12;
-/// Most exchanges in a script.
+/// Largest number of exchanges in a script.
 const MAX_EXCHANGES: u32 = 1 << 16;
 
 const GREETING: [u8; 16] = *b"flowcast-prtt/1\n";
 
-/// Messages before the answer, and the size of all of them.
+/// Number of messages before the answer, and the size of each message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScriptExchange {
     pub messages: u32,
     pub size: Bytes,
 }
 
-/// Greets and expects the same greeting.
+/// Sends the greeting and expects the same one.
 pub(crate) fn greet(transport: &mut impl Transport) -> Result<(), PrttError> {
     transport.send(&GREETING)?;
     expect_greeting(transport)
 }
 
-/// What the other end wants.
+/// Request of the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guest {
-    /// It measures round trips, and sends a plan of them.
+    /// Round trips: the other end measures them and sends scripts.
     RoundTrips,
-    /// It asks for the time, again and again.
+    /// Time: the other end asks for it repeatedly.
     Clock,
 }
 
-/// Answers a greeting; who wants the time needs no answer.
+/// Answers a greeting. A request for the time needs no answer.
 pub(crate) fn answer_greeting(transport: &mut impl Transport) -> Result<Guest, PrttError> {
     match greeting(transport)? {
         GREETING => Ok(transport.send(&GREETING).map(|()| Guest::RoundTrips)?),
@@ -64,7 +64,7 @@ pub(crate) fn send_script(
     Ok(transport.receive(&mut [0; 1])?)
 }
 
-/// Receives a script; an empty one says that the session is over.
+/// Receives a script; an empty one ends the session.
 pub(crate) fn receive_script(
     transport: &mut impl Transport,
 ) -> Result<Vec<ScriptExchange>, PrttError> {

@@ -1,8 +1,8 @@
-//! TCP: every message is written at once (no Nagle delay) and read in full.
+//! TCP transport: every message is sent immediately (no Nagle delay) and read completely.
 //!
-//! A receiver that sleeps has to be woken, which costs its sender and the message several microseconds, and only when
-//! it has had time to fall asleep: overhead and latency then depend on what went before. A receiver that polls, as MPI
-//! libraries do, shows the network alone, but needs a processor of its own. So it is a choice: [`Waiting`].
+//! A receiver that sleeps must be woken, which costs its sender and the message several microseconds, but only if it has had
+//! time to fall asleep. Overhead and latency then depend on earlier messages. A receiver that polls, like MPI libraries do,
+//! shows the network alone, but needs a processor of its own. The caller chooses with [`Waiting`].
 
 use std::{
     collections::VecDeque,
@@ -16,29 +16,30 @@ use flowcast_units::Time;
 
 use crate::transport::{Transport, TransportError};
 
-/// A peer that says nothing for this long is taken for dead.
+/// Time without a message after which the peer counts as dead.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an end polls before it sleeps.
+/// Time for which an end polls before it sleeps.
 const POLL_FOR: Duration = Duration::from_micros(200);
 
-/// What an end does while nothing comes.
+/// Behaviour of an end while it waits for data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// Sleeps until it is woken: right on a machine whose processors are busy.
+    /// Sleeps until it is woken; suited to machines with busy processors.
     Sleep,
-    /// Asks again and again, and sleeps only when the wait gets long.
+    /// Polls, and sleeps only if the wait becomes long.
     Poll,
 }
 
-/// Bytes of the secret that a connection shows when it introduces itself.
+/// Length of the secret with which a connection introduces itself, in bytes.
 pub const TOKEN: usize = 16;
 
-/// How an introduction begins.
+/// First bytes of an introduction.
 const MAGIC: &[u8; 8] = b"FLOWPEER";
 const INTRODUCTION: usize = MAGIC.len() + TOKEN;
-/// A connection that has not introduced itself within this time is closed.
+/// Time limit for an introduction, after which the connection is closed.
 const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
-/// As many connections may be about to introduce themselves, such as the ranks of a large program; of more the oldest is closed.
+/// Largest number of connections that have not introduced themselves, such as the ranks of a large program. Beyond it, the
+/// oldest is closed.
 const MOST_ARRIVING: usize = 256;
 
 /// One end of a TCP connection.
@@ -53,7 +54,7 @@ impl TcpTransport {
     /// Connects to `address`, such as `node7:7070`.
     ///
     /// # Errors
-    /// An address that cannot be resolved, or nobody listening there.
+    /// The address cannot be resolved, or no process listens there.
     pub fn connect(address: &str, waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let doing = format!("connect to {address}");
         let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
@@ -67,10 +68,10 @@ impl TcpTransport {
         Err(failed(doing, last))
     }
 
-    /// Connects to a door that asks who comes ([`TcpEntry::admit`]).
+    /// Connects to a socket that requires an introduction ([`TcpEntry::admit`]).
     ///
     /// # Errors
-    /// As [`TcpTransport::connect`].
+    /// Same errors as [`TcpTransport::connect`].
     pub fn introduced(
         address: &str,
         token: &[u8; TOKEN],
@@ -81,7 +82,7 @@ impl TcpTransport {
         Ok(transport)
     }
 
-    /// Over a connection that there is.
+    /// Wraps an existing connection.
     ///
     /// # Errors
     /// The system refuses an option.
@@ -100,37 +101,37 @@ impl TcpTransport {
     }
 }
 
-/// A listening TCP socket, which takes one connection at a time.
+/// Listening TCP socket that accepts one connection at a time.
 #[derive(Debug)]
 pub struct TcpEntry {
     listener: TcpListener,
 }
 
 impl TcpEntry {
-    /// Listens at `address`; port 0 takes a free one.
+    /// Listens at `address`; port 0 selects a free port.
     ///
     /// # Errors
-    /// An address that is not this machine's or is taken.
+    /// The address does not belong to this machine, or is in use.
     pub fn open(address: &str) -> Result<TcpEntry, TransportError> {
         let listener = TcpListener::bind(address)
             .map_err(|source| failed(format!("listen at {address}"), source))?;
         Ok(TcpEntry { listener })
     }
 
-    /// Where it listens.
+    /// Returns the address of the socket.
     ///
     /// # Errors
-    /// The system cannot tell.
+    /// The system does not report it.
     pub fn address(&self) -> Result<SocketAddr, TransportError> {
         self.listener
             .local_addr()
             .map_err(|source| failed("tell the listening address".into(), source))
     }
 
-    /// Waits for the connection that shows this token. Others are closed, and those that say nothing hold nobody up.
+    /// Waits for the connection that shows this token. Other connections are closed, and silent ones do not delay it.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system refuses a call.
     pub fn admit(
         &self,
         token: &[u8; TOKEN],
@@ -149,7 +150,7 @@ impl TcpEntry {
     /// Waits for one connection.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system refuses a call.
     pub fn accept(&self, waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let (stream, _) = self
             .listener
@@ -159,7 +160,7 @@ impl TcpEntry {
     }
 }
 
-/// What a connection says first.
+/// Returns the first bytes of a connection.
 fn introduction(token: &[u8; TOKEN]) -> [u8; INTRODUCTION] {
     let mut bytes = [0; INTRODUCTION];
     bytes[..MAGIC.len()].copy_from_slice(MAGIC);
@@ -167,16 +168,16 @@ fn introduction(token: &[u8; TOKEN]) -> [u8; INTRODUCTION] {
     bytes
 }
 
-/// Shows the token at a connection that [`Entrance`] lets in.
+/// Shows the token at a connection to an [`Entrance`].
 ///
 /// # Errors
-/// Those of the system.
+/// The errors of the system.
 pub fn introduce(mut stream: &TcpStream, token: &[u8; TOKEN]) -> io::Result<()> {
     stream.write_all(&introduction(token))
 }
 
-/// The connections of a listening socket, of which those enter that show a token. Memory and open files are bounded, whoever
-/// comes.
+/// Filter for the connections of a listening socket, which admits those that show a token. Memory and open files are
+/// bounded, for any number of connections.
 pub struct Entrance<'a> {
     listener: &'a TcpListener,
     token: [u8; TOKEN],
@@ -185,10 +186,10 @@ pub struct Entrance<'a> {
 }
 
 impl<'a> Entrance<'a> {
-    /// At a socket, which does not block from here on.
+    /// Creates an entrance at a socket, which is non-blocking from now on.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The errors of the system.
     pub fn new(listener: &'a TcpListener, token: [u8; TOKEN]) -> io::Result<Entrance<'a>> {
         listener.set_nonblocking(true)?;
         Ok(Entrance {
@@ -198,15 +199,16 @@ impl<'a> Entrance<'a> {
         })
     }
 
-    /// Those that have shown the token since the last call; they do not block. Others are closed, and those that say nothing
-    /// hold nobody up.
+    /// Returns the connections that have shown the token since the last call; they are non-blocking. Other connections are
+    /// closed, and silent ones do not delay them.
     pub fn entered(&mut self) -> Vec<TcpStream> {
-        // No more at once than there is room for, so that none is closed before it was looked at.
+        // The limit ensures that no connection is closed before it has been examined.
         for _ in 0..MOST_ARRIVING {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // A stranger that has gone again is no reason to end; without files for more, the oldest makes room.
+                    // A stranger that has already left is not an error. If no more files can be opened, the oldest
+                    // connection is closed to make room.
                     if error.kind() != ErrorKind::WouldBlock {
                         self.arriving.pop_front();
                     }
@@ -236,7 +238,7 @@ impl<'a> Entrance<'a> {
     }
 }
 
-/// A connection that has not introduced itself.
+/// Connection that has not introduced itself.
 struct Arriving {
     stream: TcpStream,
     shown: Vec<u8>,
@@ -244,7 +246,7 @@ struct Arriving {
 }
 
 impl Arriving {
-    /// Whether it is the one that is waited for; `None` if it has not said enough.
+    /// Returns `true` if the connection shows the token, and `None` if it has not sent enough yet.
     fn introduce(&mut self, token: &[u8; TOKEN]) -> Option<bool> {
         let mut bytes = [0; INTRODUCTION];
         match self.stream.read(&mut bytes[self.shown.len()..]) {
@@ -256,7 +258,7 @@ impl Arriving {
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return Some(false),
         }
-        // What does not begin so is closed at once.
+        // A connection with other first bytes is closed immediately.
         let begins_so = self
             .shown
             .iter()
@@ -265,7 +267,7 @@ impl Arriving {
         if self.shown.len() < INTRODUCTION {
             return if begins_so { None } else { Some(false) };
         }
-        // All bytes are looked at: the time says nothing of where they differ.
+        // All bytes are compared, so the time does not reveal the position of a difference.
         let difference = token
             .iter()
             .zip(&self.shown[MAGIC.len()..])
@@ -274,10 +276,10 @@ impl Arriving {
     }
 }
 
-/// Both ends of a connection over loopback.
+/// Returns both ends of a connection over loopback.
 ///
 /// # Errors
-/// A machine without loopback or free ports.
+/// The machine has no loopback or no free ports.
 pub fn loopback_pair(waiting: Waiting) -> Result<(TcpTransport, TcpTransport), TransportError> {
     let door = TcpEntry::open(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).to_string())?;
     let client = TcpTransport::connect(&door.address()?.to_string(), waiting)?;
@@ -353,7 +355,7 @@ impl TcpTransport {
     }
 }
 
-/// Bytes moved, or nothing if the connection was not ready.
+/// Returns the number of bytes moved, or `None` if the connection was not ready.
 fn moved(result: io::Result<usize>, doing: &str) -> Result<Option<usize>, TransportError> {
     match result {
         Ok(0) => Err(TransportError::Closed),

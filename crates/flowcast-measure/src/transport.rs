@@ -5,19 +5,19 @@ use std::io;
 use flowcast_units::Time;
 use thiserror::Error;
 
-/// Why a message did not get through.
+/// Error of a message.
 #[derive(Debug, Error)]
 pub enum TransportError {
     /// The other end is gone.
     #[error("the other end closed the connection")]
     Closed,
-    /// Nothing came for as long as the transport waits.
+    /// No message arrived within the transport's time limit.
     #[error("the other end was silent for {0}")]
     Silent(Time),
-    /// A message of another size than both ends agreed on.
+    /// A message does not have the size that both ends agreed on.
     #[error("found a message of {found} bytes, expected {expected}")]
     Size {
-        /// Bytes that came.
+        /// Number of bytes that arrived.
         found: usize,
         /// Number of bytes that both ends agreed on.
         expected: usize,
@@ -25,28 +25,28 @@ pub enum TransportError {
     /// The operating system refused a call.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         doing: String,
-        /// The system's reason.
+        /// Reason given by the system.
         source: io::Error,
     },
 }
 
-/// Sends and receives messages whose size both ends know beforehand, and reads the clock.
+/// Connection for messages whose size both ends know in advance, with a clock.
 pub trait Transport {
-    /// Time since some fixed moment, on the clock of this end.
+    /// Returns the time since a fixed moment, on the clock of this end.
     fn now(&self) -> Time;
 
-    /// Hands a message to the network and returns when its buffer may be used again.
+    /// Hands a message to the network and returns when its buffer can be reused.
     ///
     /// # Errors
-    /// A connection that is closed or broken.
+    /// The connection is closed or broken.
     fn send(&mut self, message: &[u8]) -> Result<(), TransportError>;
 
     /// Waits for a message of exactly this size.
     ///
     /// # Errors
-    /// A connection that is closed, broken or silent, or a message of another size.
+    /// The connection is closed, broken or silent, or the message has another size.
     fn receive(&mut self, message: &mut [u8]) -> Result<(), TransportError>;
 
     /// Keeps the processor busy, without touching the network.
@@ -57,7 +57,7 @@ pub trait Transport {
         }
     }
 
-    /// Leaves the processor to others.
+    /// Yields the processor for a time.
     fn rest(&mut self, duration: Time) {
         std::thread::sleep(std::time::Duration::from_nanos(
             duration.as_nanos().max(0.0) as u64,

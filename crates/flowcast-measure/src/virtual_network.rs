@@ -1,8 +1,8 @@
-//! A network made of LogGP parameters, for two ends in two threads, with virtual time.
+//! Network made of LogGP parameters, for two ends in two threads, with virtual time.
 //!
-//! Each end has its own clock. A message carries the time at which it arrives, and receiving it moves the receiver's
-//! clock there: with two ends that only wait for each other's messages this is exact, and independent of how the
-//! threads are scheduled. [`connect_noisy`] adds what real networks and hosts add, from a seed.
+//! Each end has its own clock. A message carries its arrival time, and receiving it advances the receiver's clock to that
+//! time. This is exact for two ends that only wait for each other's messages, and does not depend on the scheduling of the
+//! threads. [`connect_noisy`] adds the disturbances of real networks and hosts, from a seed.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -12,31 +12,32 @@ use flowcast_units::{Bytes, Time};
 
 use crate::transport::{Transport, TransportError};
 
-/// After so long TCP sends a lost packet again: its shortest timeout on Linux.
+/// Time after which TCP retransmits a lost packet: its shortest timeout on Linux.
 const RETRANSMISSION: Time = Time::from_nanos(2e8);
-/// Bytes of a TCP segment over Ethernet.
+/// Payload of a TCP segment over Ethernet, in bytes.
 const SEGMENT: u64 = 1448;
 
-/// What disturbs messages; by default nothing.
+/// Disturbances of messages; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MessageNoise {
-    /// Added to the latency of each message: the most if uniform, the mean if exponential. No message overtakes another.
+    /// Additional latency of each message: the largest value if uniform, the mean if exponential. No message overtakes
+    /// another.
     pub jitter: Time,
-    /// Whether jitter is exponential.
+    /// `true` if jitter is exponentially distributed.
     pub exponential: bool,
-    /// Probability that a packet of 1448 bytes is lost; its message comes 200 ms later.
+    /// Probability that a packet of 1448 bytes is lost; its message arrives 200 ms later.
     pub loss: f64,
-    /// Added to each overhead: exponential with this mean.
+    /// Mean of an exponential addition to each overhead.
     pub overhead: Time,
-    /// Probability that something interrupts the processor for `interruption` at a message.
+    /// Probability that a message meets an interruption of the processor, which lasts for `interruption`.
     pub interrupted: f64,
-    /// How long an interruption takes.
+    /// Duration of an interruption.
     pub interruption: Time,
 }
 
 impl MessageNoise {
-    /// What a measurement by means should find: the parameters with the mean of what is added to each, interruptions and losses
-    /// apart.
+    /// Returns the parameters that a measurement by means should find: the network's parameters plus the mean of each
+    /// addition, without interruptions and losses.
     pub fn truth(&self, network: LogGp) -> LogGp {
         let jitter = self.jitter * if self.exponential { 1.0 } else { 0.5 };
         LogGp {
@@ -64,7 +65,7 @@ impl MessageNoise {
         self.overhead * exponential(random) + interruption
     }
 
-    /// What losses of a message's packets add to its way.
+    /// Returns the delay of a message due to losses of its packets.
     fn repetition(&self, size: Bytes, random: &mut Resampler) -> Time {
         let packets = size.0.div_ceil(SEGMENT).max(1) as f64;
         let lost = random.share() < 1.0 - (1.0 - self.loss).powf(packets);
@@ -81,9 +82,9 @@ fn exponential(random: &mut Resampler) -> f64 {
 pub struct VirtualEnd {
     network: LogGp,
     clock: Time,
-    /// Earliest start of the next message: the previous start and its gap.
+    /// Earliest start of the next message: the previous start plus its gap.
     interface_free: Time,
-    /// Delivery of the message before.
+    /// Delivery of the previous message.
     delivered: Time,
     noise: MessageNoise,
     random: Resampler,
@@ -97,7 +98,7 @@ struct VirtualMessage {
     arrival: Time,
 }
 
-/// Both ends of a connection over `network`; both clocks start at 0.
+/// Returns both ends of a connection over `network`; both clocks start at 0.
 ///
 /// ```
 /// use flowcast_measure::transport::Transport;
@@ -122,7 +123,7 @@ pub fn connect(network: LogGp) -> (VirtualEnd, VirtualEnd) {
     connect_noisy(network, MessageNoise::default(), 1)
 }
 
-/// The same with what disturbs messages; equal seeds disturb alike.
+/// Returns both ends of a connection over `network` with disturbances of messages; equal seeds give equal disturbances.
 pub fn connect_noisy(network: LogGp, noise: MessageNoise, seed: u64) -> (VirtualEnd, VirtualEnd) {
     let (to_second, from_first) = channel();
     let (to_first, from_second) = channel();
@@ -221,7 +222,7 @@ mod tests {
         let (mut first, mut second) = connect(network());
         first.send(&[1; 11]).unwrap();
         first.send(&[2; 11]).unwrap();
-        // The second starts at 300 + 10·2 and keeps the processor for 100.
+        // The second message starts at 300 + 10·2 and occupies the processor for 100.
         assert_eq!(first.now(), Time::from_nanos(420.0));
         let mut message = [0; 11];
         second.receive(&mut message).unwrap();

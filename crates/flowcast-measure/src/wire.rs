@@ -1,9 +1,9 @@
-//! Messages between processes as lines of JSON, and times in them as numbers of nanoseconds, which read back equal.
+//! Messages between processes as lines of JSON. Times in them are numbers of nanoseconds, which read back equal.
 
 use flowcast_units::Time;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A message with the end of its line.
+/// Returns a message as a line, including the end of the line.
 pub(crate) fn line_of(message: &impl Serialize) -> String {
     serde_json::to_string(message).expect("messages have only texts, numbers and lists") + "\n"
 }

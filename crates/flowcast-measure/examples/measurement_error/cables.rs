@@ -1,4 +1,4 @@
-//! Cables whose parameters are known: a packet of s bytes takes s + 90 bytes of the wire's time, so that `g` is 91 bytes.
+//! Cables with known parameters: a packet of s bytes occupies the wire for the time of s + 90 bytes, so `g` is 91 bytes.
 
 use flowcast_measure::virtual_network::MessageNoise;
 use flowcast_network::loggp::LogGp;
@@ -122,7 +122,7 @@ impl Cable {
         }
     }
 
-    /// Hosts differ by a tenth of the overhead from message to message, and one in 5000 is interrupted for 100 us.
+    /// Returns the disturbances of a host: overheads vary by a tenth, and one message in 5000 is interrupted for 100 us.
     pub(crate) fn noise(&self) -> MessageNoise {
         MessageNoise {
             jitter: Time::from_micros(self.jitter_us),

@@ -1,5 +1,5 @@
-//! How far LogGP parameters are off that are measured over virtual cables, by procedure: `cargo run --release -p flowcast-measure
-//! --example measurement_error [RUNS [CABLE]]`. The table stands in `docs/evidence/measurement.md`.
+//! Errors of LogGP parameters measured over virtual cables, by procedure: `cargo run --release -p flowcast-measure --example
+//! measurement_error [RUNS [CABLE]]`. `docs/evidence/measurement.md` contains the table.
 
 mod cables;
 mod procedures;
@@ -9,7 +9,7 @@ use flowcast_measure::budget::BudgetPlan;
 use cables::{CABLES, Cable};
 use procedures::{Found, budgeted, kielmann, netgauge};
 
-/// Within this share of the truth a parameter is right.
+/// Largest relative error of a parameter that counts as right.
 const RIGHT: f64 = 0.03;
 const NAMES: [&str; 4] = ["L", "o", "g", "G"];
 

@@ -1,4 +1,4 @@
-//! The procedures that are compared, over a virtual cable each.
+//! Procedures of the comparison, each run over a virtual cable.
 
 use std::{ops::ControlFlow, thread};
 
@@ -18,9 +18,9 @@ use flowcast_units::{Bytes, Time};
 
 use crate::cables::Cable;
 
-/// What a procedure found, in nanoseconds, and what it cost.
+/// Result of a procedure, in nanoseconds, and its cost.
 pub(crate) struct Found {
-    /// L, o, g and G; NaN where the procedure has none.
+    /// L, o, g and G; NaN if the procedure does not measure the parameter.
     pub(crate) values: [f64; 4],
     pub(crate) half_widths: [f64; 4],
     pub(crate) messages: u32,
@@ -88,8 +88,9 @@ pub(crate) fn budgeted(cable: &Cable, plan: &BudgetPlan) -> Found {
     }
 }
 
-/// Netgauge's pattern `loggp` (Hoefler, Lichei and Rehm, "Low-Overhead LogGP Parameter Assessment for Modern Interconnection
-/// Networks", 2007): 16 messages, sizes in steps of 1 KiB up to 8 KiB, 100 times each, one line through all sizes.
+/// Runs Netgauge's pattern `loggp` (Hoefler, Lichei and Rehm, "Low-Overhead LogGP Parameter Assessment for Modern
+/// Interconnection Networks", 2007): 16 messages, sizes in steps of 1 KiB up to 8 KiB, 100 times each, one line through all
+/// sizes.
 pub(crate) fn netgauge(cable: &Cable, seed: u64) -> Found {
     let sizes = stepped_sizes(Bytes(8192), Bytes(1024));
     let plan = PrttPlan {
@@ -133,10 +134,11 @@ pub(crate) fn netgauge(cable: &Cable, seed: u64) -> Found {
     }
 }
 
-/// Kielmann, Bal and Verstoep's procedure ("Fast Measurement of LogP Parameters for Message Passing Platforms", 2000; Lichei,
-/// section 3.1.3): `g(0)` from messages in a row, their number doubled until the gap changes by less than 1 %; `o_s` from the
-/// send call; `g(s)` from round trips, `g(s) = g(0) + (RTT(s) - RTT(0))/2` since answers are as long as messages here; and
-/// `L = RTT(0)/2 - g(0)`. LogGP's `G` is then the slope of `g(s)`, and its L is PLogP's and `g(0)` less both overheads.
+/// Runs Kielmann, Bal and Verstoep's procedure ("Fast Measurement of LogP Parameters for Message Passing Platforms", 2000;
+/// Lichei, section 3.1.3). `g(0)` comes from messages in a row, whose number is doubled until the gap changes by less than 1
+/// %. `o_s` comes from the send call. `g(s)` comes from round trips: `g(s) = g(0) + (RTT(s) - RTT(0))/2`, because answers
+/// are as long as messages here. `L = RTT(0)/2 - g(0)`. LogGP's `G` is then the slope of `g(s)`, and its L is PLogP's L plus
+/// `g(0)`, minus both overheads.
 pub(crate) fn kielmann(cable: &Cable, seed: u64) -> Found {
     let (mut one, mut other) = connect_noisy(cable.network(), cable.noise(), seed);
     thread::scope(|scope| {
@@ -163,7 +165,7 @@ struct Count {
     bytes: u64,
 }
 
-/// Round trips of which the median counts.
+/// Number of round trips, whose median counts.
 const ROUND_TRIPS: usize = 10;
 const LARGEST: u64 = 8192;
 const MOST: u64 = 1 << 17;
@@ -192,7 +194,7 @@ fn kielmann_over(end: &mut VirtualEnd, count: &mut Count) -> [f64; 4] {
     [first / 2.0 - 2.0 * overhead, overhead, gap, gap_per_byte]
 }
 
-/// The time of so many messages and one answer, and of the first send call.
+/// Returns the time of `number` messages and one answer, and the time of the first send call.
 fn flood(end: &mut VirtualEnd, count: &mut Count, size: u64, number: u64) -> (f64, f64) {
     end.send(&(number << 32 | size).to_le_bytes())
         .expect("the other end listens");
@@ -208,7 +210,7 @@ fn flood(end: &mut VirtualEnd, count: &mut Count, size: u64, number: u64) -> (f6
     ((end.now() - start).as_nanos(), busy.as_nanos())
 }
 
-/// Answers floods until one of none.
+/// Answers floods until an empty one arrives.
 fn echo(end: &mut VirtualEnd) {
     let mut order = [0; 8];
     while end.receive(&mut order).is_ok() {

@@ -1,42 +1,42 @@
-//! The line through the offsets of several bursts, by least squares.
+//! Least-squares line through the offsets of several bursts.
 
 use flowcast_units::{ClockLine, Time};
 use serde::{Deserialize, Serialize};
 
-/// How the other clock stood beside this one: the exchange of a burst with the shortest round trip.
+/// Reading of another clock relative to this one: the exchange of a burst with the shortest round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Glance {
-    /// The middle of the exchange, on this clock.
+    /// Middle of the exchange, on this clock.
     #[serde(with = "crate::wire")]
     pub own: Time,
-    /// By how much the other clock was ahead then.
+    /// Lead of the other clock at this moment.
     #[serde(with = "crate::wire")]
     pub ahead: Time,
-    /// From the question to the answer; 0 or more.
+    /// Time from the question to the answer; at least 0.
     #[serde(with = "crate::wire")]
     pub round_trip: Time,
 }
 
-/// What is known of another clock.
+/// Estimate of another clock.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
-    /// The other clock in terms of this one.
+    /// Line from this clock to the other one.
     #[serde(with = "LineAsNumbers")]
     pub line: ClockLine,
     /// Standard deviation of the offset at `line.at`, the middle of the bursts.
     #[serde(with = "crate::wire")]
     pub deviation: Time,
-    /// Standard deviation of the drift, seconds in a second.
+    /// Standard deviation of the drift, in seconds per second.
     pub drift_deviation: f64,
-    /// Half the shortest round trip, summed along the tree: the offset is wrong by no more than this and chance.
+    /// Half the shortest round trip, summed along the tree: bound for the error of the offset, apart from random errors.
     #[serde(with = "crate::wire")]
     pub asymmetry: Time,
-    /// Time over which the bursts were spread.
+    /// Time spanned by the bursts.
     #[serde(with = "crate::wire")]
     pub span: Time,
 }
 
-/// The form of a [`ClockLine`] between processes.
+/// Form of a [`ClockLine`] in messages between processes.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ClockLine")]
 pub(crate) struct LineAsNumbers {
@@ -47,11 +47,11 @@ pub(crate) struct LineAsNumbers {
     drift: f64,
 }
 
-/// An offset is known no better than this, whatever the round trips: the clock's resolution and the time of reading it.
+/// Smallest error of an offset, in nanoseconds, for any round trips: the clock's resolution and the time to read it.
 const RESOLUTION: f64 = 20.0;
 
 impl Learned {
-    /// The clock is this one itself.
+    /// Returns the estimate of a clock by itself, which is exact.
     pub fn itself() -> Learned {
         let none = Time::ZERO;
         Learned {
@@ -63,8 +63,8 @@ impl Learned {
         }
     }
 
-    /// The line of least squares through at least one glance. One whose round trip is longer than the shortest may be wrong
-    /// by half of what it is longer, and weighs accordingly.
+    /// Fits a least-squares line through at least one glance. If a glance has a longer round trip than the shortest one, its
+    /// error can be half the difference, which determines its weight. Returns `None` without glances.
     pub fn from_glances(glances: &[Glance]) -> Option<Learned> {
         let first = glances.first()?;
         let mut round_trips: Vec<f64> = glances
@@ -73,12 +73,13 @@ impl Learned {
             .collect();
         round_trips.sort_unstable_by(f64::total_cmp);
         let (shortest, quarter) = (round_trips[0], round_trips[round_trips.len() / 4]);
-        // The shortest is itself longer than the way needs: the more so the more the better bursts differ, the less the more there
-        // are. The others may all be late on the same side, as where a machine is busy.
+        // The shortest round trip is itself longer than the path requires. The excess grows with the spread of the better
+        // bursts and falls with their number. The other bursts may all be late on the same side, for example on a busy
+        // machine.
         let least = RESOLUTION + (quarter - shortest) / (glances.len() as f64).sqrt();
         let weight =
             |glance: &Glance| ((glance.round_trip.as_nanos() - shortest) / 2.0 + least).powi(-2);
-        // Counted from the first glance on, or the squares would swallow the nanoseconds.
+        // Times count from the first glance on. Otherwise, the squares would lose the nanoseconds.
         let points: Vec<(f64, f64, f64)> = glances
             .iter()
             .map(|glance| {
@@ -104,7 +105,7 @@ impl Learned {
             .sum();
         let drift = if spread > 0.0 { both / spread } else { 0.0 };
         let freedom = points.len().saturating_sub(2).max(1) as f64;
-        // Not below what the weights stand for: a few bursts may agree by chance.
+        // The variance must not be lower than the weights imply: a few bursts may agree by chance.
         let variance = (points
             .iter()
             .map(|(weight, at, ahead)| weight * (ahead - height - drift * (at - middle)).powi(2))
@@ -129,7 +130,7 @@ impl Learned {
         })
     }
 
-    /// Standard deviation of what the line reads when this clock shows `own`, without asymmetry.
+    /// Returns the standard deviation of the line's value when this clock shows `own`, without asymmetry.
     pub fn deviation_at(&self, own: Time) -> Time {
         let away = (own - self.line.at).as_nanos();
         let drifted = if away == 0.0 {
@@ -140,8 +141,8 @@ impl Learned {
         Time::from_nanos(self.deviation.as_nanos().hypot(drifted))
     }
 
-    /// As known from a guide whose own clock was learned as `guide` from rank 0's. Its time was used, so the line stands; what
-    /// is not known adds up.
+    /// Returns the estimate relative to rank 0's clock, if it was learned from a guide whose own estimate is `guide`. The
+    /// line stays the same, because the guide answered with rank 0's time. The uncertainties add up.
     #[must_use]
     pub fn behind(self, guide: &Learned) -> Learned {
         let on_guides_clock = guide.line.own(self.line.read(self.line.at));

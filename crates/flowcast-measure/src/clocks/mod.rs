@@ -1,15 +1,16 @@
-//! One time for all ranks: hierarchical clock synchronisation with drift (HCA3; Hunold and Carpen-Amarie, "Hierarchical Clock
-//! Synchronization in MPI", CLUSTER 2018, section III).
+//! Common time for all ranks: hierarchical clock synchronisation with drift (HCA3; Hunold and Carpen-Amarie, "Hierarchical
+//! Clock Synchronization in MPI", CLUSTER 2018, section III).
 //!
-//! Ranks form a binomial tree ([`rounds`]). In each round those that know rank 0's clock are asked by those that do not yet.
-//! A rank that learns asks its guide for the time, in bursts of exchanges with rests between them, and draws a line through
-//! the offsets: of each burst the exchange with the shortest round trip counts, its middle being the moment at which the
-//! guide's clock was read. The guide answers with rank 0's time, as its own line gives it, so that lines compose along the
-//! tree. After `ceil(log2 p)` rounds all know.
+//! Ranks form a binomial tree ([`rounds`]). In each round, the ranks that know rank 0's clock guide ranks that do not know
+//! it yet. A learning rank asks its guide for the time, in bursts of exchanges with pauses between them, and fits a line
+//! through the offsets. The exchange with the shortest round trip counts for each burst, and its middle is taken as the
+//! moment at which the guide's clock was read. The guide answers with rank 0's time according to its own line, so lines
+//! compose along the tree. After `ceil(log2 p)` rounds, all ranks know the time.
 //!
-//! **What cannot be known.** If the way there takes longer than the way back, the offset is wrong by half the difference, and
-//! no number of exchanges shows it. It is never more than half the shortest round trip, which [`Learned::asymmetry`] gives,
-//! summed along the tree. The rest of the error shrinks with the bursts; [`Learned::deviation_at`] gives it.
+//! **Limits of the method.** If the path to the guide takes longer than the path back, the offset is wrong by half the
+//! difference, and no number of exchanges reveals it. The error is at most half the shortest round trip, which
+//! [`Learned::asymmetry`] gives, summed along the tree. The rest of the error shrinks with the number of bursts;
+//! [`Learned::deviation_at`] gives it.
 
 mod line;
 mod synchronise;
@@ -25,7 +26,8 @@ pub use synchronise::{
     ClockError, ClockPlan, Clocked, greet_clock, guide, learn, look, wall_clock,
 };
 
-/// Who guides and who learns in each round: first across half the ranks, then a quarter, at last from neighbour to neighbour.
+/// Returns the pairs of guide and learner in each round: first across half of the ranks, then a quarter, and finally between
+/// neighbours.
 ///
 /// ```
 /// use flowcast_measure::clocks::rounds;

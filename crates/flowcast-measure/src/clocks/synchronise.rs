@@ -1,4 +1,4 @@
-//! Two ranks of which one knows the time and the other learns it, over a [`Transport`].
+//! Transfer of the time from a guide to a learner, over a [`Transport`].
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,42 +9,42 @@ use thiserror::Error;
 use super::line::{Glance, Learned};
 use crate::transport::{Transport, TransportError};
 
-/// What a rank that wants to know the time says first.
+/// First message of a rank that requests the time.
 pub(crate) const GREETING: [u8; 16] = *b"flowcast-clock/1";
 
 const ASK: [u8; 1] = [1];
 const DONE: [u8; 1] = [0];
 
-/// Why a clock is not known.
+/// Error of a synchronisation.
 #[derive(Debug, Error)]
 pub enum ClockError {
     /// The connection to the other rank failed.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// The other end's answer is no time.
+    /// The other end's answer is not a time.
     #[error("found {0} ns for the time of the other end, expected a finite number")]
     Answer(f64),
-    /// The other end asks for something else than the time.
+    /// The other end sent something other than a question for the time.
     #[error("found the question {0}, expected 1 (what is the time) or 0 (done)")]
     Question(u8),
-    /// A plan without a burst or an exchange.
+    /// A plan with too few bursts or exchanges.
     #[error("found {bursts} bursts of {exchanges} exchanges, expected 2 and 1 at least")]
     Plan {
-        /// Bursts of the plan.
+        /// Number of bursts in the plan.
         bursts: u32,
-        /// Exchanges of each.
+        /// Number of exchanges in each burst.
         exchanges: u32,
     },
 }
 
-/// How a clock is learned.
+/// Plan of a synchronisation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ClockPlan {
-    /// Points of the line; two at least.
+    /// Number of points of the line; at least 2.
     pub bursts: u32,
-    /// Exchanges of each; the shortest counts.
+    /// Number of exchanges for each point; the one with the shortest round trip counts.
     pub exchanges: u32,
-    /// Time over which the bursts are spread: the longer, the better the drift is known.
+    /// Time spanned by the bursts. A longer time gives a more precise drift.
     #[serde(with = "crate::wire")]
     pub span: Time,
 }
@@ -60,7 +60,7 @@ impl Default for ClockPlan {
     }
 }
 
-/// Greets one that measures round trips otherwise ([`crate::prtt::answer`]), so that it will be asked for the time.
+/// Greets an answering end of round trips ([`crate::prtt::answer`]), so that it accepts questions for the time.
 ///
 /// # Errors
 /// The connection fails.
@@ -68,10 +68,10 @@ pub fn greet_clock(transport: &mut impl Transport) -> Result<(), ClockError> {
     Ok(transport.send(&GREETING)?)
 }
 
-/// Tells the time as often as it is asked for. `line` gives rank 0's clock in terms of the transport's.
+/// Answers questions for the time until the other end is done. `line` leads from the transport's clock to rank 0's clock.
 ///
 /// # Errors
-/// The connection fails, or the other end wants something else.
+/// The connection fails, or the other end sends something else.
 pub fn guide(transport: &mut impl Transport, line: &ClockLine) -> Result<(), ClockError> {
     let mut question = [0];
     loop {
@@ -87,7 +87,7 @@ pub fn guide(transport: &mut impl Transport, line: &ClockLine) -> Result<(), Clo
 /// Learns the guide's time.
 ///
 /// # Errors
-/// The connection fails, or an answer is no time.
+/// The plan has too few bursts or exchanges, the connection fails, or an answer is not a time.
 pub fn learn(transport: &mut impl Transport, plan: &ClockPlan) -> Result<Learned, ClockError> {
     if plan.bursts < 2 || plan.exchanges == 0 {
         return Err(ClockError::Plan {
@@ -105,17 +105,17 @@ pub fn learn(transport: &mut impl Transport, plan: &ClockPlan) -> Result<Learned
     Ok(Learned::from_glances(&glances).expect("there are two glances at least"))
 }
 
-/// Looks at the guide's time once, to see how well it was learned.
+/// Reads the guide's time once, to check how well it was learned.
 ///
 /// # Errors
-/// The connection fails, or an answer is no time.
+/// The connection fails, or an answer is not a time.
 pub fn look(transport: &mut impl Transport, exchanges: u32) -> Result<Glance, ClockError> {
     let seen = glance(transport, exchanges)?;
     transport.send(&DONE)?;
     Ok(seen)
 }
 
-/// The exchange with the shortest round trip.
+/// Returns the exchange with the shortest round trip.
 fn glance(transport: &mut impl Transport, exchanges: u32) -> Result<Glance, ClockError> {
     let mut best = exchange(transport)?;
     for _ in 1..exchanges {
@@ -145,8 +145,8 @@ fn exchange(transport: &mut impl Transport) -> Result<Glance, ClockError> {
     })
 }
 
-/// What the wall clock (UTC, from midnight on) shows when a transport's clock shows `now`: between two such the difference of
-/// wall clocks is known, up to whole days.
+/// Returns the line from a transport's clock, which shows `now`, to the wall clock (UTC, since midnight). Two such lines
+/// give the difference between the wall clocks, except for whole days.
 pub fn wall_clock(now: Time) -> ClockLine {
     const DAY: u128 = 86_400_000_000_000;
     let today = SystemTime::now()
@@ -159,7 +159,7 @@ pub fn wall_clock(now: Time) -> ClockLine {
     }
 }
 
-/// A transport whose clock is set: what it shows is a line in terms of the process's.
+/// Transport with an artificial clock, given by a line from the process's clock.
 #[derive(Debug)]
 pub struct Clocked<T> {
     inner: T,
@@ -168,7 +168,7 @@ pub struct Clocked<T> {
 }
 
 impl<T> Clocked<T> {
-    /// A clock that stood at `line`'s offset at `origin`.
+    /// Creates a transport whose clock showed `line`'s offset at `origin`.
     pub fn new(inner: T, origin: std::time::Instant, line: ClockLine) -> Clocked<T> {
         Clocked {
             inner,

@@ -1,4 +1,5 @@
-//! Clocks of a simulated cluster: offsets, drifts, jitter and asymmetric ways are known, so errors are.
+//! Tests with the clocks of a simulated cluster. Offsets, drifts, jitter and asymmetric paths are known, and therefore the
+//! errors as well.
 
 use flowcast_units::{ClockLine, Rank, Time};
 use proptest::prelude::*;
@@ -9,12 +10,12 @@ use crate::{
     transport::{Transport, TransportError},
 };
 
-/// A way between two ranks of which the other answers at once: its fixed part in each direction, and jitter above it.
+/// Path between two ranks, of which the other answers immediately: its fixed part in each direction, and jitter in addition.
 struct Simulated<'a> {
-    /// True time, in nanoseconds, which all ways of a cluster share.
+    /// True time, in nanoseconds, which all paths of a cluster share.
     now: &'a mut f64,
     own: ClockLine,
-    /// The guide's clock in true time, then rank 0's in the guide's.
+    /// Guide's clock relative to true time, and rank 0's clock relative to the guide's.
     guide: (ClockLine, ClockLine),
     there: f64,
     back: f64,
@@ -24,9 +25,9 @@ struct Simulated<'a> {
 }
 
 impl Simulated<'_> {
-    /// Exponential, as queues make it.
+    /// Returns an exponential delay, as in queues.
     fn late(&mut self) -> f64 {
-        // Knuth's generator (MMIX), of which the upper half is random enough.
+        // Knuth's generator (MMIX); its upper half is random enough.
         self.chance = self
             .chance
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -64,11 +65,11 @@ impl Transport for Simulated<'_> {
     }
 }
 
-/// The fixed parts of both directions and the mean jitter, in nanoseconds.
+/// Fixed parts of both directions and mean jitter, in nanoseconds.
 type Way = (f64, f64, f64);
 
 struct Cluster {
-    /// Each clock in terms of true time.
+    /// Each clock relative to true time.
     clocks: Vec<ClockLine>,
     learned: Vec<Learned>,
     now: f64,
@@ -92,7 +93,7 @@ impl Cluster {
         cluster
     }
 
-    /// When the pair is done.
+    /// Returns the time at which the pair is finished.
     fn learn(
         &mut self,
         (guide, learner): (Rank, Rank),
@@ -122,7 +123,7 @@ impl Cluster {
         now
     }
 
-    /// By how much a rank is wrong about rank 0's clock now.
+    /// Returns the current error of a rank's estimate of rank 0's clock.
     fn error(&self, rank: usize) -> Time {
         let now = Time::from_nanos(self.now);
         self.learned[rank].line.read(self.clocks[rank].read(now)) - self.clocks[0].read(now)
@@ -182,7 +183,7 @@ fn without_jitter_and_asymmetry_nothing_is_left_of_offset_and_drift() {
     .map(clock);
     let cluster = Cluster::synchronised(clocks.to_vec(), (5000.0, 5000.0, 0.0), 1);
     for rank in 0..5 {
-        // A guide's clock runs on at another rate between the reading and the middle of the exchange: 5 us of 200 ppm.
+        // The guide's clock has another rate between the reading and the middle of the exchange: 200 ppm of 5 us.
         assert!(
             cluster.error(rank).as_nanos().abs() < 3.0,
             "{rank}: {}",
@@ -217,7 +218,7 @@ fn the_answering_end_of_round_trips_tells_the_time_too() {
             span: Time::from_micros(100.0),
         };
         let learned = learn(&mut learner, &plan).unwrap();
-        // Both ends are on this machine, so their wall clocks are one.
+        // Both ends are on this machine, so they have the same wall clock.
         let own = wall_clock(learner.now());
         let apart = (learned.line.offset - own.offset).as_seconds().abs() % 86_400.0;
         assert!(apart.min(86_400.0 - apart) < 1.0, "{apart} s");
@@ -264,7 +265,7 @@ proptest! {
             let deviation = learned.deviation_at(own).as_nanos();
             prop_assert!(error < 8.0 * deviation + 3.0, "rank {rank}: {error} ns, deviation {deviation} ns");
             prop_assert!(error <= learned.asymmetry.as_nanos() + 8.0 * deviation + 3.0);
-            // Measured with a quiet network: 40 ranks are five pairs deep.
+            // The bound was measured in a quiet network: 40 ranks are five pairs deep.
             prop_assert!(jitter > 1000.0 || error < 1000.0, "rank {rank}: {error} ns with jitter of {jitter} ns");
         }
     }

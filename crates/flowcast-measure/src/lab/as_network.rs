@@ -1,4 +1,4 @@
-//! The network file of a lab: what its rates and windows say, with nothing measured.
+//! Network file of a lab, derived from its rates and windows without measurements.
 
 use flowcast_network::{
     machine::Machine,
@@ -17,27 +17,27 @@ use crate::lab::{
     spec::{CongestionControl, Duplex, LabSpec, Window},
 };
 
-/// Bytes in flight for each byte of a fixed window. The system doubles the buffer that a program asks for and takes off
-/// what it needs itself: receivers offer 40,448 bytes for 32 KiB and 164,864 for 128 KiB.
+/// Bytes in flight for each byte of a fixed window. The system doubles the buffer that a program requests and subtracts its
+/// own needs: receivers offer 40,448 bytes for 32 KiB and 164,864 for 128 KiB.
 pub(crate) const IN_FLIGHT: f64 = 1.25;
 
-/// From this size on Open MPI 4.1 asks the receiver first over TCP: `btl_tcp_eager_limit`, 64 KiB, counts the largest of its
-/// headers, 56 bytes, besides.
+/// Smallest message for which Open MPI 4.1 uses rendezvous over TCP. Its limit `btl_tcp_eager_limit`, 64 KiB, includes the
+/// largest of its headers, 56 bytes.
 const RENDEZVOUS_FROM: Bytes = Bytes((64 << 10) - 56 + 1);
 
-/// Bytes of the system's buffer for each byte that a program asks for.
+/// Bytes of the system's buffer for each byte that a program requests.
 pub(crate) const SYSTEM_BUFFER: u64 = 2;
 
-/// How much repetitions of the same flow alone differ in a lab: the pooled standard deviation of the logarithm over 56
-/// repetitions in eight measurements of conflicts, on a virtual machine with two cores.
-/// `docs/explanation/packet.md` has more.
+/// Variation between repetitions of the same flow alone in a lab: the pooled standard deviation of the logarithm over 56
+/// repetitions in eight measurements of conflicts, on a virtual machine with two cores. `docs/explanation/packet.md` has
+/// more.
 const NOISE: f64 = 0.015;
 
-/// The first rail of a lab as a network, with goodput and wire rates.
+/// Returns the first rail of a lab as a network, with goodput and wire rates.
 ///
-/// With fixed windows the closed loop's parameters are those of the theory, alpha = kappa = 1; windows that the system
-/// tunes share fairly. The flow cuts are those of RR-5910 for Gigabit Ethernet under LAM: they do not follow from the
-/// lab. A node's bus is one that it has for itself; who goes first on it is not modelled.
+/// Fixed windows give the closed loop's theoretical parameters, alpha = kappa = 1; windows that the system tunes share
+/// fairly. The flow cuts are those of RR-5910 for Gigabit Ethernet under LAM, because they do not follow from the lab. The
+/// bus belongs to the node alone, and the order of access to it is not modelled.
 pub fn network_of(spec: &LabSpec) -> Network {
     let wire = spec.wire_rate(0);
     let share = nominal::one_flow(spec, 0).as_bytes_per_second() / wire.as_bytes_per_second();
@@ -108,7 +108,7 @@ pub fn network_of(spec: &LabSpec) -> Network {
     network
 }
 
-/// All nodes of a lab are parts of this machine and take turns on its processors.
+/// Returns the machine with a lab's nodes, all of which take turns on the processors of this machine.
 pub(crate) fn machine(nodes: u32, racks: u32) -> Machine {
     let processors =
         std::thread::available_parallelism().map_or(0, |processors| processors.get() as u32);
@@ -124,8 +124,7 @@ pub(crate) fn machine(nodes: u32, racks: u32) -> Machine {
     }
 }
 
-/// A switch that loses nothing between senders with these fixed buffers, which need not start slowly: for the packet
-/// level.
+/// Returns a lossless switch between senders with these fixed buffers and without slow start, for the packet level.
 pub(crate) fn windows_alone(wire: Rate, buffer: Bytes) -> Network {
     let nic = Nic {
         rate: LinkRate::Wire(wire),
@@ -141,8 +140,8 @@ pub(crate) fn windows_alone(wire: Rate, buffer: Bytes) -> Network {
     network
 }
 
-/// What the packet level reads. Connections stay between repetitions: those of a fixed window at their whole window, those
-/// of automatic windows with what the repetitions before have left them, of which there are two that do not count.
+/// Returns the parameters of the packet level. Connections persist between repetitions. With a fixed window, they keep their
+/// whole window; with automatic windows, they keep the state that earlier repetitions left, two of which are warm-ups.
 fn transport(spec: &LabSpec) -> PacketParameters {
     let payload = spec.nic.mtu.0 - nominal::PACKET_HEADERS;
     let idle = spec.tcp.slow_start_after_idle;
@@ -187,7 +186,7 @@ fn in_flight(window: Bytes) -> Bytes {
     Bytes((window.0 as f64 * IN_FLIGHT).round() as u64)
 }
 
-/// Whether the windows of the flows from all other nodes fit into the queue of one port.
+/// Returns `true` if the windows of the flows from all other nodes fit into the queue of one port.
 fn loses_nothing(spec: &LabSpec, in_flight: Bytes) -> bool {
     u64::from(spec.cluster.nodes.saturating_sub(1)) * in_flight.0 <= spec.queues.port.0
 }
@@ -250,7 +249,7 @@ mod tests {
             "{}",
             half.to_toml()
         );
-        // Acknowledgements share the port with their data.
+        // Acknowledgements share the port with the data.
         assert!((half.nic.rate().as_bytes_per_second() * 8e-6 - 50.0 * 0.9147).abs() < 0.01);
         let bus = network_of(&set("bus", "nic.bus_share", "1.5"));
         let rate = bus.bus.unwrap().rate;

@@ -1,5 +1,5 @@
-//! One time for the nodes of a lab, which have one clock in truth: each is given an offset and a drift, and what is learned of
-//! them is compared with these.
+//! Test of clock synchronisation in a lab, whose nodes share one clock. Each node gets an artificial offset and drift, and
+//! the learned values are compared with them.
 
 use std::{
     net::TcpStream,
@@ -16,28 +16,28 @@ use flowcast_units::{ClockLine, Node, Time};
 
 use crate::lab::{error::LabError, running::Lab};
 
-/// Clocks of nodes or ranks, by their number, in terms of which that of number 0 is known.
+/// Synchronised clocks of nodes or ranks, indexed by their number. The clock of number 0 is the reference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockRun {
-    /// What each has learned.
+    /// Estimate of each clock.
     pub learned: Vec<Learned>,
-    /// By how much each was wrong afterwards.
+    /// Error of each estimate afterwards.
     pub deviations: Vec<Deviation>,
 }
 
-/// By how much a clock that was learned is wrong.
+/// Error of the estimate of a clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Deviation {
-    /// When all had learned.
+    /// Error right after the synchronisation of all clocks.
     pub at_once: Time,
-    /// After the pause that was asked for.
+    /// Error after the requested pause.
     pub later: Time,
-    /// Half the round trip by which number 0's clock was read; 0 where it is known in truth.
+    /// Half the round trip with which number 0's clock was read; 0 if that clock is known exactly.
     pub known_to: Time,
 }
 
-/// Clocks for so many nodes in terms of the machine's: the first as that, the others up to 10 ms before or behind it and up to
-/// 100 ppm faster or slower, spread evenly and dealt by chance.
+/// Returns clocks for `nodes` nodes relative to the machine's clock. The first is equal to it. The others are up to 10 ms
+/// behind or ahead and up to 100 ppm slower or faster; these values are evenly spaced and assigned at random.
 pub fn set_clocks(nodes: usize, seed: u64) -> Vec<ClockLine> {
     let others = nodes.saturating_sub(1);
     let mut shares: [Vec<f64>; 2] = [0; 2].map(|_| {
@@ -67,8 +67,9 @@ pub fn set_clocks(nodes: usize, seed: u64) -> Vec<ClockLine> {
         .collect()
 }
 
-/// Synchronises the clocks of a lab's first nodes, one for each of `clocks`, which gives what a node's clock shows in terms of
-/// this machine's; then looks at them at once and after `hold`. Pairs go one after the other: they share one machine.
+/// Synchronises the clocks of a lab's first nodes, one for each of `clocks`, which are lines from this machine's clock to a
+/// node's clock. Then determines the errors immediately and after `hold`. The pairs take turns, because they share one
+/// machine.
 ///
 /// # Errors
 /// More clocks than the lab has nodes, or a connection that fails.
@@ -131,7 +132,7 @@ impl ClockPair {
             (self.streams.1, self.clocks.1),
         ];
         let [first, second] = ends.map(|(stream, clock)| -> Result<_, ClockError> {
-            // Both share one machine: one that polls would take the processor from the other, in one direction only.
+            // Both share one machine. An end that polls would take the processor from the other, but only in one direction.
             Ok(Clocked::new(
                 TcpTransport::over(stream, Waiting::Sleep)?,
                 self.origin,
@@ -149,7 +150,7 @@ impl ClockPair {
     }
 }
 
-/// A clock that was not learned.
+/// Converts the failure of a synchronisation.
 pub(crate) fn refused(error: ClockError) -> LabError {
     LabError::System {
         what: "synchronising clocks",

@@ -1,4 +1,4 @@
-//! Errors of testbeds: those of the input, and those of the machine ([`LabError::is_environment`]).
+//! Errors of testbeds: errors in the input and errors of the machine ([`LabError::is_environment`]).
 
 use std::{fmt, io, path::PathBuf};
 
@@ -7,131 +7,131 @@ use flowcast_statistics::StatsError;
 use flowcast_units::{Node, Rate};
 use thiserror::Error;
 
-/// Why a lab could not be had or used.
+/// Error of a lab.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The text is no lab file; the message names line, column and field.
+    /// The text is not a valid lab file; the message names line, column and field.
     #[error(transparent)]
     Malformed(#[from] Box<toml::de::Error>),
-    /// A field or an override with an impossible value.
+    /// A field or an override has an invalid value.
     #[error("{field}: found `{found}`, expected {expected}")]
     Field {
         /// Dotted name, as in `--set`.
         field: String,
-        /// The value as given.
+        /// Value as given.
         found: String,
-        /// What would have been right.
+        /// Range of valid values.
         expected: String,
     },
-    /// An override that does not fit.
+    /// An override does not match the file.
     #[error("--set {key}={value}: {problem}")]
     Override {
         /// Dotted name of the field.
         key: String,
-        /// The value as given.
+        /// Value as given.
         value: String,
-        /// What was found and what was expected.
+        /// Description of the found and the expected value.
         problem: String,
     },
-    /// No built-in profile of that name: the name, with the one that may be meant, and those there are.
+    /// No built-in profile has this name. The texts are the name with a suggestion, and the list of profiles.
     #[error("no lab profile is named {0}; built in are: {1}")]
     UnknownProfile(String, String),
-    /// No lab of that name is up.
+    /// No lab with this name is up.
     #[error("no lab named `{0}` is up; `flowcast lab list` shows those that are")]
     NotUp(String),
-    /// A lab of that name is up already.
+    /// A lab with this name is already up.
     #[error(
         "a lab named `{0}` is up already; choose another --name or end it with `flowcast lab down {0}`"
     )]
     AlreadyUp(String),
-    /// A node that the lab does not have.
+    /// The lab does not have this node.
     #[error("found node {found}, expected one of the lab's {nodes} nodes, 0 to {}", nodes - 1)]
     NoSuchNode {
-        /// The node asked for.
+        /// Requested node.
         found: Node,
-        /// How many there are.
+        /// Number of nodes.
         nodes: u32,
     },
-    /// A rail that the lab does not have.
+    /// The lab does not have this rail.
     #[error("found rail {found}, expected one of the lab's {rails} rails, counted from 0")]
     NoSuchRail {
-        /// The rail asked for.
+        /// Requested rail.
         found: usize,
-        /// How many there are.
+        /// Number of rails.
         rails: usize,
     },
-    /// The system does not let this user make namespaces.
+    /// The system does not let this user create namespaces.
     #[error(
         "this system does not let this user make user and network namespaces ({0}); in a container its seccomp profile, \
          else user.max_user_namespaces, kernel.unprivileged_userns_clone or \
          kernel.apparmor_restrict_unprivileged_userns is the reason"
     )]
     NamespacesForbidden(String),
-    /// A program that a lab needs.
+    /// A program that a lab needs is missing.
     #[error("the program {program} is not installed (Debian package {package})")]
     ProgramMissing {
-        /// Its name.
+        /// Name of the program.
         program: &'static str,
-        /// Where it comes from.
+        /// Package that contains the program.
         package: &'static str,
     },
-    /// No program to run the link emulator.
+    /// No program is available to run the link emulator.
     #[error("a cable needs the program flowcast, which is neither this program nor on the path")]
     NoCableCarrier,
     /// The namespaces or the devices could not be set up.
     #[error("the lab could not be built: {0}")]
     Build(String),
-    /// The lab does not deliver what it says.
+    /// The lab does not deliver the specified rates.
     #[error("machine too busy: {what} got {} of the expected {}; free the machine, lower nic.bandwidth, or go on with --no-self-test", megabits(*.found), megabits(*.expected))]
     Busy {
-        /// Which check.
+        /// Name of the check.
         what: String,
-        /// Goodput that came through.
+        /// Measured goodput.
         found: Rate,
         /// Goodput that the rates allow.
         expected: Rate,
     },
-    /// A link emulator lost frames that it was not asked to lose.
+    /// A link emulator lost frames unintentionally.
     #[error(
         "machine too busy: {astray} of {sent} frames through {what} were lost without being asked for; free the machine, lower cable.rate, or go on with --no-self-test"
     )]
     FramesLost {
-        /// The link emulator that lost them.
+        /// Link emulator that lost them.
         what: String,
-        /// Frames whose fate was not the one of virtual time.
+        /// Number of frames whose fate differs from their fate in virtual time.
         astray: u32,
-        /// Frames sent.
+        /// Number of frames sent.
         sent: u32,
     },
-    /// Durations that cannot be summed up, or a rule that makes no sense.
+    /// The durations cannot be summarised, or the rule is invalid.
     #[error("repetitions: {0}")]
     Repetitions(#[from] StatsError),
-    /// The rates of the lab give no network to expect anything of.
+    /// The rates of the lab do not form a network, so there is nothing to compare with.
     #[error("what the self-test expects: {0}")]
     Network(#[from] NetworkError),
-    /// The packet model does not say what to expect.
+    /// The packet model cannot predict the expected rates.
     #[error("what the self-test expects: {0}")]
     Prediction(#[from] SharingError),
-    /// A file of the lab's state.
+    /// A file of the lab's state cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A system call on a socket or a process.
+    /// A system call on a socket or a process failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl LabError {
-    /// Whether the machine lacks something, as opposed to a wrong input.
+    /// Returns `true` if the machine lacks something, `false` if the input is wrong.
     pub fn is_environment(&self) -> bool {
         !matches!(
             self,
@@ -148,7 +148,7 @@ impl LabError {
     }
 }
 
-/// A rate as network people say it.
+/// Formats a rate in Mbit/s.
 pub fn megabits(rate: Rate) -> String {
     format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6)
 }

@@ -1,4 +1,4 @@
-//! Bulk TCP flows between nodes of a lab, from threads of this process, and the goodput of each.
+//! Bulk TCP flows between nodes of a lab, driven by threads of this process, and the goodput of each flow.
 
 use std::{
     io::{Read, Write},
@@ -12,29 +12,29 @@ use flowcast_units::{Bytes, Node, Rate};
 
 use crate::lab::{error::LabError, running::Lab};
 
-/// One sender and one receiver.
+/// Flow with one sender and one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteFlow {
-    /// The node that sends.
+    /// Sending node.
     pub from: Node,
-    /// The node that receives.
+    /// Receiving node.
     pub to: Node,
-    /// The rail it uses.
+    /// Rail of the flow.
     pub rail: usize,
 }
 
-/// When flows are watched, and with which buffers.
+/// Observation periods and buffers of flows.
 #[derive(Debug, Clone, Copy)]
 pub struct FlowWatch {
-    /// Let them settle for this long.
+    /// Time before counting, in which the flows settle.
     pub settle: Duration,
-    /// Then count for this long.
+    /// Time of counting.
     pub count: Duration,
-    /// Replaces the lab's window and congestion control, as [`Lab::tcp_pair`] has it.
+    /// Buffer that replaces the lab's window and congestion control, as in [`Lab::tcp_pair`].
     pub buffer: Option<Bytes>,
 }
 
-/// The goodput of each of several flows that run together, all of them started at once.
+/// Returns the goodput of each of several concurrent flows, which start at the same time.
 ///
 /// # Errors
 /// A flow names a node or rail that the lab does not have, or a connection fails.
@@ -65,7 +65,7 @@ pub fn steady_goodput(
     Ok(rates)
 }
 
-/// Sends until the time is over. A broken connection shows at the receiver, as a rate that is too low.
+/// Sends until the time is over. A broken connection shows as a low rate at the receiver.
 fn send(mut stream: TcpStream, start: &Barrier, time: Duration) {
     let block = vec![0; 1 << 16];
     start.wait();
@@ -74,8 +74,8 @@ fn send(mut stream: TcpStream, start: &Barrier, time: Duration) {
     let _ = stream.shutdown(Shutdown::Write);
 }
 
-/// Bytes from the first read after settling to the last read in time, over the time between those two. It reads on to
-/// the end, so that nothing is left in a queue for what comes next.
+/// Returns the bytes from the first read after settling to the last read in time, divided by the time between the two. It
+/// then reads until the end, so that no queue keeps bytes that would disturb later flows.
 fn receive(mut stream: TcpStream, start: &Barrier, watch: &FlowWatch) -> Rate {
     let mut block = vec![0; 1 << 18];
     start.wait();

@@ -1,6 +1,6 @@
-//! What an MPI launcher needs: who the nodes are, and a remote shell that enters them.
+//! Files and variables for an MPI launcher: the names of the nodes, and a remote shell that enters them.
 //!
-//! The control network carries the launcher's own traffic, so that only the program's messages are shaped.
+//! The control network carries the launcher's own traffic, so only the program's messages are shaped.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::lab::{
     spec::{LabSpec, Window},
 };
 
-/// The host names and the lists of hosts, by file.
+/// Returns the file of host names and the lists of hosts, by file name.
 pub(crate) fn files(spec: &LabSpec) -> Vec<(String, String)> {
     let mut hosts = String::from("127.0.0.1 localhost\n");
     let (mut open_mpi, mut mpich) = (String::new(), String::new());
@@ -29,8 +29,8 @@ pub(crate) fn files(spec: &LabSpec) -> Vec<(String, String)> {
     .into()
 }
 
-/// Environment variables by which `mpirun` of Open MPI and of MPICH use the lab's nodes. Options on the command line of
-/// `mpirun` go before them.
+/// Returns environment variables that let `mpirun` of Open MPI and of MPICH use the lab's nodes. Options on the command line
+/// of `mpirun` take precedence.
 pub(crate) fn environment(spec: &LabSpec, namespaces: &str) -> Vec<(String, String)> {
     let interfaces: Vec<String> = (0..spec.nic.bandwidth.0.len())
         .map(names::interface)
@@ -94,7 +94,7 @@ fn open_mpi(
             all.push((format!("OMPI_MCA_btl_tcp_{buffer}"), window.0.to_string()));
         }
     }
-    // The user of the lab is root there and nowhere else.
+    // The user of the lab is root in the lab and nowhere else.
     for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
         all.push((name.to_owned(), "1".to_owned()));
     }

@@ -1,9 +1,9 @@
-//! A testbed: a virtual cluster on one machine, without root.
+//! Testbed: a virtual cluster on one machine, without root privileges.
 //!
 //! Each node is a set of Linux namespaces (user, network, mount, process, host name). Virtual Ethernet pairs and bridges
-//! join the nodes into racks and rails, and token buckets limit their rates; link emulators in user space add delay,
-//! jitter and loss. Nothing outside the testbed changes, and the kernel removes all of it when the process that holds it
-//! ends.
+//! join the nodes into racks and rails, and token buckets limit their rates; link emulators in user space add delay, jitter
+//! and loss. Nothing outside the testbed changes. When the process that holds the testbed ends, the kernel removes all of
+//! it.
 //!
 //! ```no_run
 //! use flowcast_units::Node;

@@ -5,55 +5,55 @@ use std::net::Ipv4Addr;
 use crate::lab::error::{LabError, refused};
 use flowcast_units::Node;
 
-/// A node's host name.
+/// Returns the host name of a node.
 pub fn host(node: Node) -> String {
     format!("node{node}")
 }
 
-/// The interface of a rail in every node.
+/// Returns the interface of a rail, which has the same name in every node.
 pub fn interface(rail: usize) -> String {
     format!("eth{rail}")
 }
 
-/// The interface of the network that is not shaped: for launchers, not for measuring.
+/// Interface of the network that is not shaped; for launchers, not for measurements.
 pub(crate) const CONTROL: &str = "ctl0";
 
-/// The switch's port towards a node on a rail.
+/// Returns the switch's port towards a node on a rail.
 pub(crate) fn port(rail: usize, node: Node) -> String {
     format!("p{rail}n{node}")
 }
 
-/// The switch's port towards a node on the control network.
+/// Returns the switch's port towards a node on the control network.
 pub(crate) fn control_port(node: Node) -> String {
     format!("c{node}")
 }
 
-/// The bridge of a rack on a rail.
+/// Returns the bridge of a rack on a rail.
 pub(crate) fn bridge(rail: usize, rack: u32) -> String {
     format!("b{rail}r{rack}")
 }
 
-/// A node's address on a rail.
+/// Returns the address of a node on a rail.
 pub(crate) fn address(rail: usize, node: Node) -> Ipv4Addr {
     in_network(77 + rail as u8, node)
 }
 
-/// A node's address on the control network.
+/// Returns the address of a node on the control network.
 pub(crate) fn control_address(node: Node) -> Ipv4Addr {
     in_network(76, node)
 }
 
-/// The network of a rail, as routes have it.
+/// Returns the network of a rail, in the notation of routes.
 pub(crate) fn network(rail: usize) -> String {
     format!("10.{}.0.0/16", 77 + rail)
 }
 
-/// The hardware address of a node's interface on a rail.
+/// Returns the hardware address of a node's interface on a rail.
 pub(crate) fn hardware_address(rail: usize, node: Node) -> String {
     in_hardware(77 + rail, node)
 }
 
-/// The hardware address of a node's control interface.
+/// Returns the hardware address of a node's control interface.
 pub(crate) fn control_hardware_address(node: Node) -> String {
     in_hardware(76, node)
 }
@@ -70,7 +70,7 @@ fn in_hardware(network: usize, node: Node) -> String {
     )
 }
 
-/// Checks the name of a lab: it is that of a folder as well.
+/// Checks the name of a lab, which is also the name of a folder.
 pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
     if !name.is_empty()
         && name.len() <= 40

@@ -1,21 +1,21 @@
-//! What goodput the wire rates allow.
+//! Goodput that the wire rates allow.
 //!
-//! A full segment carries MTU - 52 bytes (IP 20, TCP 20 and its timestamps 12) and takes MTU + 38 on the wire; every
-//! second one is answered by an acknowledgement of 90. At an MTU of 1500 that is 0.9415 of the wire rate for a flow
-//! alone, and 0.915 where the data of one flow share a direction with the acknowledgements of another.
+//! A full segment carries MTU - 52 bytes (IP 20, TCP 20 and its timestamps 12) and occupies MTU + 38 on the wire. Every
+//! second segment is answered by an acknowledgement of 90 bytes. At an MTU of 1500, the goodput is 0.9415 of the wire rate
+//! for a flow alone, and 0.915 if the data of one flow share a direction with the acknowledgements of another.
 
 use flowcast_units::Rate;
 
 use crate::lab::spec::{Duplex, LabSpec};
 
-/// Ethernet's preamble, check sequence and gap, which the shapers add to each frame.
+/// Bytes of Ethernet's preamble, check sequence and gap, which the shapers add to each frame.
 pub const FRAME_OVERHEAD: u64 = 24;
-/// IP, TCP and its time stamps, which are part of the MTU.
+/// Bytes of the headers of IP and TCP with timestamps, which are part of the MTU.
 pub const PACKET_HEADERS: u64 = 52;
 const HEADER: f64 = 14.0;
 const ACKNOWLEDGEMENT: f64 = 90.0;
 
-/// Goodput of one flow alone on a rail.
+/// Returns the goodput of one flow alone on a rail.
 pub fn one_flow(spec: &LabSpec, rail: usize) -> Rate {
     let share = shares(spec);
     let wire = rate(spec, rail);
@@ -27,7 +27,7 @@ pub fn one_flow(spec: &LabSpec, rail: usize) -> Rate {
     Rate::from_bytes_per_second(own.min(bus_limit(spec, share, 1.0)))
 }
 
-/// Goodput of each flow when every node sends to the next, the last to the first.
+/// Returns the goodput of each flow if every node sends to the next, and the last to the first.
 pub fn ring(spec: &LabSpec, rail: usize) -> Rate {
     let share = shares(spec);
     let own = rate(spec, rail) * share.with_acknowledgements;
@@ -36,7 +36,7 @@ pub fn ring(spec: &LabSpec, rail: usize) -> Rate {
     } else {
         own
     };
-    // A ring crosses the border of two racks once in each direction, whose acknowledgements go the other way.
+    // A ring crosses the border between two racks once in each direction, and its acknowledgements go the other way.
     let crossing = spec
         .backbone
         .as_ref()
@@ -65,7 +65,7 @@ fn shares(spec: &LabSpec) -> NominalShares {
     }
 }
 
-/// What the bus leaves each of `flows` that pass through it.
+/// Returns the rate that the bus allows each of `flows` flows through it, in bytes per second; infinite without a bus.
 fn bus_limit(spec: &LabSpec, share: NominalShares, flows: f64) -> f64 {
     spec.bus_rate().map_or(f64::INFINITY, |bus| {
         bus.as_bytes_per_second() * share.with_acknowledgements / flows

@@ -1,4 +1,4 @@
-//! The built-in testbeds.
+//! Built-in testbeds.
 
 use crate::lab::{error::LabError, names::check_name, spec::LabSpec};
 use flowcast_network::near;
@@ -13,10 +13,10 @@ pub const PROFILES: [(&str, &str); 6] = [
     ("cable", include_str!("../../profiles/cable.toml")),
 ];
 
-/// The text of a built-in lab file.
+/// Returns the text of a built-in lab file.
 ///
 /// # Errors
-/// No profile has that name.
+/// No profile has this name.
 pub fn text(name: &str) -> Result<&'static str, LabError> {
     let found = PROFILES.iter().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
@@ -26,7 +26,7 @@ pub fn text(name: &str) -> Result<&'static str, LabError> {
     })
 }
 
-/// A built-in lab with `overrides` applied.
+/// Returns a built-in lab with `overrides` applied.
 ///
 /// ```
 /// let nodes = ("cluster.nodes".to_owned(), "12".to_owned());
@@ -36,16 +36,16 @@ pub fn text(name: &str) -> Result<&'static str, LabError> {
 /// ```
 ///
 /// # Errors
-/// No profile has that name, or an override is refused.
+/// No profile has this name, or an override is invalid.
 pub fn profile(name: &str, overrides: &[(String, String)]) -> Result<LabSpec, LabError> {
     LabSpec::from_toml(text(name)?, overrides)
 }
 
-/// The lab of a file with `overrides` applied. A changed copy of a profile that still has its name is called as the file,
-/// `stem`, is, where that is a name.
+/// Returns the lab of a file with `overrides` applied. A changed copy of a profile that still has the profile's name gets
+/// the name of its file, `stem`, if that is a valid name.
 ///
 /// # Errors
-/// As [`LabSpec::from_toml`].
+/// Same errors as [`LabSpec::from_toml`].
 pub fn of_file(
     text: &str,
     stem: &str,

@@ -1,4 +1,5 @@
-//! Where labs keep their state: a folder for each under `$XDG_RUNTIME_DIR/flowcast-lab`, else under `/tmp`.
+//! State of labs on disk: a folder for each lab under `$XDG_RUNTIME_DIR/flowcast-lab`, or under `/tmp` if that is not
+//! available.
 
 use std::{
     env, fs, io,
@@ -13,19 +14,19 @@ use crate::lab::{error::LabError, names::check_name, spec::LabSpec, supervisor::
 
 const SCHEMA: &str = "flowcast/lab-state/1";
 
-/// What is known of a lab that is up.
+/// State of a lab that is up.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LabState {
     schema: String,
     pub name: String,
-    /// The process that keeps the lab.
+    /// Process that holds the lab.
     pub supervisor: SupervisorId,
     pub spec: LabSpec,
 }
 
 impl LabState {
-    /// The state of a lab that is being built.
+    /// Returns the state of a lab that is being built.
     pub(crate) fn new(name: &str, supervisor: SupervisorId, spec: &LabSpec) -> LabState {
         LabState {
             schema: SCHEMA.into(),
@@ -35,7 +36,7 @@ impl LabState {
         }
     }
 
-    /// Writes it into the lab's folder.
+    /// Writes the state into the lab's folder.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), LabError> {
         let (path, partial) = (folder.join("lab.json"), folder.join("lab.json.new"));
         let text =
@@ -46,7 +47,7 @@ impl LabState {
     }
 }
 
-/// A folder for a new lab. What a lab of that name that has ended left behind goes first.
+/// Creates a folder for a new lab. The remains of labs that have ended are removed first.
 pub(crate) fn create(name: &str) -> Result<PathBuf, LabError> {
     check_name(name)?;
     let root = root()?;
@@ -70,7 +71,7 @@ pub(crate) fn create(name: &str) -> Result<PathBuf, LabError> {
     Ok(folder)
 }
 
-/// The folder and state of a lab that is up.
+/// Returns the folder and the state of a lab that is up.
 pub(crate) fn find(name: &str) -> Result<(PathBuf, LabState), LabError> {
     check_name(name)?;
     let folder = root()?.join(name);
@@ -80,7 +81,7 @@ pub(crate) fn find(name: &str) -> Result<(PathBuf, LabState), LabError> {
     }
 }
 
-/// All labs of this user that are up, by name.
+/// Returns all labs of this user that are up, sorted by name.
 pub(crate) fn list() -> Result<Vec<LabState>, LabError> {
     let alive = states(&root()?)
         .into_iter()
@@ -91,7 +92,7 @@ pub(crate) fn list() -> Result<Vec<LabState>, LabError> {
     Ok(all)
 }
 
-/// Removes a lab's folder; a supervisor may have done so already.
+/// Removes a lab's folder. Succeeds if a supervisor has already removed it.
 pub(crate) fn remove(folder: &Path) -> Result<(), LabError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(folder)(error)),
@@ -99,7 +100,8 @@ pub(crate) fn remove(folder: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Whether whoever began a lab here has gone before it could write down who holds it.
+/// Returns `true` if the process that began a lab here ended before it wrote down the supervisor. This is assumed after 60
+/// s.
 fn is_abandoned(folder: &Path) -> bool {
     let age = fs::metadata(folder)
         .and_then(|meta| meta.modified())
@@ -125,7 +127,7 @@ fn read(folder: &Path) -> Option<LabState> {
         .filter(|state: &LabState| state.schema == SCHEMA)
 }
 
-/// The folder of all labs, this user's and nobody else's.
+/// Returns the folder of all labs, which belongs to this user alone.
 fn root() -> Result<PathBuf, LabError> {
     let user = rustix::process::geteuid().as_raw();
     let runtime = env::var_os("XDG_RUNTIME_DIR")

@@ -18,7 +18,7 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("ethtool", "ethtool"),
 ];
 
-/// The namespaces of a lab, as options of `unshare`.
+/// Namespaces of a lab, as options of `unshare`.
 pub(crate) const NAMESPACES: [&str; 8] = [
     "--user",
     "--map-root-user",
@@ -30,7 +30,7 @@ pub(crate) const NAMESPACES: [&str; 8] = [
     "--fork",
 ];
 
-/// Whether a lab can be built here.
+/// Checks that a lab can be built here.
 ///
 /// # Errors
 /// A program is missing, or the system forbids namespaces to this user.
@@ -57,7 +57,8 @@ pub fn check() -> Result<(), LabError> {
     ))
 }
 
-/// The program that runs the link emulators: this one, or the `flowcast` on the path where this is another.
+/// Returns the program that runs the link emulators: the running program if it is `flowcast`, or else the `flowcast` on the
+/// search path.
 pub(crate) fn cable_carrier() -> Result<PathBuf, LabError> {
     let own = env::current_exe()
         .ok()
@@ -66,7 +67,8 @@ pub(crate) fn cable_carrier() -> Result<PathBuf, LabError> {
         .ok_or(LabError::NoCableCarrier)
 }
 
-/// A program by its name; those for administrators are not on everybody's path.
+/// Returns a command that runs a program by its name. The search path includes the folders of administrators' programs,
+/// which many users lack.
 pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env("PATH", search_path());

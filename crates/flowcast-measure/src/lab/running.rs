@@ -1,4 +1,4 @@
-//! A testbed that is up.
+//! Testbed that is up.
 
 use std::{
     env,
@@ -25,14 +25,15 @@ use crate::lab::{
     supervisor::{self, Supervisor, SupervisorId},
 };
 
-/// A virtual cluster. One made by [`Lab::up`] ends with this value, and with this process in whatever way it ends.
+/// Virtual cluster. A lab made by [`Lab::up`] ends with this value, or with this process, for whatever reason the process
+/// ends.
 #[derive(Debug)]
 pub struct Lab {
     spec: LabSpec,
     name: String,
     folder: PathBuf,
     supervisor: SupervisorId,
-    /// Where the lab ends with this value.
+    /// Supervisor of a lab that ends with this value.
     own: Option<Supervisor>,
     user: OwnedFd,
     nodes: Vec<OwnedFd>,
@@ -54,28 +55,28 @@ impl Lab {
         Lab::attach(spec.clone(), name, folder, supervisor.id, Some(supervisor))
     }
 
-    /// Builds a lab that stays when this process ends, until [`Lab::down`].
+    /// Builds a lab that outlives this process and stays until [`Lab::down`].
     ///
     /// # Errors
-    /// As [`Lab::up`], or a lab of that name is up.
+    /// Same errors as [`Lab::up`], or a lab with this name is up.
     pub fn up_named(spec: &LabSpec, name: &str) -> Result<Lab, LabError> {
         let (folder, supervisor) = build(spec, name, Stay::UntilDown)?;
         Lab::attach(spec.clone(), name.to_owned(), folder, supervisor.id, None)
     }
 
-    /// A lab that [`Lab::up_named`] has built, perhaps from another process.
+    /// Opens a lab that [`Lab::up_named`] has built, also from another process.
     ///
     /// # Errors
-    /// No lab of that name is up.
+    /// No lab with this name is up.
     pub fn open(name: &str) -> Result<Lab, LabError> {
         let (folder, state) = registry::find(name)?;
         Lab::attach(state.spec, state.name, folder, state.supervisor, None)
     }
 
-    /// Names and specifications of the labs of this user that are up.
+    /// Returns the names and specifications of the labs of this user that are up.
     ///
     /// # Errors
-    /// The folder of labs cannot be had.
+    /// The folder of labs cannot be created or is not private.
     pub fn list() -> Result<Vec<(String, LabSpec)>, LabError> {
         Ok(registry::list()?
             .into_iter()
@@ -86,23 +87,23 @@ impl Lab {
     /// Ends a lab and everything that runs in it.
     ///
     /// # Errors
-    /// Its folder cannot be removed.
+    /// The folder of the lab cannot be removed.
     pub fn down(mut self) -> Result<(), LabError> {
         self.end();
         registry::remove(&self.folder)
     }
 
-    /// What the lab was built from.
+    /// Specification from which the lab was built.
     pub fn spec(&self) -> &LabSpec {
         &self.spec
     }
 
-    /// The name it was given.
+    /// Name of the lab.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The address of a node on a rail.
+    /// Returns the address of a node on a rail.
     ///
     /// # Errors
     /// The lab has no such node or rail.
@@ -116,7 +117,7 @@ impl Lab {
         }
     }
 
-    /// The address of a node on the network that is not shaped.
+    /// Returns the address of a node on the network that is not shaped.
     ///
     /// # Errors
     /// The lab has no such node.
@@ -125,9 +126,8 @@ impl Lab {
         Ok(names::control_address(node))
     }
 
-    /// A command that runs in a node: in its network, under its host name, in the present folder. Arguments,
-    /// environment and streams are the caller's to add. It ends when the lab does, or when the process that was
-    /// started is killed.
+    /// Returns a command that runs in a node: in its network, under its host name, in the current folder. The caller adds
+    /// arguments, environment and streams. The command ends when the lab ends, or when the started process is killed.
     ///
     /// # Errors
     /// The lab has no such node.
@@ -165,12 +165,12 @@ impl Lab {
         Ok(command)
     }
 
-    /// Environment variables by which `mpirun` (Open MPI) and `mpirun.mpich`, run in node 0, use all nodes.
+    /// Returns environment variables that let `mpirun` (Open MPI) and `mpirun.mpich` use all nodes if they run in node 0.
     pub fn launcher_environment(&self) -> Vec<(String, String)> {
         launch::environment(&self.spec, &self.namespaces().display().to_string())
     }
 
-    /// A socket of a node (IPv4), for use in this process.
+    /// Creates a socket of a node (IPv4), for use in this process.
     ///
     /// # Errors
     /// The lab has no such node, or the system refuses the socket.
@@ -178,8 +178,8 @@ impl Lab {
         sockets::socket_in(&self.door(node)?, kind).map_err(system("making a socket in a node"))
     }
 
-    /// A connection from one node to another over a rail, both ends in this process: (sender's end, receiver's end).
-    /// A `buffer` replaces the lab's window, and the lab's congestion control by reno, which fills it at once.
+    /// Connects two nodes over a rail, with both ends in this process: (sender's end, receiver's end). A `buffer` replaces
+    /// the lab's window, and also replaces the lab's congestion control by reno, which fills the buffer immediately.
     ///
     /// # Errors
     /// The lab has no such nodes or rail, or the system refuses the connection.
@@ -203,7 +203,7 @@ impl Lab {
         supervisor: SupervisorId,
         own: Option<Supervisor>,
     ) -> Result<Lab, LabError> {
-        // The supervisor's view of the file system: only there are the namespaces mounted.
+        // This is the supervisor's view of the file system. The namespaces are mounted only there.
         let inside = supervisor
             .file("root")
             .join(folder.strip_prefix("/").unwrap_or(&folder))
@@ -268,13 +268,13 @@ impl Drop for Lab {
     fn drop(&mut self) {
         if self.own.is_some() {
             self.end();
-            // What is left is removed when the next lab is made.
+            // Remaining files are removed when the next lab is built.
             let _ = registry::remove(&self.folder);
         }
     }
 }
 
-/// Makes the folder, writes the plan and builds by it. Nothing is left of a lab that could not be built.
+/// Creates the folder, writes the plan and builds the lab from it. If the lab cannot be built, nothing of it remains.
 fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Supervisor), LabError> {
     requirements::check()?;
     let folder = registry::create(name)?;

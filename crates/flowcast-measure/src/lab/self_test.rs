@@ -1,12 +1,12 @@
-//! Whether a lab delivers what its file says: on each rail one flow alone, then every node sending to the next; through
-//! a link emulator numbered frames.
+//! Self-test of a lab: its rates are compared with the lab file. On each rail, first one flow runs alone, then every node
+//! sends to the next. Link emulators are tested with numbered frames.
 //!
-//! A machine that is too slow or too busy for the rates delivers less; measurements in the testbed are then meaningless.
+//! A machine that is too slow or too busy for the rates delivers less, and measurements in the testbed are then meaningless.
 //!
-//! What is tested is the machine and not the lab's congestion control: the flows have fixed windows that the shortest
-//! queue holds, so that none has to give way to a loss, and fill them at once (reno). Under cubic a flow of a ring leaves slow
-//! start when the queues of its neighbours delay its acknowledgements, and stays below its share for seconds. Where queues are so short that such windows do not keep a ring
-//! busy, less is expected, by the packet model.
+//! The self-test checks the machine, not the lab's congestion control. Its flows have fixed windows that fit into the
+//! shortest queue, so no loss slows them down, and they fill these windows immediately (reno). With cubic, a flow of a ring
+//! leaves slow start when the queues of its neighbours delay its acknowledgements, and stays below its share for seconds. If
+//! the queues are so short that such windows do not keep a ring busy, the packet model gives a lower expected rate.
 
 use std::time::Duration;
 
@@ -27,37 +27,38 @@ use crate::lab::{
     spec::{Duplex, LabSpec},
 };
 
-/// How far a goodput may be from what the wire rates allow.
+/// Largest relative difference between a goodput and the goodput that the wire rates allow.
 pub const TOLERANCE: f64 = 0.02;
 
-/// Single frames from which the lateness of a link emulator is measured.
+/// Number of single frames for measuring the lateness of a link emulator.
 const SINGLE_FRAMES: u32 = 200;
 
-/// Share of the shortest queue that is left to payload in flight.
+/// Share of the shortest queue that is available for payload in flight.
 const HELD: f64 = 0.8;
-/// The system gives no socket less.
+/// Smallest buffer of a socket that the system allows.
 const LEAST_BUFFER: u64 = 4 << 10;
-/// Bytes over whose transfer a rate is measured; the packet model gives the expected time.
+/// Minimum size of the transfers with which the packet model predicts the expected rate, in bytes.
 const LONG: u64 = 4_000_000;
 
-/// A busy moment passes; a machine that is too slow is so each time.
+/// Number of attempts. A busy moment passes, while a slow machine fails every attempt.
 const ATTEMPTS: usize = 5;
 
-/// One check: what came through, and what the wire rates allow.
+/// Result of one check: measured goodput and the goodput that the wire rates allow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WireCheck {
-    /// What was run, in words for people.
+    /// Description of the check for users.
     pub what: String,
-    /// Goodput of the flow that is farthest from what was expected; the mean where directions share a bus.
+    /// Goodput of the flow with the largest difference from the expected goodput, or the mean goodput if directions share a
+    /// bus.
     pub found: Rate,
-    /// What the wire rates allow.
+    /// Goodput that the wire rates allow.
     pub expected: Rate,
-    /// How much later than in virtual time a link emulator delivers.
+    /// Lateness of a link emulator's deliveries relative to virtual time.
     pub lateness: Option<Lateness>,
 }
 
 impl WireCheck {
-    /// How far it is off, as a share of what was expected.
+    /// Returns the relative error of the goodput.
     pub fn error(&self) -> f64 {
         distance(self.found, self.expected)
     }
@@ -66,7 +67,7 @@ impl WireCheck {
 /// Runs all checks.
 ///
 /// # Errors
-/// [`LabError::Busy`] when one is off by more than `tolerance` five times in a row.
+/// Returns [`LabError::Busy`] if the error of a check exceeds `tolerance` five times in a row.
 pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<WireCheck>, LabError> {
     if lab.spec().cluster.nodes < 2 {
         return Ok(Vec::new());
@@ -180,8 +181,8 @@ fn passed(
     })
 }
 
-/// The rate that is farthest off; their mean where directions share a bus, because then any split of it between two
-/// neighbours of the ring fills all buses.
+/// Returns the rate with the largest error. If directions share a bus, returns the mean, because every split of the bus
+/// between two neighbours of the ring fills all buses.
 fn representative(lab: &Lab, rates: &[Rate], expected: Rate) -> Rate {
     if lab.spec().nic.duplex == Duplex::Full {
         return rates
@@ -194,7 +195,8 @@ fn representative(lab: &Lab, rates: &[Rate], expected: Rate) -> Rate {
     Rate::from_bytes_per_second(sum / rates.len().max(1) as f64)
 }
 
-/// Fixed buffers, whatever the lab's window. The time is that of 1,000 full segments or more.
+/// Returns the observation of flows with fixed buffers, for any window of the lab. It counts for the time of about 1,000
+/// full segments, from 0.6 s to 5 s.
 fn watch(lab: &Lab, expected: Rate) -> FlowWatch {
     let thousand = expected.time_for(Bytes(1_500_000)).as_seconds();
     let count = Duration::from_secs_f64(thousand.clamp(0.6, 5.0));
@@ -205,8 +207,8 @@ fn watch(lab: &Lab, expected: Rate) -> FlowWatch {
     }
 }
 
-/// Long enough for the wire, short enough to leave the queues at once, and for the shortest queue to hold what is in
-/// flight, with its headers and the acknowledgements of another flow.
+/// Returns the buffer of the test's flows. It is long enough to fill the wire, short enough to drain the queues immediately,
+/// and the shortest queue can hold the bytes in flight with their headers and the acknowledgements of another flow.
 fn buffer(spec: &LabSpec) -> Bytes {
     let queues = &spec.queues;
     let backbone = if spec.cluster.racks > 1 {
@@ -220,7 +222,7 @@ fn buffer(spec: &LabSpec) -> Bytes {
 }
 
 fn ample(spec: &LabSpec) -> Bytes {
-    // Between two nodes alone, data and acknowledgements wait for each other in step, and short windows leave both
+    // With only two nodes, data and acknowledgements wait for each other in lockstep, and short windows leave both
     // directions idle in turn.
     Bytes(if spec.cluster.nodes == 2 {
         1 << 20
@@ -229,8 +231,8 @@ fn ample(spec: &LabSpec) -> Bytes {
     })
 }
 
-/// What the windows of the test leave of a ring with ample ones, by the packet model. All nodes of a ring are alike, so
-/// that four stand for more.
+/// Returns the goodput of a ring with the test's windows, as a share of the goodput with ample windows, by the packet model.
+/// All nodes of a ring are alike, so four nodes represent any larger number.
 fn ring_share(spec: &LabSpec, rail: usize) -> Result<f64, LabError> {
     let (own, ample) = (buffer(spec), ample(spec));
     if own == ample {

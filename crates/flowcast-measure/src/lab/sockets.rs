@@ -1,8 +1,8 @@
-//! Sockets of a node, used from this process.
+//! Sockets of a node for use in this process.
 //!
-//! A socket belongs to the network namespace in which it was made, whoever uses it. A process with threads may not
-//! change its user namespace, but a child that it has just forked may: the child enters the node, makes the socket and
-//! passes it back. So threads of one process, with one clock, can talk from any node to any other.
+//! A socket always belongs to the network namespace in which it was created. A process with threads may not change its user
+//! namespace, but a newly forked child may. The child enters the node, creates the socket and passes it back. The threads of
+//! one process, with one clock, can thus communicate between any two nodes.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -25,16 +25,16 @@ use rustix::{
 };
 use socket2::{SockAddr, Socket};
 
-/// The namespaces that a child enters.
+/// Namespaces that a child enters.
 #[derive(Debug)]
 pub(crate) struct NamespaceEntry<'a> {
-    /// The lab's user namespace.
+    /// User namespace of the lab.
     pub user: BorrowedFd<'a>,
-    /// The node's network namespace.
+    /// Network namespace of the node.
     pub network: BorrowedFd<'a>,
 }
 
-/// Makes a socket of the Internet's family in a node.
+/// Creates an IPv4 socket in a node.
 pub(crate) fn socket_in(door: &NamespaceEntry<'_>, kind: SocketType) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
     let (user, network) = (
@@ -46,7 +46,7 @@ pub(crate) fn socket_in(door: &NamespaceEntry<'_>, kind: SocketType) -> io::Resu
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // SAFETY: between fork and exec only system calls are made: no allocation, no lock.
+    // SAFETY: between fork and exec, the child makes only system calls: no allocation, no lock.
     unsafe {
         child.pre_exec(move || {
             move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
@@ -91,11 +91,12 @@ fn receive(channel: &UnixStream) -> io::Result<OwnedFd> {
     passed.ok_or_else(|| io::Error::other("the node passed no socket back"))
 }
 
-/// What fills a fixed window at once, as slow start without a loss does; cubic leaves slow start when queues grow.
+/// Congestion control that fills a fixed window immediately, like slow start without a loss. Cubic leaves slow start when
+/// queues grow.
 const FILLS_WINDOWS: &str = "reno";
 
-/// Connects two nodes: the first stream is at the end of `from`. A `buffer` replaces the lab's window and its congestion
-/// control, so that this window alone is the limit.
+/// Connects two nodes; the first stream is the end of `from`. A `buffer` replaces the lab's window and its congestion
+/// control, so only this window limits the flow.
 pub(crate) fn tcp_pair(
     from: &NamespaceEntry<'_>,
     to: &NamespaceEntry<'_>,
@@ -110,7 +111,7 @@ pub(crate) fn tcp_pair(
     let (receiver, _) = listener.accept()?;
     receiver.set_tcp_nodelay(true)?;
     if buffer.is_some() {
-        // Not before: connecting takes that of the lab's route.
+        // Connecting sets the congestion control of the lab's route, so this must come afterwards.
         set_tcp_congestion(&sender, FILLS_WINDOWS)?;
     }
     Ok((sender.into(), receiver.into()))

@@ -1,7 +1,7 @@
-//! The lab file (TOML): what cluster is wanted.
+//! The lab file (TOML): specification of a virtual cluster.
 //!
-//! Rates are those of the wire: a frame counts with its 38 bytes of Ethernet (preamble, header, check sequence, gap),
-//! so that a rate of 1 Gbit/s delivers 941 Mbit/s of payload, as on real Gigabit Ethernet.
+//! Rates are wire rates: they include the 38 bytes that Ethernet adds to each frame (preamble, header, check sequence, gap).
+//! A rate of 1 Gbit/s therefore delivers 941 Mbit/s of payload, as on real Gigabit Ethernet.
 
 mod serialised;
 
@@ -17,65 +17,65 @@ use crate::lab::{
 };
 use serialised::{rate_text, serialize_rate};
 
-/// The schema that this version reads and writes.
+/// Schema that this version reads and writes.
 pub const SCHEMA: &str = "flowcast/lab/1";
 
-/// What cluster is wanted.
+/// Specification of a virtual cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabSpec {
     /// Schema of the file, always [`SCHEMA`].
     pub schema: String,
-    /// Short name, by which the lab is called where no other is given.
+    /// Short name, which is the default name of the lab.
     pub name: String,
-    /// One line for people.
+    /// Description in one line.
     #[serde(default)]
     pub title: String,
-    /// How many nodes and racks there are.
+    /// Numbers of nodes and racks.
     pub cluster: ClusterSpec,
-    /// The network interfaces of each node.
+    /// Network interfaces of each node.
     pub nic: NicSpec,
-    /// The links that join racks; without it they are not limited.
+    /// Links that join racks; unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backbone: Option<BackboneSpec>,
-    /// How TCP behaves, on all nodes alike.
+    /// Settings of TCP on all nodes.
     #[serde(default)]
     pub tcp: TcpSpec,
-    /// How many bytes may wait in nodes and switch.
+    /// Capacities of the queues in nodes and switch.
     #[serde(default)]
     pub queues: QueueSpec,
-    /// Joins two nodes by a link emulator in user space, instead of token buckets and a switch.
+    /// Link emulator in user space that joins two nodes, instead of token buckets and a switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cable: Option<CableSpec>,
 }
 
-/// How many nodes, ranks and racks there are.
+/// Numbers of nodes, ranks and racks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterSpec {
     /// Number of nodes, 1 to 500.
     pub nodes: u32,
-    /// Processes that an MPI launcher puts on each.
+    /// Number of processes that an MPI launcher starts on each node.
     #[serde(default = "one")]
     pub ranks_per_node: u32,
-    /// Racks; nodes are dealt to them in blocks of equal size.
+    /// Number of racks. Consecutive nodes form racks of equal size.
     #[serde(default = "one")]
     pub racks: u32,
 }
 
-/// The network interfaces of each node.
+/// Network interfaces of each node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NicSpec {
-    /// The wire rate of each rail, in each direction.
+    /// Wire rate of each rail, in each direction.
     pub bandwidth: RailRates,
-    /// What both directions share.
+    /// Capacity that both directions share.
     #[serde(default)]
     pub duplex: Duplex,
-    /// With `duplex = "bus"`: the bus's rate as a multiple of that of all rails together.
+    /// Rate of the bus as a multiple of the rate of all rails together, for `duplex = "bus"`.
     #[serde(default = "usual_bus_share")]
     pub bus_share: f64,
-    /// With `duplex = "bus"`: who goes first on the bus.
+    /// Order of access to the bus, for `duplex = "bus"`.
     #[serde(default)]
     pub bus_order: BusOrder,
     /// Largest IP packet, 576 B to 65 kB; 1500 B if absent.
@@ -83,48 +83,48 @@ pub struct NicSpec {
     pub mtu: Bytes,
 }
 
-/// The links that join racks.
+/// Links that join racks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackboneSpec {
-    /// The wire rate of a rack's uplink, in each direction and on each rail.
+    /// Wire rate of a rack's uplink, in each direction and on each rail.
     #[serde(serialize_with = "serialize_rate")]
     pub bandwidth: Rate,
 }
 
-/// TCP's windows and congestion control, on all nodes alike.
+/// Windows and congestion control of TCP, on all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSpec {
     /// Send and receive window.
     pub window: Window,
-    /// TCP's congestion control, set on the routes of the lab.
+    /// Congestion control of TCP, set on the routes of the lab.
     pub congestion_control: CongestionControl,
-    /// Whether a connection starts slowly again after a pause.
+    /// `true` if a connection uses slow start again after a pause.
     pub slow_start_after_idle: bool,
 }
 
-/// Where frames wait: limits in bytes.
+/// Capacities of queues, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueSpec {
-    /// In the node, before its interface.
+    /// Queue in the node, before its interface.
     pub host: Bytes,
-    /// In the switch, before each port.
+    /// Queue in the switch, before each port.
     pub port: Bytes,
-    /// In the switch, before the backbone.
+    /// Queue in the switch, before the backbone.
     pub backbone: Bytes,
 }
 
-/// The wire rates of a node's rails; one rate or a list in the file.
+/// Wire rates of a node's rails; a single rate or a list in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RailRates(pub Vec<Rate>);
 
-/// What the two directions of an interface share.
+/// Capacity that the two directions of an interface share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Duplex {
-    /// Nothing: each direction has the interface's rate.
+    /// None: each direction has the interface's rate.
     #[default]
     Full,
     /// The interface's rate: both directions together have it once.
@@ -143,11 +143,11 @@ impl Duplex {
     }
 }
 
-/// Who goes first on a node's bus.
+/// Order of access to a node's bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BusOrder {
-    /// What is received, and acknowledgements.
+    /// Received data and acknowledgements first.
     #[default]
     ReceiveFirst,
     /// Both directions in turn.
@@ -160,20 +160,20 @@ pub enum Window {
     /// The system tunes it.
     #[default]
     Automatic,
-    /// As if each program asked for buffers of this size.
+    /// Fixed buffers of this size, as if each program requested them.
     Fixed(Bytes),
 }
 
-/// TCP's congestion control, set on the routes of the lab.
+/// Congestion control of TCP, set on the routes of the lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionControl {
     /// Reno (RFC 5681): its window is easy to predict.
     Reno,
-    /// Cubic (RFC 9438): what Linux uses by default.
+    /// Cubic (RFC 9438), the default of Linux.
     #[default]
     Cubic,
-    /// Bottleneck bandwidth and round trip.
+    /// BBR: bottleneck bandwidth and round-trip time.
     Bbr,
 }
 
@@ -214,7 +214,7 @@ impl LabSpec {
     /// Reads a lab file and applies `overrides`, pairs of dotted field name and value (`--set KEY=VALUE`).
     ///
     /// # Errors
-    /// Malformed TOML, an unknown field, a value without its unit or out of range.
+    /// Malformed TOML, an unknown field, or a value without its unit or out of range.
     pub fn from_toml(text: &str, overrides: &[(String, String)]) -> Result<LabSpec, LabError> {
         let mut text = text.to_owned();
         for (key, value) in overrides {
@@ -225,22 +225,22 @@ impl LabSpec {
         Ok(spec)
     }
 
-    /// The text of a lab's file, which reads back as the same lab.
+    /// Returns the text of a lab file, which reads back as the same lab.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a lab has only tables, texts and numbers")
     }
 
-    /// The nodes in order.
+    /// Returns the nodes, in order.
     pub fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
         (0..self.cluster.nodes).map(Node)
     }
 
-    /// The rack of a node: blocks of equal size.
+    /// Returns the rack of a node. Racks are blocks of equal size.
     pub fn rack_of(&self, node: Node) -> u32 {
         (u64::from(node.0) * u64::from(self.cluster.racks) / u64::from(self.cluster.nodes)) as u32
     }
 
-    /// The wire rate of the bus that a node's directions share, if there is one.
+    /// Returns the wire rate of the bus that a node's directions share, if there is one.
     pub fn bus_rate(&self) -> Option<Rate> {
         let all: f64 = self
             .nic
@@ -253,13 +253,13 @@ impl LabSpec {
             .then(|| Rate::from_bytes_per_second(all * self.nic.bus_share))
     }
 
-    /// The wire rate of a rail, that of the frames of node 0 where a link emulator has two.
+    /// Returns the wire rate of a rail. If a link emulator has two rates, returns the rate of frames from node 0.
     pub fn wire_rate(&self, rail: usize) -> Rate {
         self.direction(rail, Node(0))
             .map_or(self.nic.bandwidth.0[rail], |direction| direction.rate)
     }
 
-    /// The direction of a rail's link emulator that starts at a node, if the testbed has link emulators.
+    /// Returns the direction of a rail's link emulator that starts at a node, if the testbed has link emulators.
     pub fn direction(&self, rail: usize, from: Node) -> Option<DirectionSpec> {
         self.cable
             .as_ref()
@@ -379,7 +379,7 @@ impl LabSpec {
     }
 }
 
-/// The text with one field replaced. The field is checked alone so that a refusal names the override.
+/// Returns the text with one field replaced. The field is checked separately, so an error names the override.
 fn with_field(text: &str, key: &str, value: &str) -> Result<String, LabError> {
     let mut table: toml::Table = toml::from_str(text).map_err(Box::new)?;
     let mut path: Vec<&str> = key.split('.').collect();
@@ -405,7 +405,7 @@ fn with_field(text: &str, key: &str, value: &str) -> Result<String, LabError> {
     }
 }
 
-/// A number, a truth value, a list separated by commas, or a text.
+/// Parses a number, a truth value, a list separated by commas, or a text.
 fn typed(value: &str) -> toml::Value {
     if value.contains(',') {
         return toml::Value::Array(value.split(',').map(|part| typed(part.trim())).collect());

@@ -1,7 +1,7 @@
-//! The process that holds a lab's namespaces: `unshare`, whose only child runs the script that [`crate::lab::script`] writes.
+//! Process that holds a lab's namespaces: `unshare`, whose only child runs the script that [`crate::lab::script`] writes.
 //!
-//! When `unshare` is killed the kernel kills its child, which is the first process of its process namespace, and with
-//! it everything in the lab.
+//! When `unshare` is killed, the kernel kills its child, the first process of its process namespace, and with it everything
+//! in the lab.
 
 use std::{
     fs::{self, File},
@@ -21,16 +21,16 @@ use crate::lab::{
     script::{READY, Stay},
 };
 
-/// How long the building of a lab may take.
+/// Time limit for building a lab.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A supervisor process: its number, and its start time, by which a later process of the same number is not taken for it.
+/// Supervisor process: its number and its start time, which distinguishes it from a later process with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SupervisorId {
     /// Process number (PID) of the supervisor.
     pub process: u32,
-    /// Clock ticks from the system's start to the process's.
+    /// Clock ticks from the start of the system to the start of the process.
     pub started: u64,
 }
 
@@ -39,24 +39,24 @@ impl SupervisorId {
         start_of(self.process) == Some(self.started)
     }
 
-    /// A file under `/proc` that belongs to the supervisor.
+    /// Returns the path of a file under `/proc` that belongs to the supervisor.
     pub(crate) fn file(self, name: &str) -> PathBuf {
         Path::new("/proc").join(self.process.to_string()).join(name)
     }
 }
 
-/// A supervisor that this process has started.
+/// Supervisor that this process has started.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     child: Child,
-    /// Held open: its end ends the lab.
+    /// Pipe to the supervisor, which ends the lab when it is closed.
     _lifeline: Option<ChildStdin>,
-    /// Which process it is.
+    /// Identity of the process.
     pub id: SupervisorId,
 }
 
 impl Supervisor {
-    /// Starts `build.sh` of `folder`; what goes wrong is in `build.log` beside it. The program `carrier` runs the link
+    /// Starts `build.sh` of `folder`; its errors are written to `build.log` beside it. The program `carrier` runs the link
     /// emulators, if there are any.
     pub(crate) fn start(
         folder: &Path,
@@ -79,7 +79,7 @@ impl Supervisor {
             Stdio::null()
         });
         start.stdout(Stdio::piped()).stderr(log);
-        // Ctrl-C at the terminal is for the command that runs in the lab.
+        // Ctrl-C at the terminal must only reach the command that runs in the lab.
         std::os::unix::process::CommandExt::process_group(&mut start, 0);
         let mut child = start.spawn().map_err(|source| LabError::System {
             what: "starting unshare",
@@ -108,7 +108,7 @@ impl Supervisor {
                 .lines()
                 .map_while(Result::ok)
                 .any(|line| line == READY);
-            // Nobody listens when the timeout is over.
+            // The receiver no longer exists after the timeout.
             let _ = sender.send(ready);
         });
         match receiver.recv_timeout(TIMEOUT) {
@@ -123,7 +123,7 @@ impl Supervisor {
     }
 
     pub(crate) fn end(&mut self) {
-        // It has ended already when these fail.
+        // These calls fail if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -135,7 +135,7 @@ pub(crate) fn end(id: SupervisorId) {
         return;
     }
     if let Some(process) = rustix::process::Pid::from_raw(id.process as i32) {
-        // It has ended meanwhile when this fails.
+        // This call fails if the process has ended in the meantime.
         let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
     }
     for _ in 0..200 {
@@ -156,7 +156,7 @@ fn complaint(folder: &Path) -> String {
     }
 }
 
-/// Field 22 of the process's status line, `None` for a process that is gone or only waits to be collected.
+/// Returns the start time of a process, field 22 of its status line. Returns `None` if the process is gone or is a zombie.
 fn start_of(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let after_name = text.rsplit_once(") ")?.1;

@@ -1,8 +1,8 @@
-//! What one rank does to carry a pattern of flows.
+//! Part of one rank in carrying a pattern of flows.
 //!
-//! All ranks meet at a barrier; rank 0 then names the common start by its own clock, and each rank knows by how much
-//! its clock differs from that. The difference is found by exchanges of one byte before each pattern: the one with the
-//! shortest round trip counts, and its middle is taken for the instant at which the other clock was read.
+//! All ranks meet at a barrier. Then rank 0 announces the common start on its own clock, and each rank converts it with the
+//! difference between the clocks. The difference is measured before each pattern by exchanges of eight bytes: the exchange
+//! with the shortest round trip counts, and its middle is taken as the instant at which the other clock was read.
 
 use std::time::{Duration, Instant};
 
@@ -16,33 +16,33 @@ use super::{
 
 /// Pause between two polls of the messages in flight.
 const LOOK: Duration = Duration::from_micros(50);
-/// The common start is so far ahead that all ranks wait for it.
+/// Lead time of the common start, in which all ranks begin to wait for it.
 const LEAD: Duration = Duration::from_millis(20);
 const EXCHANGES: usize = 12;
 
-/// Tags above those of flows.
+/// Tags above the tags of flows.
 const CLOCK_TAG: i32 = 30_000;
 const RESULT_TAG: i32 = 30_001;
-/// Flows have the tags below these.
+/// Limit for the number of flows, whose tags are below this number.
 pub const MOST_FLOWS: usize = 30_000;
 
-/// A message between two ranks; a line may have it as a list of its four numbers.
+/// Message between two ranks. In a line, it may be a list of its four numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedMessage {
-    /// The rank that sends.
+    /// Sending rank.
     pub from: u32,
-    /// The rank that receives.
+    /// Receiving rank.
     pub to: u32,
-    /// How large it is.
+    /// Size of the message, in bytes.
     pub bytes: u64,
-    /// When the sender calls, in ns from the common start on.
+    /// Time at which the sender calls, in ns since the common start.
     pub start: u64,
 }
 
-/// Start and end of a message in ns, from the common start on.
+/// Start and end of a message, in ns since the common start.
 type CarryTimes = (u64, u64);
 
-/// A process that carries patterns with others.
+/// Process that carries patterns together with others.
 #[derive(Debug)]
 pub struct MpiCarrier<'a> {
     mpi: &'a Mpi,
@@ -51,7 +51,7 @@ pub struct MpiCarrier<'a> {
     incoming: Vec<Vec<u8>>,
 }
 
-/// A message in flight that this rank sends or receives.
+/// Message in flight that this rank sends or receives.
 struct CarriedLeg {
     flow: usize,
     is_receive: bool,
@@ -59,7 +59,7 @@ struct CarriedLeg {
 }
 
 impl<'a> MpiCarrier<'a> {
-    /// With a clock that starts now.
+    /// Creates a carrier with a clock that starts now.
     pub fn new(mpi: &'a Mpi) -> MpiCarrier<'a> {
         MpiCarrier {
             mpi,
@@ -69,7 +69,7 @@ impl<'a> MpiCarrier<'a> {
         }
     }
 
-    /// Carries messages between ranks once; rank 0 gets start and end of all of them, in ns from the common start on.
+    /// Carries messages between ranks once. Rank 0 gets start and end of all messages, in ns since the common start.
     ///
     /// # Errors
     /// A call of MPI fails.
@@ -90,7 +90,7 @@ impl<'a> MpiCarrier<'a> {
         Ok(times)
     }
 
-    /// Seconds since this rank began.
+    /// Returns the seconds since this rank began.
     fn clock(&self) -> f64 {
         self.origin.elapsed().as_secs_f64()
     }
@@ -171,7 +171,7 @@ impl<'a> MpiCarrier<'a> {
         Ok(legs)
     }
 
-    /// Starts are known to senders, ends to receivers; rank 0 wants both.
+    /// Collects the times at rank 0: the senders know the starts, the receivers know the ends.
     fn gather(&self, flows: &[CarriedMessage], times: &mut [CarryTimes]) -> Result<(), MpiError> {
         if self.mpi.rank != ROOT {
             let bytes: Vec<u8> = times
@@ -200,7 +200,7 @@ impl<'a> MpiCarrier<'a> {
         Ok(())
     }
 
-    /// By how many seconds this rank's clock is ahead of rank 0's.
+    /// Returns the lead of this rank's clock over rank 0's clock, in seconds.
     fn clock_difference(&self) -> Result<f64, MpiError> {
         if self.mpi.rank != ROOT {
             return self.answer_clock();
@@ -234,7 +234,8 @@ impl<'a> MpiCarrier<'a> {
         )
     }
 
-    /// The first question is waited for asleep: rank 0 asks the others one after the other.
+    /// Answers rank 0's questions for the time. The rank sleeps until the first question, because rank 0 asks one rank after
+    /// the other.
     fn answer_clock(&self) -> Result<f64, MpiError> {
         let mut asked = [0; 8];
         for exchange in 0..EXCHANGES {

@@ -1,5 +1,5 @@
-//! The MPI functions that carry patterns, looked up in the installed library at run time, so that building needs no MPI.
-//! Open MPI and MPICH (and its relatives) differ in the width and the values of handles.
+//! MPI functions that carry patterns, looked up in the installed library at run time, so the build needs no MPI. Open MPI
+//! and MPICH (with its relatives) differ in the width and the values of handles.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -17,12 +17,12 @@ const MPICH: [&str; 3] = ["libmpich.so.12", "libmpi.so.12", "libmpi.so"];
 type Transfer =
     unsafe extern "C" fn(*mut c_void, c_int, usize, c_int, c_int, usize, *mut Request) -> c_int;
 
-/// A message or collective in flight; MPICH uses half of it.
+/// Message or collective in flight; MPICH uses half of the bits.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request(u64);
 
-/// An MPI library that was started.
+/// MPI library that has been initialised.
 #[derive(Debug)]
 pub struct Mpi {
     world: usize,
@@ -36,34 +36,34 @@ pub struct Mpi {
     finalize: unsafe extern "C" fn() -> c_int,
     /// Rank of this process, from 0.
     pub rank: Rank,
-    /// How many there are.
+    /// Total number of ranks.
     pub size: u32,
-    /// What the library says about itself, first line.
+    /// First line of the library's version text.
     pub version: String,
 }
 
-/// Pause between two polls: a process that polls all the time takes the processor from those whose messages are measured.
-/// It has to poll, because the library makes progress only then.
+/// Pause between two polls. A process that polls without pauses takes the processor from the processes whose messages are
+/// measured. Polling is necessary, because the library makes progress only then.
 pub(super) const GENTLY: Duration = Duration::from_micros(500);
 
-/// The rank that gives orders and gets results.
+/// Rank that gives orders and collects results.
 pub(super) const ROOT: Rank = Rank(0);
 
 impl Mpi {
-    /// All ranks but [`ROOT`].
+    /// Returns all ranks except [`ROOT`].
     pub(super) fn others(&self) -> impl Iterator<Item = Rank> + use<> {
         (1..self.size).map(Rank)
     }
 
-    /// Loads the library of the launcher that started this process, and starts it.
+    /// Loads the library of the launcher that started this process, and initialises it.
     ///
     /// # Errors
-    /// No library, or one that lacks a function.
+    /// The library is missing or lacks a function.
     pub fn start() -> Result<Mpi, MpiError> {
         let is_open_mpi = std::env::var_os("OMPI_COMM_WORLD_RANK").is_some();
         let library = open(if is_open_mpi { &OPEN_MPI } else { &MPICH })?;
         let init: unsafe extern "C" fn(usize, usize) -> c_int = function(library, "MPI_Init")?;
-        // SAFETY: MPI 2 and later take no arguments.
+        // SAFETY: MPI 2 and later accept null pointers as arguments.
         check("MPI_Init", unsafe { init(0, 0) })?;
         let (world, byte, status_ignore) = if is_open_mpi {
             (
@@ -77,7 +77,7 @@ impl Mpi {
         let answers = ["MPI_Comm_rank", "MPI_Comm_size"].map(|name| -> Result<u32, MpiError> {
             let query: unsafe extern "C" fn(usize, *mut c_int) -> c_int = function(library, name)?;
             let mut answer = 0;
-            // SAFETY: the variable is there.
+            // SAFETY: the variable is valid for the call.
             check("MPI_Comm_rank or _size", unsafe {
                 query(world, &mut answer)
             })?;
@@ -100,12 +100,12 @@ impl Mpi {
         })
     }
 
-    /// Begins to send; `data` must stay until the request is done.
+    /// Begins to send; `data` must stay valid until the request is done.
     ///
     /// # Errors
-    /// The library refuses.
+    /// The library reports an error.
     pub fn isend(&self, data: &[u8], to: Rank, tag: i32) -> Result<Request, MpiError> {
-        // The library reads only.
+        // The library only reads the data.
         self.transfer(
             "MPI_Isend",
             self.isend,
@@ -116,10 +116,10 @@ impl Mpi {
         )
     }
 
-    /// Begins to receive; `data` must stay and not be touched until the request is done.
+    /// Begins to receive; `data` must stay valid and untouched until the request is done.
     ///
     /// # Errors
-    /// The library refuses.
+    /// The library reports an error.
     pub fn irecv(&self, data: &mut [u8], from: Rank, tag: i32) -> Result<Request, MpiError> {
         self.transfer(
             "MPI_Irecv",
@@ -142,7 +142,7 @@ impl Mpi {
     ) -> Result<Request, MpiError> {
         let mut request = Request::default();
         let length = c_int::try_from(length).map_err(|_| MpiError::TooLong(length))?;
-        // SAFETY: the caller keeps the data until the request is done.
+        // SAFETY: the caller keeps the data valid until the request is done.
         let code = unsafe {
             function(
                 data.cast(),
@@ -157,20 +157,20 @@ impl Mpi {
         check(name, code).map(|()| request)
     }
 
-    /// Whether it is done; if so, it is over.
+    /// Returns `true` if the request is done; the library then frees it.
     ///
     /// # Errors
     /// The transfer failed.
     pub fn is_done(&self, request: &mut Request) -> Result<bool, MpiError> {
         let mut flag = 0;
-        // SAFETY: the request was made by this library, and nobody wants its status.
+        // SAFETY: this library created the request, and the status is ignored.
         check("MPI_Test", unsafe {
             (self.test)(request, &mut flag, self.status_ignore)
         })?;
         Ok(flag != 0)
     }
 
-    /// Waits for the request, asleep for `pause` between two polls.
+    /// Waits for the request and sleeps for `pause` between two polls.
     ///
     /// # Errors
     /// The transfer failed.
@@ -183,10 +183,10 @@ impl Mpi {
         Ok(())
     }
 
-    /// Until all are here.
+    /// Waits until all ranks have reached the barrier.
     ///
     /// # Errors
-    /// The library refuses.
+    /// The library reports an error.
     pub fn barrier(&self) -> Result<(), MpiError> {
         let mut request = Request::default();
         // SAFETY: the request is written before it is used.
@@ -196,10 +196,10 @@ impl Mpi {
         self.wait(request, GENTLY)
     }
 
-    /// Rank 0's data for all.
+    /// Broadcasts rank 0's data to all ranks.
     ///
     /// # Errors
-    /// The library refuses.
+    /// The library reports an error.
     pub fn broadcast(&self, data: &mut [u8]) -> Result<(), MpiError> {
         let mut request = Request::default();
         let length = c_int::try_from(data.len()).map_err(|_| MpiError::TooLong(data.len()))?;
@@ -218,20 +218,20 @@ impl Mpi {
         self.wait(request, GENTLY)
     }
 
-    /// Ends MPI.
+    /// Finalises MPI.
     ///
     /// # Errors
-    /// The library refuses.
+    /// The library reports an error.
     pub fn finish(self) -> Result<(), MpiError> {
-        // SAFETY: nothing of MPI is used afterwards.
+        // SAFETY: MPI is not used afterwards.
         check("MPI_Finalize", unsafe { (self.finalize)() })
     }
 }
 
-/// The components that Open MPI loads look for its symbols among the global ones. The library stays loaded, because its
-/// threads and exit handlers may outlive MPI_Finalize.
+/// Opens the library with global symbols, because the components that Open MPI loads search for them there. The library
+/// stays loaded, because its threads and exit handlers may outlive MPI_Finalize.
 fn open(names: &[&str]) -> Result<&'static Library, MpiError> {
-    // SAFETY: the library's own initialisation is what is wanted.
+    // SAFETY: loading runs the library's initialisation, which is intended.
     let found = names
         .iter()
         .find_map(|name| unsafe { Library::open(Some(*name), RTLD_NOW | RTLD_GLOBAL) }.ok())
@@ -240,7 +240,7 @@ fn open(names: &[&str]) -> Result<&'static Library, MpiError> {
 }
 
 fn function<T: Copy>(library: &Library, name: &str) -> Result<T, MpiError> {
-    // SAFETY: the caller's type is that of the function of this name in the standard.
+    // SAFETY: the caller's type is the one that the standard gives the function with this name.
     let found = unsafe { library.get::<T>(name) };
     Ok(*found.map_err(|_| MpiError::NoSymbol(name.to_owned()))?)
 }

@@ -1,6 +1,6 @@
-//! Patterns carried by MPI: each rank is a process of this program that has loaded the installed MPI library.
+//! Patterns carried by MPI: each rank is a process of this program with the installed MPI library loaded.
 //!
-//! Rank 0 reads orders from its standard input and answers on its standard output, a line each:
+//! Rank 0 reads orders from its standard input and answers on its standard output, one per line:
 //!
 //! ```text
 //! > (started)
@@ -10,8 +10,8 @@
 //! < {"carried":[[1200,680012345],...]}       start and end in ns of each message, from the common start on
 //! ```
 //!
-//! The end of the input ends all ranks. Messages go through `MPI_Isend` and `MPI_Irecv`; a receiver has asked for its
-//! messages before the common start.
+//! The end of the input ends all ranks. Messages use `MPI_Isend` and `MPI_Irecv`; a receiver posts its receives before the
+//! common start.
 
 mod carry;
 #[expect(unsafe_code, reason = "calls the C functions of the MPI library")]
@@ -26,30 +26,30 @@ pub use carry::{CarriedMessage, MOST_FLOWS, MpiCarrier};
 pub use library::Mpi;
 pub use orders::{Order, Reply, serve};
 
-/// What can go wrong in a rank.
+/// Error of a rank.
 #[derive(Debug, Error)]
 pub enum MpiError {
-    /// No MPI library of these names is found.
+    /// No MPI library with one of these names exists.
     #[error("found no MPI library, expected one of {0}; start this under mpirun")]
     NoLibrary(String),
-    /// A library without a function that MPI 3 has.
+    /// The library lacks a function of MPI 3.
     #[error("the MPI library has no {0}, expected one of MPI 3 or later")]
     NoSymbol(String),
-    /// A call that failed.
+    /// A call of MPI failed.
     #[error("{function} failed with code {code}")]
     Refused {
-        /// The function.
+        /// Name of the function.
         function: &'static str,
         /// Error code that it returned.
         code: i32,
     },
-    /// MPI counts bytes with 31 bits.
+    /// The message is too long: MPI counts bytes with 31 bits.
     #[error("found a message of {0} bytes, expected at most 2147483647")]
     TooLong(usize),
-    /// An order that is none.
+    /// The order is invalid.
     #[error("found the order `{0}`, expected a list with four numbers for each message")]
     Order(String),
-    /// Orders could not be read, or answers not written.
+    /// Orders could not be read, or answers could not be written.
     #[error(transparent)]
     Stream(#[from] io::Error),
 }

@@ -11,10 +11,10 @@ use super::{
 };
 use crate::wire::line_of;
 
-/// Bytes of a host's name that are exchanged.
+/// Bytes of a host name in an exchange.
 const HOST: usize = 256;
 
-/// What rank 0 is asked to do: carry these messages between ranks.
+/// Order to rank 0: messages to carry between ranks.
 ///
 /// ```
 /// use flowcast_measure::mpi::{CarriedMessage, Order};
@@ -30,7 +30,7 @@ impl Order {
     /// Reads a line.
     ///
     /// # Errors
-    /// It is no list of messages, or one of too many.
+    /// The line is not a list of messages, or the list is too long.
     pub fn parse(line: &str) -> Result<Order, MpiError> {
         serde_json::from_str(line)
             .ok()
@@ -39,22 +39,22 @@ impl Order {
     }
 }
 
-/// What rank 0 answers.
+/// Reply of rank 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reply {
-    /// The version of the library.
+    /// Version of the library.
     Ready(String),
-    /// The host of each rank.
+    /// Host of each rank.
     Hosts(Vec<String>),
-    /// Start and end of each message in ns, from the common start on.
+    /// Start and end of each message, in ns since the common start.
     Carried(Vec<(u64, u64)>),
 }
 
-/// A rank: rank 0 follows the orders of `input`, the others follow rank 0, until the input ends.
+/// Runs a rank until the input ends. Rank 0 follows the orders of `input`, and all other ranks follow rank 0.
 ///
 /// # Errors
-/// No MPI, a call of it that fails, an order that is none, or streams that break.
+/// A missing MPI library, a failed call of MPI, an invalid order, or broken streams.
 pub fn serve(host: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<(), MpiError> {
     let mpi = Mpi::start()?;
     let hosts = tell_hosts(&mpi, host)?;
@@ -77,7 +77,7 @@ fn say(output: &mut dyn Write, reply: &Reply) -> io::Result<()> {
     output.flush()
 }
 
-/// Each rank's host in turn, to all.
+/// Broadcasts the host of each rank to all ranks.
 fn tell_hosts(mpi: &Mpi, host: &str) -> Result<Vec<String>, MpiError> {
     const TAG: i32 = MOST_FLOWS as i32 + 2;
     let own = &host.as_bytes()[..host.len().min(HOST)];
@@ -97,7 +97,8 @@ fn tell_hosts(mpi: &Mpi, host: &str) -> Result<Vec<String>, MpiError> {
     Ok(hosts)
 }
 
-/// The next line of rank 0's input, broadcast to all ranks: its length, then its bytes; no length at the end.
+/// Returns the next line of rank 0's input, broadcast to all ranks: first its length, then its bytes; no length at the end
+/// of the input.
 fn next_order(mpi: &Mpi, input: &mut dyn BufRead) -> Result<Option<Order>, MpiError> {
     let mut line = String::new();
     if mpi.rank == ROOT {

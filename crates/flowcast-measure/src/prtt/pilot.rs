@@ -1,4 +1,4 @@
-//! What fits into the time of a measurement: two sizes, measured first, tell what a round takes.
+//! Adjustment of a plan to the time of its measurement: two sizes are measured first and give the duration of a round.
 
 use flowcast_fit::prtt::PrttPoint;
 use flowcast_units::{Bytes, Rounded, Time};
@@ -6,19 +6,20 @@ use flowcast_units::{Bytes, Rounded, Time};
 use super::{Client, PrttError, PrttPlan, largest};
 use crate::{script::send_script, transport::Transport};
 
-/// So many rounds at least should fit into the time, or sizes are left out: what a median's interval needs, and a warm-up.
+/// Number of rounds, including a warm-up, that must fit into the time. It suffices for the interval of a median. If fewer
+/// fit, sizes are left out.
 const ROUNDS_IN_TIME: f64 = 8.0;
-/// But not below so many: a line is to be seen through them.
+/// Fewest sizes of a plan, enough to see a line through them.
 const FEWEST_SIZES: usize = 3;
-/// Of the time, at most one part in so many goes into warming up, where that is a round.
+/// Ratio of the time of a measurement to the largest time of its warm-up, which has at least one round.
 const WARM_UP_PART: f64 = 4.0;
-/// What an exchange takes by the size of its messages: the line through the smallest and the largest.
+/// Cost of an exchange as a line over the size of its messages, through the smallest and the largest size.
 struct Pilot {
     smallest: Bytes,
-    /// Of the smallest size, plainly and with all messages.
+    /// Time for the smallest size: a plain round trip and one with all messages.
     base: Time,
     per_byte: f64,
-    /// The point with a delay.
+    /// Time for the point with a delay.
     delayed: Time,
 }
 
@@ -41,7 +42,7 @@ impl Pilot {
             smallest,
             base,
             per_byte: (most - base).as_nanos().max(0.0) / beyond,
-            // A delay that is chosen is about the gap of half the largest size.
+            // A chosen delay is about the gap of half the largest size.
             delayed: base
                 + plan
                     .delay
@@ -58,7 +59,7 @@ impl Pilot {
     }
 }
 
-/// The plan with as many of its sizes, and as much warming up, as its time allows.
+/// Returns the plan with as many of its sizes and as much warm-up as its time allows.
 pub(crate) fn fitted_into_time<T: Transport>(
     client: &mut Client<'_, T>,
     plan: &PrttPlan,
@@ -96,7 +97,7 @@ pub(crate) fn fitted_into_time<T: Transport>(
     })
 }
 
-/// So many of the sizes, at equal distances in their list, the first and the last among them.
+/// Returns `count` of the sizes, at equal distances in their list, including the first and the last.
 fn spread(sizes: &[Bytes], count: usize) -> Vec<Bytes> {
     let last = (count - 1).max(1);
     (0..count)

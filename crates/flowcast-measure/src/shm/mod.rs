@@ -1,9 +1,9 @@
-//! Shared memory: two processes of one machine, each on a core of its own, exchange bytes through two rings in memory that both
-//! map. What is measured is the way of a message within a node: one copy in, one copy out, and the cache lines between the
-//! cores.
+//! Shared memory: two processes of one machine, each on a core of its own, exchange bytes through two rings in memory that
+//! both map. The measurement covers the path of a message within a node: one copy in, one copy out, and the transfer of
+//! cache lines between the cores.
 //!
-//! Both ends poll, as MPI libraries do inside of a node. On a machine whose processors are busy an end that waits long lets
-//! others run.
+//! Both ends poll, like MPI libraries within a node. On a machine with busy processors, an end that waits for long yields
+//! its processor.
 
 pub mod one_way;
 #[expect(unsafe_code, reason = "bytes that another process writes")]
@@ -29,32 +29,32 @@ use rustix::{
 use crate::transport::{Transport, TransportError};
 use ring::{LENGTH, Ring};
 
-/// A peer that says nothing for this long is taken for dead.
+/// Time without a message after which the peer counts as dead.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// An end polls for so long before it lets others run between two looks.
+/// Time for which an end polls before it yields between two polls.
 const POLL_FOR: Duration = Duration::from_micros(500);
-/// Looks between two looks at the clock.
+/// Number of polls between two readings of the clock.
 const LOOKS: u32 = 256;
 
-/// One end of two rings in memory that two processes share, one for each direction.
+/// One end of two rings in memory that two processes share, one ring for each direction.
 #[derive(Debug)]
 pub struct ShmTransport {
     outgoing: Ring,
     incoming: Ring,
     start: Instant,
-    /// The rings lie in it.
+    /// Memory that contains the rings.
     _memory: MmapRaw,
 }
 
-/// Memory that the other end can open while this lives.
+/// Memory that the other end can open while this value exists.
 #[derive(Debug)]
 pub struct SharedMemory(File);
 
 impl SharedMemory {
-    /// Room for both directions, without a name in any file system.
+    /// Allocates memory for both directions, without a name in any file system.
     ///
     /// # Errors
-    /// The system gives none.
+    /// The system refuses the memory.
     pub fn new() -> Result<SharedMemory, TransportError> {
         let file = memfd_create("flowcast-measure", MemfdFlags::CLOEXEC)
             .map(File::from)
@@ -65,25 +65,25 @@ impl SharedMemory {
         ))
     }
 
-    /// Where another process of this user finds it.
+    /// Returns the path under which another process of this user can open the memory.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
     }
 
-    /// The measuring end.
+    /// Returns the measuring end.
     ///
     /// # Errors
-    /// The memory cannot be mapped, or has this end already.
+    /// The memory cannot be mapped, or the measuring end is already in use.
     pub fn measuring_end(&self) -> Result<ShmTransport, TransportError> {
         ShmTransport::over(&self.0, [0, LENGTH])
     }
 }
 
 impl ShmTransport {
-    /// The answering end of what another process made ([`SharedMemory::path`]).
+    /// Opens the answering end of another process's memory ([`SharedMemory::path`]).
     ///
     /// # Errors
-    /// No such memory, or it has this end already.
+    /// The memory does not exist, or the answering end is already in use.
     pub fn answering_end(path: &Path) -> Result<ShmTransport, TransportError> {
         let doing = format!("open {}", path.display());
         let file = OpenOptions::new()
@@ -108,8 +108,9 @@ impl ShmTransport {
             .map_raw(file)
             .map_err(|error| failed("map memory", error))?;
         #[expect(unsafe_code, reason = "the rings are made of the mapping")]
-        // SAFETY: a mapping begins at a page and the rings are whole pages long; it lives as long as the rings; each ring has one
-        // writer, who claims it below before it writes, and with it one reader, the end whose own ring is the other one.
+        // SAFETY: a mapping begins at a page, and the rings are whole pages long. The mapping lives as long as the rings.
+        // Each ring has one writer, which claims it below before it writes, and therefore one reader: the end that writes to
+        // the other ring.
         let [outgoing, incoming] =
             unsafe { [outgoing, incoming].map(|at| Ring::new(memory.as_mut_ptr().add(at))) };
         if !outgoing.claim() {
@@ -126,7 +127,7 @@ impl ShmTransport {
         })
     }
 
-    /// Moves bytes until all are moved; `step` says how many more it moved.
+    /// Moves bytes until all `total` bytes are moved; `step` returns how many more it moved.
     fn until_done(
         &self,
         total: usize,
@@ -144,7 +145,7 @@ impl ShmTransport {
             hint::spin_loop();
             if looks % LOOKS == 0 {
                 let waited = since.get_or_insert_with(Instant::now).elapsed();
-                // What was written before the other end left is still there.
+                // Data that the other end wrote before it left are still available.
                 self.check(waited).or_else(|error| {
                     done += step(done);
                     if done < total { Err(error) } else { Ok(()) }
@@ -154,7 +155,7 @@ impl ShmTransport {
         Ok(())
     }
 
-    /// After a while others run; a peer that is gone or silent is an error.
+    /// Yields the processor after a while. Fails if the peer is gone or silent.
     fn check(&self, waited: Duration) -> Result<(), TransportError> {
         if self.incoming.is_closed() || self.outgoing.is_closed() {
             return Err(TransportError::Closed);
@@ -194,20 +195,20 @@ impl Transport for ShmTransport {
     }
 }
 
-/// Two cores, and how far they are from each other.
+/// Two cores, with a description of their distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cores {
-    /// The core that measures, by the kernel's number.
+    /// Core of the measuring end, by the kernel's number.
     pub measuring: usize,
-    /// The core that answers, by the kernel's number.
+    /// Core of the answering end, by the kernel's number.
     pub answering: usize,
 }
 
 impl Cores {
-    /// Two that this process may use, on different physical cores if there are any.
+    /// Chooses two cores that this process may use, on different physical cores if possible.
     ///
     /// # Errors
-    /// It may use one alone, or the system cannot tell.
+    /// The process may use only one core, or the system does not list them.
     pub fn choose() -> Result<Cores, TransportError> {
         let mut all = usable_cores()?.into_iter();
         let measuring = all.next().unwrap_or(0);
@@ -226,7 +227,7 @@ impl Cores {
         })
     }
 
-    /// `two cores of one package`, say; `two cores` where the system does not tell.
+    /// Returns the relation of the cores, such as `two cores of one package`; `two cores` if the system does not report it.
     pub fn distance(self) -> &'static str {
         match (place(self.measuring), place(self.answering)) {
             (Some(one), Some(other)) if one == other => "two threads of one core",
@@ -237,10 +238,10 @@ impl Cores {
     }
 }
 
-/// The cores that this process may use, ascending.
+/// Returns the cores that this process may use, in ascending order.
 ///
 /// # Errors
-/// The system cannot tell.
+/// The system does not list them.
 pub fn usable_cores() -> Result<Vec<usize>, TransportError> {
     let allowed = sched_getaffinity(None)
         .map_err(|error| failed("read which cores it may use", error.into()))?;
@@ -249,16 +250,17 @@ pub fn usable_cores() -> Result<Vec<usize>, TransportError> {
         .collect())
 }
 
-/// What the cores of a group share, by the system's account.
+/// Unit that a group of cores shares, according to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoreUnit {
-    /// A package, also called socket.
+    /// Package, also called socket.
     Package,
-    /// The cache of the third level.
+    /// Third-level cache.
     Cache,
 }
 
-/// A name of the unit that a core belongs to, equal for all cores of it; none where the system does not tell.
+/// Returns a name of the unit that a core belongs to, which is equal for all cores of the unit. Returns `None` if the system
+/// does not report it.
 pub fn unit_of(core: usize, unit: CoreUnit) -> Option<String> {
     let file = match unit {
         CoreUnit::Package => "topology/physical_package_id",
@@ -272,10 +274,10 @@ pub fn unit_of(core: usize, unit: CoreUnit) -> Option<String> {
     )
 }
 
-/// Keeps this process on a core.
+/// Binds this process to a core.
 ///
 /// # Errors
-/// It may not use that core.
+/// The process may not use this core.
 pub fn pin(core: usize) -> Result<(), TransportError> {
     let doing = format!("run on core {core}");
     if core >= CpuSet::MAX_CPU {
@@ -286,7 +288,7 @@ pub fn pin(core: usize) -> Result<(), TransportError> {
     sched_setaffinity(None, &only).map_err(|error| failed(&doing, error.into()))
 }
 
-/// Package and core of a processor.
+/// Returns the package and the core of a processor.
 fn place(cpu: usize) -> Option<(u32, u32)> {
     let [package, core] = ["physical_package_id", "core_id"].map(|name| {
         let text =

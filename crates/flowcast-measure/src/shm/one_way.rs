@@ -1,9 +1,10 @@
-//! Messages one way between two cores, each timed from the sender's first byte to the receiver's last.
+//! One-way messages between two cores, each timed from the sender's first byte to the receiver's last.
 //!
-//! Both processes read the system's monotonic clock, which all cores of a machine share, so that a direction has a time of its own.
-//! The measuring end orders a message by its size and direction. Before its own message it waits until the other end is ready;
-//! the other end waits `HEAD_START` before it sends, in which the measuring end begins to poll. A repetition is the median
-//! of `IN_A_REPETITION` messages, because one alone takes hardly longer than a look at the clock.
+//! Both processes read the system's monotonic clock, which all cores of a machine share, so each direction can be timed
+//! separately. The measuring end orders a message by its size and direction. Before it sends a message itself, it waits
+//! until the other end is ready. Before the other end sends, it waits for `HEAD_START`, in which the measuring end begins to
+//! poll. A repetition is the median of `IN_A_REPETITION` messages, because a single message takes hardly longer than reading
+//! the clock.
 
 use std::{hint, time::Duration};
 
@@ -16,26 +17,26 @@ use crate::{
     transport::{Transport, TransportError},
 };
 
-/// Messages of a repetition, an odd number.
+/// Number of messages in a repetition, an odd number.
 const IN_A_REPETITION: usize = 15;
-/// The answering end sends so long after it was asked to.
+/// Time between the order and the answering end's message.
 const HEAD_START: Duration = Duration::from_micros(2);
-/// Direction and size of an order.
+/// Bytes of an order: direction and size.
 const ORDER: usize = 9;
 
-/// Which of the two ends sends.
+/// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From the end that measures.
+    /// From the measuring end.
     Away = 0,
-    /// From the end that answers.
+    /// From the answering end.
     Back = 1,
 }
 
-/// The time of a message of this size, the median of 15; 1 byte to 64 MiB.
+/// Returns the time of a message of this size, from 1 byte to 64 MiB: the median of 15.
 ///
 /// # Errors
-/// Another size, or the other end is gone.
+/// The size is out of range, or the other end is gone.
 pub fn one_way(
     end: &mut ShmTransport,
     direction: Direction,
@@ -51,7 +52,7 @@ pub fn one_way(
     Ok(Time::from_nanos(times[IN_A_REPETITION / 2]))
 }
 
-/// One message, in nanoseconds.
+/// Sends one message and returns its time, in nanoseconds.
 fn once(
     end: &mut ShmTransport,
     direction: Direction,
@@ -74,14 +75,14 @@ fn once(
             start = told(end)?;
         }
     }
-    // Clocks of two packages may differ by less than what a message takes to cross.
+    // The clocks of two packages may differ, but only by less than the time that a message needs to cross.
     Ok(finish.saturating_sub(start).max(1) as f64)
 }
 
-/// The other end: follows orders until the measuring end is gone.
+/// Runs the answering end: follows orders until the measuring end is gone.
 ///
 /// # Errors
-/// An order that is none, or an end that says nothing for 30 s.
+/// An invalid order, or another end that is silent for 30 s.
 pub fn answer_one_way(end: &mut ShmTransport) -> Result<(), TransportError> {
     let (mut order, mut message) = ([0; ORDER], Vec::new());
     loop {
@@ -122,7 +123,7 @@ fn length(size: u64) -> Result<usize, TransportError> {
     })
 }
 
-/// Nanoseconds of the clock that all processes of this machine share.
+/// Returns the time of the clock that all processes of this machine share, in nanoseconds.
 fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -144,7 +145,7 @@ mod tests {
                 answer_one_way(&mut ShmTransport::answering_end(Path::new(&path)).unwrap())
             });
             for direction in [Direction::Away, Direction::Back] {
-                // The least of several: other threads may hold one up.
+                // The minimum of several times is used, because other threads may delay a message.
                 let mut least = |size| {
                     (0..9)
                         .map(|_| one_way(&mut end, direction, Bytes(size)).unwrap())

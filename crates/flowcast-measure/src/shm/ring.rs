@@ -1,76 +1,76 @@
-//! A ring of bytes in memory that two processes share: one writes, one reads.
+//! Ring of bytes in memory that two processes share, with one writer and one reader.
 //!
-//! Two counters say how many bytes were ever written and read. The writer stores the first after it has copied bytes in
-//! (release), and the reader copies them out after it has loaded it (acquire); the second counter keeps the writer, in the same
-//! way, from overwriting what is not read yet. Each counter has cache lines of its own, so that one end's stores do not take
-//! away the line that the other end waits on.
+//! Two counters hold the total bytes written and read. The writer stores the first counter after it has copied bytes into
+//! the ring (release), and the reader copies them out after it has loaded it (acquire). In the same way, the second counter
+//! prevents the writer from overwriting unread bytes. Each counter has cache lines of its own, so the stores of one end do
+//! not evict the line that the other end polls.
 //!
-//! The other process is not trusted with this one's memory: its counter is only believed as far as the ring goes.
+//! The ring does not trust the other process with this one's memory: its counter is used only within the limits of the ring.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Bytes that a ring holds, a power of two.
+/// Capacity of a ring in bytes, a power of two.
 pub(super) const CAPACITY: usize = 1 << 18;
-/// Two lines of 64 bytes: processors fetch lines in pairs.
+/// Distance of two cache lines of 64 bytes: processors fetch lines in pairs.
 const APART: usize = 128;
 const READ: usize = APART;
 const CLOSED: usize = 2 * APART;
 const CLAIMED: usize = CLOSED + 4;
 const DATA: usize = 4096;
-/// What a ring takes, a multiple of a page.
+/// Bytes that a ring occupies, a multiple of a page.
 pub(super) const LENGTH: usize = DATA + CAPACITY;
 
-/// A ring in memory that outlives it.
+/// Ring in memory that outlives it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring {
     base: *mut u8,
 }
 
-// SAFETY: all of the ring's memory is either atomic or handed from one end to the other by acquire and release.
+// SAFETY: all memory of the ring is either atomic or passed from one end to the other by acquire and release.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// The ring at `base`; memory that is all zeros is an empty one.
+    /// Returns the ring at `base`. Memory of zeros is an empty ring.
     ///
     /// # Safety
-    /// `base` is aligned to 128 bytes, [`LENGTH`] bytes from it on are valid for reads and writes for as long as the ring is
-    /// used, and nothing but at most one writing and one reading ring touches them.
+    /// `base` must be aligned to 128 bytes. The [`LENGTH`] bytes from it on must be valid for reads and writes as long as
+    /// the ring is used. Nothing may access them except at most one writing and one reading ring.
     pub(super) unsafe fn new(base: *mut u8) -> Ring {
         Ring { base }
     }
 
     fn counter(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: inside of the ring and aligned, by `new`; only atomics touch these bytes.
+        // SAFETY: the counter is inside the ring and aligned, by `new`. Only atomics access these bytes.
         unsafe { AtomicU64::from_ptr(self.base.add(at).cast()) }
     }
 
     fn flag(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: as for counters.
+        // SAFETY: the same as for counters.
         unsafe { AtomicU32::from_ptr(self.base.add(at).cast()) }
     }
 
-    /// Takes the writing end; false where it was taken before.
+    /// Claims the writing end. Returns `false` if it is already claimed.
     pub(super) fn claim(&self) -> bool {
         self.flag(CLAIMED).swap(1, Ordering::AcqRel) == 0
     }
 
-    /// One end is gone.
+    /// Marks the ring as closed because one end is gone.
     pub(super) fn close(&self) {
         self.flag(CLOSED).store(1, Ordering::Release);
     }
 
-    /// Whether an end is gone; what was written before may still be read.
+    /// Returns `true` if an end is gone. Bytes that were written before can still be read.
     pub(super) fn is_closed(&self) -> bool {
         self.flag(CLOSED).load(Ordering::Acquire) != 0
     }
 
-    /// Copies as many bytes in as there is room for, and says how many.
+    /// Copies in as many bytes as fit, and returns their number.
     pub(super) fn write(&self, bytes: &[u8]) -> usize {
         let written = self.counter(0).load(Ordering::Relaxed);
         let waiting = written.wrapping_sub(self.counter(READ).load(Ordering::Acquire)) as usize;
         let count = bytes.len().min(CAPACITY - waiting.min(CAPACITY));
         let (first, second) = halves(written, count);
-        // SAFETY: both parts lie inside of the data; the reader does not touch them until the counter says that they are written.
+        // SAFETY: both parts lie inside the data. The reader does not access them until the counter marks them as written.
         unsafe {
             let data = self.base.add(DATA);
             data.add(first.start)
@@ -82,13 +82,13 @@ impl Ring {
         count
     }
 
-    /// Copies as many bytes out as there are, and says how many.
+    /// Copies out as many bytes as are available, and returns their number.
     pub(super) fn read(&self, bytes: &mut [u8]) -> usize {
         let read = self.counter(READ).load(Ordering::Relaxed);
         let waiting = self.counter(0).load(Ordering::Acquire).wrapping_sub(read) as usize;
         let count = bytes.len().min(waiting.min(CAPACITY));
         let (first, second) = halves(read, count);
-        // SAFETY: both parts lie inside of the data; the writer does not touch them until the counter says that they are read.
+        // SAFETY: both parts lie inside the data. The writer does not access them until the counter marks them as read.
         unsafe {
             let data = self.base.add(DATA);
             bytes
@@ -105,7 +105,8 @@ impl Ring {
     }
 }
 
-/// Where `count` bytes from a counter on lie: up to the end of the data, and how many more from its beginning.
+/// Returns the position of `count` bytes that start at a counter: the range up to the end of the data, and the number of
+/// further bytes at its beginning.
 fn halves(counter: u64, count: usize) -> (std::ops::Range<usize>, usize) {
     let start = counter as usize % CAPACITY;
     let first = count.min(CAPACITY - start);
@@ -119,16 +120,16 @@ mod tests {
     #[repr(C, align(128))]
     struct Memory([u8; LENGTH]);
 
-    /// The memory, to be freed by the caller, and a ring for each end.
+    /// Returns the memory, which the caller must free, and a ring for each end.
     fn rings() -> (*mut Memory, Ring, Ring) {
-        // SAFETY: bytes may be zero.
+        // SAFETY: zero is a valid value of a byte.
         let memory = Box::into_raw(unsafe { Box::<Memory>::new_zeroed().assume_init() });
-        // SAFETY: aligned, long enough, and used by one writer and one reader in each test.
+        // SAFETY: the memory is aligned and long enough, and each test has one writer and one reader.
         unsafe { (memory, Ring::new(memory.cast()), Ring::new(memory.cast())) }
     }
 
     fn free(memory: *mut Memory) {
-        // SAFETY: from `into_raw`, and no ring is used any more.
+        // SAFETY: the pointer comes from `into_raw`, and no ring is in use any more.
         drop(unsafe { Box::from_raw(memory) });
     }
 

@@ -1,5 +1,5 @@
-//! Measuring within a budget over networks whose parameters and disturbances are known. More cables and runs:
-//! `cargo run --release -p flowcast-measure --example measurement_error`.
+//! Measurements within a budget over networks with known parameters and disturbances. For more cables and runs: `cargo run
+//! --release -p flowcast-measure --example measurement_error`.
 
 use std::{ops::ControlFlow, thread};
 
@@ -15,7 +15,7 @@ use flowcast_measure::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-/// 100 Mbit/s of frames with 90 bytes of headers, 200 us away.
+/// Returns 100 Mbit/s of frames with 90 bytes of headers and a latency of 200 us.
 fn cable() -> LogGp {
     LogGp {
         latency: Time::from_micros(200.0),
@@ -40,7 +40,7 @@ fn measured(network: LogGp, noise: MessageNoise, plan: &BudgetPlan) -> Budgeted 
     measured_after(PrttSamples::default(), network, noise, plan, usize::MAX)
 }
 
-/// At most so many batches more.
+/// Measures with at most `batches` further batches.
 fn measured_after(
     previous: PrttSamples,
     network: LogGp,
@@ -155,7 +155,7 @@ fn a_disturbed_cable_is_known_within_three_percent_after_two_thousand_messages()
             covered += usize::from((found - truth).abs() <= half);
         }
     }
-    // 95 % of 40; seeds make it always the same.
+    // 95 % of 40. The seeds make the result reproducible.
     assert!((35..=40).contains(&covered), "{covered}");
 }
 

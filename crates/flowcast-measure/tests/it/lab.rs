@@ -1,5 +1,5 @@
-//! Labs of this user on this machine. Where namespaces are forbidden or a program is missing each test says so by name
-//! and checks nothing.
+//! Labs of this user on this machine. If namespaces are forbidden or a program is missing, each test prints its name and the
+//! reason, and checks nothing.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,7 +12,7 @@ use flowcast_measure::lab::{
 };
 use flowcast_units::{Bytes, Node, Rate};
 
-/// Whether labs can be had; else the test's name and the reason are printed.
+/// Returns `true` if labs can be built; otherwise prints the test's name and the reason.
 fn labs_can_be_had(test: &str) -> bool {
     match check_machine() {
         Ok(()) => true,
@@ -23,7 +23,7 @@ fn labs_can_be_had(test: &str) -> bool {
     }
 }
 
-/// A profile at rates that a machine with other work can keep.
+/// Returns a profile with rates that even a busy machine can provide.
 fn slow(name: &str, overrides: &[(&str, &str)]) -> LabSpec {
     let slow = [("nic.bandwidth", "20Mbit/s"), ("cluster.nodes", "3")];
     let all = slow
@@ -50,8 +50,8 @@ fn goodput(lab: &Lab, flows: &[ByteFlow]) -> Vec<Rate> {
     steady_goodput(lab, flows, &watch).unwrap()
 }
 
-/// Flows get a rate together, within a tenth, in the best of three spells. Other work on the machine slows flows; nothing lets them
-/// exceed what the lab gives.
+/// Checks that the total rate of flows is within a tenth of the expected rate, in the best of three runs. Other work on the
+/// machine slows flows down; nothing lets them exceed the lab's rate.
 fn assert_rate_together(lab: &Lab, flows: &[ByteFlow], expected: Rate) {
     let spell = |_| {
         let rates = goodput(lab, flows);
@@ -201,7 +201,7 @@ fn a_lab_and_all_that_runs_in_it_end_with_a_killed_owner() {
     if !labs_can_be_had("a_lab_and_all_that_runs_in_it_end_with_a_killed_owner") {
         return;
     }
-    // How long a process of the lab sleeps: a word that nothing else has in its command line.
+    // This word is the sleep time of the lab's process, and no other command line contains it.
     let word = format!("4321.{}", std::process::id());
     let runtime = tempfile::tempdir().unwrap();
     let mut owner = Command::new(std::env::current_exe().unwrap());
@@ -234,7 +234,7 @@ fn a_lab_and_all_that_runs_in_it_end_with_a_killed_owner() {
     );
 }
 
-/// Whether something becomes true within 20 s.
+/// Returns `true` if a condition becomes true within 20 s.
 fn in_time(holds: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(20) {
@@ -246,7 +246,7 @@ fn in_time(holds: impl Fn() -> bool) -> bool {
     false
 }
 
-/// A failed assertion must not leave the owner behind.
+/// Ends the owner even if an assertion fails.
 struct KilledInTheEnd(Child);
 
 impl Drop for KilledInTheEnd {
@@ -256,7 +256,7 @@ impl Drop for KilledInTheEnd {
     }
 }
 
-/// Whether any process has this word in its command line.
+/// Returns `true` if any process has this word in its command line.
 fn runs(word: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let line =

@@ -1,4 +1,4 @@
-//! Tests of measuring and of labs, in one program.
+//! Tests of measurements and of labs, in one program.
 
 mod budget;
 mod lab;

@@ -1,4 +1,5 @@
-//! All pairs of a lab in which a node was slowed down. Where namespaces are forbidden the test says so by name and checks nothing.
+//! All pairs of a lab with a slowed-down node. If namespaces are forbidden, the test prints its name and the reason, and
+//! checks nothing.
 
 use std::time::Duration;
 

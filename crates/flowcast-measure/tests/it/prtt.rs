@@ -1,4 +1,4 @@
-//! Measuring and fitting over a network whose parameters are known, and over loopback.
+//! Measurements and fits over a network with known parameters, and over loopback.
 
 use std::{ops::ControlFlow, thread};
 
@@ -81,7 +81,8 @@ fn assert_measured_back(truth: LogGp, plan: &PrttPlan) {
     }
 }
 
-/// Where no two sizes show the gap, nothing can tell it from the overhead, and the fit has to say so.
+/// Checks that the fit reports the gap as hidden. If no two sizes show the gap, it cannot be distinguished from the
+/// overhead.
 fn assert_gap_is_called_hidden(truth: LogGp, plan: &PrttPlan) {
     let options = FitOptions {
         replicates: 2,
@@ -139,7 +140,7 @@ fn virtual_time_ends_a_measurement_that_is_never_precise() {
 
 #[test]
 fn a_slow_network_keeps_the_time_with_fewer_sizes() {
-    // 30 Mbit/s: a round of all sizes takes 5.4 s, and there were six to warm up.
+    // 30 Mbit/s: a round of all sizes takes 5.4 s, and the plan has six rounds of warm-up.
     let slow = network(3.4, 0.267, 1.9, 24.3);
     let plan = PrttPlan {
         max_time: Time::from_seconds(3.0),
@@ -290,7 +291,7 @@ fn loopback_has_plausible_parameters() {
         gap_per_byte.as_nanos() >= 0.0 && gap_per_byte.as_nanos() < 1000.0,
         "{fit:?}"
     );
-    // Loopback's sender does the receiver's work too, so that L or o may be 0; how well each is known is said.
+    // Loopback's sender also does the receiver's work, so L or o may be 0. The intervals state the precision of each.
     for (value, (low, high)) in [
         (latency, fit.intervals.latency),
         (overhead, fit.intervals.overhead),

@@ -1,5 +1,5 @@
-//! Timed patterns in labs of this user. Where namespaces are forbidden or a program is missing each test says so by name
-//! and checks nothing.
+//! Timed patterns in labs of this user. If namespaces are forbidden or a program is missing, each test prints its name and
+//! the reason, and checks nothing.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ fn flows_start_at_their_times_and_take_as_long_as_the_rates_make_them() {
 
 #[test]
 fn clocks_that_were_set_apart_are_found_to_a_microsecond() {
-    // As fast as short messages in a row need it: queues in one direction would be asymmetry.
+    // This rate is as fast as short messages in a row need: queues in one direction would be asymmetry.
     let Some(lab) = lab_of(
         "clocks_that_were_set_apart_are_found_to_a_microsecond",
         "1Gbit/s",
@@ -96,7 +96,7 @@ fn clocks_that_were_set_apart_are_found_to_a_microsecond() {
     };
     let run = synchronise_clocks(&lab, &clocks, &plan, Duration::from_millis(100)).unwrap();
     for ((set, learned), wrong) in clocks.iter().zip(&run.learned).zip(&run.deviations) {
-        // What the ways hide is bounded by the round trips; on a busy machine so is what jitter adds.
+        // The round trips bound the errors that the paths hide, and on a busy machine also the errors due to jitter.
         let known = learned.asymmetry + learned.deviation * 6.0;
         assert!(
             wrong.at_once.as_nanos().abs() <= known.as_nanos() + 100.0,

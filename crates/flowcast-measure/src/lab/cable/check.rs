@@ -1,9 +1,9 @@
-//! Whether a link emulator does what its file says, frame by frame.
+//! Frame-by-frame check of a link emulator against its file.
 //!
-//! Numbered datagrams go through the link emulator; the kernel stamps their arrival at the other node. A [`VirtualQueue`]
-//! with the same seed, fed with the times of sending, gives the instant at which each should have arrived and the
-//! datagrams that should have been lost. The difference is the emulator's error: its lateness (a constant and its spread)
-//! and losses that were not asked for. This holds while nothing else has gone through the emulator.
+//! Numbered datagrams go through the link emulator, and the kernel timestamps their arrival at the other node. A
+//! [`VirtualQueue`] with the same seed gets the send times. It gives the instant at which each datagram should have arrived,
+//! and the datagrams that should have been lost. The difference is the emulator's error: its lateness (a constant and its
+//! spread) and unintended losses. The check is valid only if nothing else has gone through the emulator.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
@@ -26,73 +26,73 @@ use super::{
 };
 use crate::lab::{error::LabError, nominal::FRAME_OVERHEAD, running::Lab};
 
-/// Ethernet, IP and UDP.
+/// Bytes of Ethernet, IP and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
-/// The number of a datagram.
+/// Bytes of a datagram's number.
 const NUMBER: usize = 4;
-/// How long the frames in a row take.
+/// Duration of the sequence of frames in a row.
 const TRAIN: Time = Time::from_nanos(1e8);
-/// They are sent faster than the emulated rate, by this share at most.
+/// Largest excess of their send rate over the emulated rate, as a share.
 const HASTE: f64 = 0.25;
-/// After the last delivery that is expected.
+/// Time to wait after the last expected delivery.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// How much later than in virtual time frames arrived that were sent on their own.
+/// Delay of single frames beyond their delivery in virtual time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lateness {
-    /// The middle: the constant that the measuring side may subtract.
+    /// Median: the constant that the measuring side may subtract.
     pub median: Time,
-    /// 5 % were less late.
+    /// 5th percentile.
     pub p5: Time,
-    /// 5 % were later.
+    /// 95th percentile.
     pub p95: Time,
 }
 
-/// What one direction of a link emulator did.
+/// Result for one direction of a link emulator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CableCheck {
     /// The rail that the link belongs to, from 0.
     pub rail: usize,
-    /// Where the frames start.
+    /// Node that sends the frames.
     pub from: Node,
-    /// How late single frames were; `None` if none arrived.
+    /// Lateness of single frames; `None` if none arrived.
     pub lateness: Option<Lateness>,
-    /// Wire rate of frames in a row.
+    /// Measured wire rate of frames in a row.
     pub rate: Rate,
-    /// The rate asked for.
+    /// Specified rate.
     pub nominal: Rate,
-    /// Frames sent in this direction.
+    /// Number of frames sent in this direction.
     pub sent: u32,
-    /// Frames that did not arrive.
+    /// Number of frames that did not arrive.
     pub lost: u32,
-    /// The probability of a loss asked for.
+    /// Specified probability of a loss.
     pub asked_loss: f64,
-    /// Frames that the seed said would be lost, or that found the queue full in virtual time.
+    /// Number of frames that the seed marks as lost, or that find the queue full in virtual time.
     pub expected_lost: u32,
-    /// Frames that arrived and should not have, or the other way round.
+    /// Number of frames that arrived unexpectedly or are missing unexpectedly.
     pub unexplained: u32,
 }
 
 impl CableCheck {
-    /// How far the rate is off, as a share of the nominal one.
+    /// Returns the error of the rate, as a share of the nominal rate.
     pub fn rate_error(&self) -> f64 {
         self.rate.as_bytes_per_second() / self.nominal.as_bytes_per_second() - 1.0
     }
 
-    /// Whether the rate is within `tolerance` and at most 1 of 200 frames went astray.
+    /// Returns `true` if the rate is within `tolerance` and at most 1 of 200 frames is unexplained.
     pub fn passes(&self, tolerance: f64) -> bool {
         self.rate_error().abs() <= tolerance && 200 * self.unexplained <= self.sent
     }
 }
 
-/// Checks the link emulators of a testbed through which nothing has gone yet.
+/// Checker of the link emulators of a testbed. No other traffic may have passed through them.
 #[derive(Debug)]
 pub struct CableChecker<'a> {
     lab: &'a Lab,
     directions: Vec<ReferenceCable>,
 }
 
-/// One direction, and what has become of its frames in virtual time.
+/// One direction, and the fate of its frames in virtual time.
 #[derive(Debug)]
 struct ReferenceCable {
     rail: usize,
@@ -109,7 +109,7 @@ struct SentFrame {
 }
 
 impl<'a> CableChecker<'a> {
-    /// For a lab that has just been built.
+    /// Creates a checker for a newly built lab.
     pub fn new(lab: &'a Lab) -> CableChecker<'a> {
         let rails = 0..lab.spec().nic.bandwidth.0.len();
         let ends = rails.flat_map(|rail| [(rail, Node(0)), (rail, Node(1))]);
@@ -131,7 +131,7 @@ impl<'a> CableChecker<'a> {
         }
     }
 
-    /// Sends `singles` frames on their own and then some in a row, through each direction. May be repeated.
+    /// Sends `singles` separate frames and then some in a row, through each direction. The check can be repeated.
     ///
     /// # Errors
     /// The system refuses a socket.
@@ -180,13 +180,13 @@ impl ReferenceCable {
         Ok((StampedSocket::over(sender)?, StampedSocket::over(receiver)?))
     }
 
-    /// Small frames with pauses between them, then full ones at a little more than the emulated rate.
+    /// Sends small frames with pauses between them, then full frames at a little more than the emulated rate.
     fn send_all(&mut self, sender: &StampedSocket, singles: u32, mtu: usize) -> Vec<SentFrame> {
         let mut sent = Vec::new();
         let small = vec![0; 18];
         let pause = wire_time(&self.spec, Bytes(60)).as_seconds() * 4.0;
         for number in 0..singles {
-            // Of unequal length, so that no beat with a timer of the system can arise.
+            // The pauses have different lengths, so they cannot resonate with a timer of the system.
             let uneven = 300e-6 + 10e-6 * f64::from(number * 7 % 41);
             thread::sleep(Duration::from_secs_f64(pause.max(uneven)));
             sent.push(self.send(sender, number, &small));
@@ -211,7 +211,7 @@ impl ReferenceCable {
         sent
     }
 
-    /// A datagram that cannot be sent counts as one that does not arrive.
+    /// Sends a datagram. One that cannot be sent counts as lost.
     fn send(&mut self, sender: &StampedSocket, number: u32, payload: &[u8]) -> SentFrame {
         let mut payload = payload.to_vec();
         payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
@@ -275,7 +275,7 @@ fn due(sent: &SentFrame) -> bool {
     matches!(sent.fate, Fate::Delivered(_))
 }
 
-/// Numbers and times of what arrives until it is `finished`.
+/// Returns the numbers and times of arriving datagrams, until `finished` is set.
 fn listen(
     receiver: &StampedSocket,
     largest: usize,
@@ -288,7 +288,7 @@ fn listen(
         tv_nsec: 20_000_000,
     };
     while !finished.load(Ordering::Relaxed) {
-        // What goes wrong here shows as frames that did not arrive.
+        // Errors show as frames that did not arrive.
         let _ = poll(&mut [PollFd::new(receiver, PollFlags::IN)], Some(&wait));
         while let Ok(received @ [_, ..]) = receiver.receive(&mut batch).as_deref() {
             let numbered =
@@ -312,7 +312,8 @@ fn lateness(nanos: &[f64]) -> Option<Lateness> {
     })
 }
 
-/// Bytes on the wire after the first frame that arrived up to the last, over the time between them.
+/// Returns the rate: bytes on the wire after the first frame that arrived, up to and including the last, divided by the time
+/// between the two.
 fn rate(sent: &[SentFrame], arrived: &[Option<SystemTime>]) -> Rate {
     let ends = (
         arrived.iter().position(Option::is_some),

@@ -1,17 +1,17 @@
-//! A link emulator in user space: delay, jitter, loss and a rate that is exact for single frames, which token buckets
-//! cannot give.
+//! Link emulator in user space, with delay, jitter, loss and a rate that is exact even for single frames. Token buckets
+//! cannot provide such a rate.
 //!
-//! A token bucket lets the first frames of a message through free of charge, so that a small message sees no rate at
-//! all. Here every frame is serialised, in virtual time:
+//! A token bucket lets the first frames of a message pass without cost, so a small message is not limited by the rate. The
+//! link emulator serialises every frame, in virtual time:
 //!
 //! ```text
 //! departure = max(arrival, departure of the frame before) + bytes / rate
 //! delivery  = departure + delay + jitter, never before the delivery of the frame before
 //! ```
 //!
-//! Arrival is when the system saw the frame, not when this process came to read it, so a late wake-up is made good as
-//! long as the delivery is still to come. A process of the lab carries the frames ([`serve_cables`]); what it does with
-//! each is decided by a queue without a clock ([`VirtualQueue`]), and [`CableChecker`] compares the two.
+//! The arrival is the time at which the system received the frame, not the time at which this process read it. A late
+//! wake-up therefore has no effect as long as the delivery is still ahead. A process of the lab carries the frames
+//! ([`serve_cables`]). A queue without a clock ([`VirtualQueue`]) decides their fate, and [`CableChecker`] compares the two.
 
 mod check;
 mod queue;

@@ -1,4 +1,4 @@
-//! What happens to each frame of one direction, without a clock.
+//! Fate of each frame in one direction, in virtual time.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,25 @@ use rand_pcg::Pcg64;
 use super::spec::{DirectionSpec, Distribution};
 use crate::lab::nominal::FRAME_OVERHEAD;
 
-/// What becomes of a frame.
+/// Fate of a frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fate {
-    /// It arrives at this instant of virtual time.
+    /// The frame arrives at this instant of virtual time.
     Delivered(Time),
-    /// It found the queue full and takes no time on the wire.
+    /// The frame finds the queue full and takes no time on the wire.
     Overflowed,
-    /// It went over the wire and was lost there.
+    /// The frame is transmitted and lost on the wire.
     Lost,
 }
 
-/// One direction of a link emulator: a queue of limited bytes before a wire of constant rate.
+/// One direction of a link emulator: a queue with limited bytes before a wire with a constant rate.
 ///
-/// The k-th frame draws its jitter and its loss from the seed alone, whenever it comes and whatever became of those
-/// before it.
+/// The seed alone determines jitter and loss of the k-th frame, independently of its time and of the fate of earlier frames.
 #[derive(Debug)]
 pub struct VirtualQueue {
     spec: DirectionSpec,
     random: Pcg64,
-    /// Frames that have not departed: when they will, and their sizes.
+    /// Departure times and sizes of the frames that have not departed.
     waiting: VecDeque<(Time, Bytes)>,
     waiting_bytes: u64,
     last_arrival: Time,
@@ -37,7 +36,7 @@ pub struct VirtualQueue {
 }
 
 impl VirtualQueue {
-    /// An empty queue, free from virtual time 0 on.
+    /// Creates an empty queue, free from virtual time 0 on.
     pub fn new(spec: DirectionSpec) -> VirtualQueue {
         VirtualQueue {
             spec,
@@ -50,7 +49,7 @@ impl VirtualQueue {
         }
     }
 
-    /// A frame of `size`, its header included, arrives; frames come in the order of time.
+    /// Returns the fate of a frame that arrives. `size` includes its header. Calls must be in chronological order.
     pub fn arrive(&mut self, at: Time, size: Bytes) -> Fate {
         let (lost, jitter) = self.draw();
         self.last_arrival = at.max(self.last_arrival);
@@ -87,7 +86,7 @@ impl VirtualQueue {
     }
 }
 
-/// How long a frame is on the wire, with what Ethernet adds to each.
+/// Returns the time that a frame occupies the wire, including Ethernet's overhead for each frame.
 pub(super) fn wire_time(spec: &DirectionSpec, size: Bytes) -> Time {
     spec.rate.time_for(Bytes(size.0 + FRAME_OVERHEAD))
 }
@@ -99,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// 1 byte each nanosecond, 1 us of delay.
+    /// 1 byte per nanosecond and 1 us of delay.
     fn plain() -> DirectionSpec {
         DirectionSpec {
             rate: Rate::from_bytes_per_second(1e9),
@@ -149,7 +148,7 @@ mod tests {
         );
     }
 
-    /// One frame alone after the other: how many are lost, and their mean delay beyond that of the wire.
+    /// Sends frames one at a time. Returns the number of lost frames and the mean delay beyond the delay of the wire.
     fn drawn(spec: DirectionSpec) -> (usize, f64) {
         let mut queue = VirtualQueue::new(spec);
         let fates: Vec<Fate> = (0..20_000)
@@ -189,7 +188,7 @@ mod tests {
         );
     }
 
-    /// The same from the definition: each frame looks at all frames before it.
+    /// Computes the same fates from the definition: each frame considers all frames before it.
     fn reference(spec: DirectionSpec, frames: &[(Time, Bytes)]) -> Vec<Fate> {
         let mut random = Pcg64::seed_from_u64(spec.seed);
         let mut departures: Vec<(Time, Bytes)> = Vec::new();
@@ -282,7 +281,7 @@ mod tests {
                 if let Fate::Delivered(delivery) = fate {
                     prop_assert!(delivery >= last);
                     prop_assert!(delivery >= *at + wire_time(&spec, *size) + spec.delay);
-                    // All that was carried since the first arrival has passed the wire one after the other.
+                    // All bytes carried since the first arrival passed the wire one after the other.
                     let earliest = frames[0].0 + carried + spec.delay;
                     prop_assert!(delivery.as_nanos() >= earliest.as_nanos() - 1e-3);
                     last = delivery;

@@ -1,4 +1,4 @@
-//! The process that runs the link emulators of a testbed.
+//! Process that runs the link emulators of a testbed.
 
 use std::{
     collections::VecDeque,
@@ -20,13 +20,13 @@ use super::{
 };
 use crate::lab::{error::LabError, names, spec::LabSpec};
 
-/// The header of a frame, a tag of a virtual network included.
+/// Size of a frame's header with the tag of a virtual network, in bytes.
 const HEADER: u64 = 18;
-/// A stamp that is older than this was made before somebody set the system's clock.
+/// Largest plausible age of a timestamp. An older timestamp was made before the system's clock was set.
 const OLDEST: Duration = Duration::from_millis(100);
 
-/// Runs a testbed's link emulators in the network namespace of its switch until the process is killed. `ready` is called
-/// when all sockets receive.
+/// Runs a testbed's link emulators in the network namespace of its switch until the process is killed. Calls `ready` once
+/// all sockets receive.
 ///
 /// # Errors
 /// An interface is missing, or the system refuses packet sockets.
@@ -36,7 +36,7 @@ pub fn serve_cables(spec: &LabSpec, ready: impl FnOnce()) -> Result<Infallible, 
         source,
     };
     let mut cables = Cables::open(spec).map_err(failed)?;
-    // Without it waking up takes another 50 us. Where it is refused, spinning has to cover them.
+    // Without this setting, waking up takes another 50 us. If the system refuses it, polling must cover that time.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     ready();
     loop {
@@ -49,7 +49,7 @@ struct Cables {
     spin: Time,
     batch: ReceiveBuffers,
     ports: Vec<StampedSocket>,
-    /// The direction at index k takes what port k receives to the port beside it, k with its last bit flipped.
+    /// The direction with index k carries frames from port k to the port beside it: k with its last bit flipped.
     directions: Vec<ServeDirection>,
 }
 
@@ -118,14 +118,14 @@ impl Cables {
                 let Some((_, frame)) = direction.due.pop_front() else {
                     break;
                 };
-                // A node that cannot take a frame loses it, as an interface without memory does.
+                // A frame that the node cannot accept is lost, as at an interface without memory.
                 let _ = self.ports[index ^ 1].send(&frame);
                 self.batch.recycle(frame);
             }
         }
     }
 
-    /// Until a frame comes, or until the next delivery is near; then it polls.
+    /// Waits until a frame arrives or until the next delivery is near; then it returns, and the caller polls.
     fn wait(&mut self) -> io::Result<()> {
         let next = self
             .directions
@@ -158,7 +158,7 @@ impl Cables {
     }
 }
 
-/// How long ago the system received a frame.
+/// Returns the time since the system received a frame.
 fn age(frame: &Received, now: SystemTime) -> Time {
     let age = frame
         .at

@@ -1,7 +1,7 @@
 //! Sockets whose frames carry the time at which the kernel received them.
 //!
-//! Neither the time of reception nor the address of an interface is within reach of safe crates, so the system calls are
-//! made here.
+//! Safe crates give access neither to the time of reception nor to the address of an interface. The system calls are
+//! therefore made here.
 
 use std::{
     array,
@@ -15,37 +15,37 @@ use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, netdevice, send, socket_with, sockopt,
 };
 
-/// Frames that one system call fetches.
+/// Number of frames that one system call receives.
 const BATCH: usize = 16;
-/// What may wait in a socket; the system gives less to users without the right.
+/// Requested receive buffer of a socket, in bytes; users without privileges get less.
 const BUFFER: usize = 8 << 20;
 
-/// A packet or datagram socket that does not wait.
+/// Non-blocking packet or datagram socket.
 #[derive(Debug)]
 pub(super) struct StampedSocket(OwnedFd);
 
-/// One frame or datagram.
+/// Frame or datagram that was received.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     pub bytes: Vec<u8>,
-    /// When the system received it.
+    /// Time at which the system received it.
     pub at: Option<SystemTime>,
 }
 
-/// Buffers into which [`StampedSocket::receive`] reads.
+/// Buffers for [`StampedSocket::receive`].
 #[derive(Debug)]
 pub(super) struct ReceiveBuffers {
     buffers: Vec<Vec<u8>>,
     largest: usize,
 }
 
-/// Control messages: their header and a time. Aligned as the system's headers are.
+/// Control messages: their header and a time, aligned like the system's headers.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct SocketControl([u8; 64]);
 
 impl ReceiveBuffers {
-    /// Buffers for frames of up to `largest` bytes; longer frames are dropped.
+    /// Allocates buffers for frames of up to `largest` bytes; longer frames are dropped.
     pub(super) fn new(largest: usize) -> ReceiveBuffers {
         ReceiveBuffers {
             buffers: vec![vec![0; largest]; BATCH],
@@ -53,7 +53,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Gives memory back for frames to come.
+    /// Takes back a buffer for use by later frames.
     pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
         buffer.resize(self.largest, 0);
         self.buffers.push(buffer);
@@ -67,8 +67,8 @@ impl ReceiveBuffers {
 }
 
 impl StampedSocket {
-    /// All frames that an interface of this process's network receives. Those that it sends are not among them as long
-    /// as only this socket sends there.
+    /// Opens a socket that receives all frames of an interface in this process's network. Frames that it sends are not among
+    /// them as long as only this socket sends there.
     pub(super) fn on_interface(name: &str) -> io::Result<StampedSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
@@ -84,17 +84,17 @@ impl StampedSocket {
             sll_addr: [0; 8],
         };
         let length = mem::size_of_val(&address) as libc::socklen_t;
-        // SAFETY: the address is a valid one of its family and of that length; the system only reads it.
+        // SAFETY: the address is valid for its family and has this length; the system only reads it.
         let done = unsafe { libc::bind(socket.0.as_raw_fd(), (&raw const address).cast(), length) };
         checked(done).map(|_| socket)
     }
 
-    /// A datagram socket, from now on with times.
+    /// Adds timestamps to a datagram socket.
     pub(super) fn over(fd: OwnedFd) -> io::Result<StampedSocket> {
         let yes: c_int = 1;
         let length = mem::size_of_val(&yes) as libc::socklen_t;
         let value = (&raw const yes).cast();
-        // SAFETY: the value is an int, as the option asks for; the system only reads it.
+        // SAFETY: the value is an int, as the option requires; the system only reads it.
         let done = unsafe {
             libc::setsockopt(
                 fd.as_raw_fd(),
@@ -116,7 +116,7 @@ impl StampedSocket {
         Ok(())
     }
 
-    /// What has been received, in order, to a certain number; nothing if there is nothing.
+    /// Returns the received frames in order, limited to the size of a batch. Returns an empty list if there are none.
     pub(super) fn receive(&self, batch: &mut ReceiveBuffers) -> io::Result<Vec<Received>> {
         batch.fill_up();
         let mut parts: [libc::iovec; BATCH] = array::from_fn(|index| {
@@ -130,8 +130,8 @@ impl StampedSocket {
         let mut headers: [libc::mmsghdr; BATCH] =
             array::from_fn(|index| header(&mut parts[index], &mut controls[index]));
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-        // SAFETY: each header points to a buffer and to control space that live until the end of this function and that
-        // nothing else uses meanwhile.
+        // SAFETY: each header points to a buffer and to control space. Both live until the end of this function, and nothing
+        // else uses them in the meantime.
         let count = unsafe {
             libc::recvmmsg(
                 self.0.as_raw_fd(),
@@ -161,7 +161,7 @@ impl AsFd for StampedSocket {
 }
 
 fn header(part: &mut libc::iovec, control: &mut SocketControl) -> libc::mmsghdr {
-    // SAFETY: a header of zeros, null pointers and zero lengths, is a valid one.
+    // SAFETY: a header of zeros, that is of null pointers and zero lengths, is valid.
     let mut header: libc::mmsghdr = unsafe { mem::zeroed() };
     header.msg_hdr.msg_iov = part;
     header.msg_hdr.msg_iovlen = 1;
@@ -178,10 +178,10 @@ fn received(mut bytes: Vec<u8>, header: &libc::mmsghdr) -> Received {
     }
 }
 
-/// The time among the control messages.
+/// Returns the time among the control messages.
 fn stamp(header: &libc::msghdr) -> Option<SystemTime> {
-    // SAFETY: the system has filled the header in; its control space is alive, and CMSG_NXTHDR stays inside it. The data
-    // of a message of this kind is a timespec, which need not be aligned.
+    // SAFETY: the system has filled in the header, its control space is alive, and CMSG_NXTHDR stays within it. The data of
+    // a message of this kind is a timespec, which need not be aligned.
     let time = unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null()

@@ -10,63 +10,63 @@ use serde::{
 
 use crate::lab::spec::RailRates;
 
-/// The link emulator between the two nodes of a testbed; one on each rail.
+/// Link emulator between the two nodes of a testbed, one on each rail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CableSpec {
-    /// Wire rate, or one from node 0 and one from node 1; without it that of `nic.bandwidth`.
+    /// Wire rate, or one rate from node 0 and one from node 1; defaults to `nic.bandwidth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<RailRates>,
-    /// From the last bit's departure to its arrival.
+    /// Time from the departure of the last bit to its arrival.
     #[serde(default)]
     pub delay: PerDirection<Time>,
-    /// What is added to the delay of each frame: the largest value if uniform, the mean if exponential.
+    /// Additional delay of each frame: the largest value if uniform, the mean if exponential.
     #[serde(default)]
     pub jitter: PerDirection<Time>,
-    /// How the jitter is distributed.
+    /// Distribution of the jitter.
     #[serde(default)]
     pub jitter_distribution: Distribution,
-    /// Limit of the bytes that wait for their departure, those of the frame on the wire included.
+    /// Limit for the bytes that wait for their departure, including the frame on the wire.
     #[serde(default = "ample")]
     pub queue: PerDirection<Bytes>,
-    /// Probability with which a frame is lost on the wire.
+    /// Probability that a frame is lost on the wire.
     #[serde(default)]
     pub loss: PerDirection<f64>,
     /// Seed of jitter and losses.
     #[serde(default = "first_seed")]
     pub seed: u64,
-    /// How long before a delivery the link emulator's process wakes up and polls.
+    /// Time before a delivery at which the link emulator's process wakes up and polls.
     #[serde(default = "usual_spin")]
     pub spin: Time,
 }
 
-/// How jitter is distributed.
+/// Distribution of jitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// Evenly from 0 to the jitter.
+    /// Uniform from 0 to the jitter.
     #[default]
     Uniform,
-    /// Exponentially, with the jitter as its mean.
+    /// Exponential, with the jitter as its mean.
     Exponential,
 }
 
-/// A value for the frames of node 0 and one for those of node 1; a single value in the file if they are equal.
+/// Values for the frames of node 0 and for those of node 1; the file has a single value if they are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PerDirection<T>(pub [T; 2]);
 
 /// One direction of a link emulator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DirectionSpec {
-    /// Rate of frames on the wire, headers included.
+    /// Rate of frames on the wire, including headers.
     pub rate: Rate,
-    /// From departure to arrival.
+    /// Time from departure to arrival.
     pub delay: Time,
     /// Largest or mean jitter.
     pub jitter: Time,
-    /// How it is distributed.
+    /// Distribution of the jitter.
     pub distribution: Distribution,
-    /// Limit of what waits.
+    /// Limit for the waiting bytes.
     pub queue: Bytes,
     /// Probability of a loss.
     pub loss: f64,
@@ -75,7 +75,8 @@ pub struct DirectionSpec {
 }
 
 impl CableSpec {
-    /// The direction of a rail's link emulator that starts at node `from`, 0 or 1, if the interface has `bandwidth`.
+    /// Returns the direction of a rail's link emulator that starts at node `from`, 0 or 1. `bandwidth` is the interface's
+    /// rate.
     pub fn direction(&self, rail: usize, from: usize, bandwidth: Rate) -> DirectionSpec {
         let given = self
             .rate

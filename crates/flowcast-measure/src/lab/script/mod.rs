@@ -1,11 +1,11 @@
-//! The plan of a lab, made from the lab file alone: data that a constant script, `build.sh`, reads.
+//! Plan of a lab, derived from the lab file alone: data for a constant script, `build.sh`.
 //!
-//! The script runs as the first process of a process namespace whose network namespace is the switch: one bridge for each
-//! rail and rack, and one for the control network. Each node is a network and a host name namespace, held by bind mounts
-//! in a file system that only the lab sees. When the script ends, the kernel ends everything in the lab.
+//! The script runs as the first process of a process namespace, and its network namespace is the switch: one bridge for each
+//! rail and rack, and one for the control network. Each node is a network namespace and a host name namespace. Bind mounts
+//! in a file system that only the lab sees keep them alive. When the script ends, the kernel ends everything in the lab.
 //!
-//! No text of the lab file becomes a part of a script: what is run is constant, and what is read are words made of numbers,
-//! and the lab file for the link emulators, which is nobody's input but theirs.
+//! No text of the lab file becomes part of a script: the executed scripts are constant. They read words made of numbers, and
+//! pass the lab file to the link emulators, its only reader.
 
 mod node;
 mod shaping;
@@ -18,17 +18,17 @@ use flowcast_units::Node;
 
 use crate::lab::{launch, names, spec::LabSpec};
 
-/// How long a lab stays.
+/// Lifetime of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stay {
-    /// Until the standard input of the script ends, which is when its owner ends, in whatever way.
+    /// Until the standard input of the script ends, which happens when its owner ends for any reason.
     WithOwner,
-    /// Until somebody ends it.
+    /// Until a command ends it.
     UntilDown,
 }
 
 impl Stay {
-    /// As the script takes it.
+    /// Returns the argument of the script.
     pub(crate) fn argument(self) -> &'static str {
         match self {
             Stay::WithOwner => "owner",
@@ -37,7 +37,7 @@ impl Stay {
     }
 }
 
-/// What the script prints when the lab is complete.
+/// Output of the script when the lab is complete.
 pub(crate) const READY: &str = "ready";
 
 /// Writes the scripts and the plan into a lab's folder.
@@ -51,7 +51,7 @@ pub(crate) fn write(spec: &LabSpec, folder: &Path) -> io::Result<()> {
         .try_for_each(|(name, text)| fs::write(plan.join(name), text))
 }
 
-/// The files of the plan by name.
+/// Returns the files of the plan, by name.
 fn files(spec: &LabSpec) -> Vec<(String, String)> {
     let mut all = launch::files(spec);
     all.extend([
@@ -79,7 +79,7 @@ fn lines(names: Vec<String>) -> String {
         .collect::<String>()
 }
 
-/// `ip` commands for bridges, cables and trunks. Interfaces start with the MTU of the lab.
+/// Returns the `ip` commands for bridges, cables and trunks. Interfaces start with the MTU of the lab.
 fn switch_links(spec: &LabSpec) -> String {
     let mtu = spec.nic.mtu.0;
     let mut text =
@@ -144,7 +144,7 @@ fn cables(spec: &LabSpec, node: Node) -> String {
     text
 }
 
-/// Two racks are joined by one cable, more by a switch of switches.
+/// Returns the `ip` commands for the trunks of a rail. One cable joins two racks; a switch of switches joins more.
 fn trunks(spec: &LabSpec, rail: usize) -> String {
     let (mtu, racks) = (spec.nic.mtu.0, spec.cluster.racks);
     let mut text = String::new();
@@ -193,7 +193,7 @@ fn downlink(rail: usize, rack: u32) -> String {
     format!("d{rail}r{rack}")
 }
 
-/// The ports of trunks of a rail.
+/// Returns the ports of a rail's trunks.
 fn trunk_ports(spec: &LabSpec, rail: usize) -> Vec<String> {
     match spec.cluster.racks {
         1 => Vec::new(),
@@ -234,7 +234,7 @@ mod tests {
     fn both_ends_of_each_cable_are_shaped_and_so_is_the_backbone() {
         let spec = profile("two-racks", &[]).unwrap();
         let switch = file(&spec, "switch.tc");
-        // 8 nodes at 50 Mbit/s with both ends, and two ends of the backbone.
+        // 8 nodes at 50 Mbit/s with two ends each, and two ends of the backbone.
         assert_eq!(switch.matches("tbf rate 50000000bit").count(), 8);
         assert_eq!(
             file(&spec, "node7.tc")

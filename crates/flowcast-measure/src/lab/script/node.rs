@@ -1,4 +1,4 @@
-//! What is set up inside a node's namespace.
+//! Settings inside a node's namespace.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -11,9 +11,9 @@ use crate::lab::{
     spec::{LabSpec, Window},
 };
 
-/// The node's part of the plan.
+/// Returns the node's part of the plan.
 pub(super) fn files(spec: &LabSpec, node: Node) -> [(String, String); 4] {
-    // With a link emulator frames leave the kernel: nobody behind the interface fills checksums in.
+    // With a link emulator, frames leave the kernel, and no device behind the interface fills in checksums.
     let features = if spec.cable.is_some() {
         "tso gso gro tx"
     } else {
@@ -31,10 +31,12 @@ pub(super) fn files(spec: &LabSpec, node: Node) -> [(String, String); 4] {
     parts.map(|(ending, text)| (format!("{}.{ending}", names::host(node)), text))
 }
 
-/// Buffers of a fixed window are twice the window, as the system makes them when a program asks for it.
+/// Returns the kernel settings of a node. The buffers of a fixed window are twice the window, as if a program had requested
+/// that window.
 ///
-/// A small message that follows another would wait until that has left the interface (`tcp_autocorking`). Between network
-/// namespaces it would wait until that is at its receiver: only there a frame counts as sent (Linux from 4.19 on).
+/// Without `tcp_autocorking = 0`, a small message that follows another would wait until the first has left the interface.
+/// Between network namespaces it would wait until the first has reached its receiver, because a frame only counts as sent
+/// there (Linux from 4.19 on).
 fn settings(spec: &LabSpec) -> String {
     let (send, receive, tune) = match spec.tcp.window {
         Window::Automatic => ("4096 16384 4194304".into(), "4096 131072 6291456".into(), 1),
@@ -57,7 +59,7 @@ fn settings(spec: &LabSpec) -> String {
         .collect()
 }
 
-/// Addresses, routes and who is where: nothing is asked by broadcast, so nothing disturbs a measurement.
+/// Returns addresses, routes and neighbours. Nothing is resolved by broadcast, so nothing disturbs a measurement.
 fn links(spec: &LabSpec, node: Node) -> String {
     let mut text = String::from("link set lo up\n");
     for shared in shared_devices(spec) {

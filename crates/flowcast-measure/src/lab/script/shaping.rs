@@ -1,4 +1,4 @@
-//! Token buckets and the queues behind them, as `tc` takes them.
+//! Token buckets and the queues behind them, as commands of `tc`.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::lab::{
     spec::{BusOrder, Duplex, LabSpec},
 };
 
-/// `tc` commands of the switch.
+/// Returns the `tc` commands of the switch.
 pub(super) fn switch(spec: &LabSpec) -> String {
     let mut text = String::new();
     if spec.cable.is_some() {
@@ -44,7 +44,7 @@ pub(super) fn switch(spec: &LabSpec) -> String {
     text
 }
 
-/// `tc` commands of a node.
+/// Returns the `tc` commands of a node.
 pub(super) fn node(spec: &LabSpec, node: Node) -> String {
     let mut text = String::new();
     if spec.cable.is_some() {
@@ -85,8 +85,8 @@ pub(super) fn node(spec: &LabSpec, node: Node) -> String {
     text
 }
 
-/// The device that both directions of a rail pass through, if they share anything: with half duplex one for each rail,
-/// with a bus one for all.
+/// Returns the device that both directions of a rail pass through if they share capacity: one for each rail with half
+/// duplex, one for all rails with a bus.
 pub(super) fn shared_device(spec: &LabSpec, rail: usize) -> Option<String> {
     match spec.nic.duplex {
         Duplex::Full => None,
@@ -103,7 +103,7 @@ fn bucket(spec: &LabSpec, device: &str, rate: Rate, queue: Bytes) -> String {
     )
 }
 
-/// Two classes under one rate: what is received and acknowledgements, and what is sent.
+/// Returns two classes under one rate: one for received data and acknowledgements, one for sent data.
 fn bus(spec: &LabSpec, node: Node) -> String {
     let rate = spec.bus_rate().expect("only a bus is shaped as a bus");
     let (own, sends) = match spec.nic.bus_order {
@@ -155,13 +155,15 @@ fn bus(spec: &LabSpec, node: Node) -> String {
         );
     }
     if spec.nic.bus_order == BusOrder::ReceiveFirst {
-        // IP packets below 128 bytes: the acknowledgements of what is received would wait behind what is sent.
+        // The filter matches IP packets below 128 bytes. Without it, the acknowledgements of received data would wait behind
+        // sent data.
         text.push_str("filter add dev ifb0 parent 1: protocol ip prio 2 u32 match u16 0 0xff80 at 2 flowid 1:10\n");
     }
     text
 }
 
-/// Bytes that a shaper lets through at once: two frames, or a quarter of a millisecond if that is more: one frame loses 8 % to late timers.
+/// Returns the bytes that a shaper passes in one burst: two frames, or a quarter of a millisecond if that is more. With a
+/// burst of one frame, late timers would cost 8 % of the rate.
 pub(crate) fn burst(spec: &LabSpec, rate: Rate) -> u64 {
     let frames = 2 * (spec.nic.mtu.0 + 14 + FRAME_OVERHEAD);
     frames.max((rate.as_bytes_per_second() / 4000.0) as u64)

@@ -1,4 +1,4 @@
-//! Rates, lists of rates and windows as a specification writes them.
+//! Text forms of rates, lists of rates and windows in a lab file.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{
 
 use super::{RailRates, Window};
 
-/// In Mbit/s, as interfaces are sold.
+/// Formats a rate in Mbit/s, the usual unit of interfaces.
 pub(super) fn rate_text(rate: Rate) -> String {
     format!("{}Mbit/s", rate.as_bytes_per_second() / 125_000.0)
 }

@@ -1,9 +1,9 @@
-//! Measures patterns on a real network: sends flows of given sizes at given times and notes start and end of each.
+//! Measurement of patterns on a real network: sends flows of given sizes at given times and records start and end of each.
 //!
-//! All times are of one clock, counted from the common start of a repetition. A flow starts when its sender hands over
-//! the first byte and ends when its receiver has the last. Repetitions follow one another over the same connections;
-//! the first ones only warm up, and the others go on until the mean of every flow's duration is known well enough
-//! (Student's t) or the most repetitions are done.
+//! All times refer to one clock and are relative to the common start of a repetition. A flow starts when its sender hands
+//! over the first byte and ends when its receiver has the last. Repetitions follow one another over the same connections.
+//! The first repetitions are warm-ups. The others continue until the mean duration of every flow is known precisely enough
+//! (Student's t), or until the largest number of repetitions is reached.
 
 mod hosts;
 mod tcp;
@@ -22,53 +22,53 @@ use crate::lab::{error::LabError, running::Lab};
 pub use hosts::{Hosts, Introduction, NodeOf, orders, serve as serve_host};
 pub use tcp::TcpCarrier;
 
-/// What carries a pattern once.
+/// Carrier of a pattern.
 pub trait Carrier {
-    /// When each flow started and ended, in the pattern's order.
+    /// Carries the pattern once and returns start and end of each flow, in the pattern's order.
     ///
     /// # Errors
-    /// A connection breaks, or a flow stands still.
+    /// A connection breaks, or a flow makes no progress.
     fn carry(&mut self) -> Result<Vec<Carried>, LabError>;
 }
 
-/// Start and end of a flow, counted from the common start.
+/// Start and end of a flow, relative to the common start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Carried {
-    /// The sender hands over the first byte.
+    /// Time at which the sender hands over the first byte.
     pub start: Time,
-    /// The receiver has the last.
+    /// Time at which the receiver has the last byte.
     pub end: Time,
 }
 
 impl Carried {
-    /// From start to end.
+    /// Time from start to end.
     pub fn duration(self) -> Time {
         self.end - self.start
     }
 }
 
-/// Which flows share a connection.
+/// Flows that share a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FlowConnections {
-    /// None: those between the same two nodes are in flight at the same time.
+    /// None: flows between the same two nodes are in flight at the same time.
     #[default]
     EachFlow,
-    /// Those from one node to another: they go one after the other, in the order of their starts.
+    /// Flows from one node to the same other node: they are sent one after the other, in the order of their starts.
     EachPair,
 }
 
-/// How a pattern is run.
+/// Options for running a pattern.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PatternOptions {
-    /// Which flows share a connection.
+    /// Flows that share a connection.
     pub connections: FlowConnections,
-    /// Repetitions that are not counted.
+    /// Number of repetitions that are not counted.
     pub warm_ups: usize,
-    /// When the others end.
+    /// Rule that ends the counted repetitions.
     pub rule: StoppingRule,
     /// Pause between two repetitions, 20 ms by default.
     pub pause: Duration,
-    /// A flow that makes no progress for so long is an error.
+    /// Longest time that a flow may make no progress; a longer one is an error.
     pub timeout: Duration,
 }
 
@@ -89,17 +89,17 @@ impl Default for PatternOptions {
     }
 }
 
-/// A pattern that was carried several times.
+/// Results of a pattern that was carried several times.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PatternRun {
-    /// By repetition, without the warm-ups; by flow.
+    /// Times by repetition, without the warm-ups, and by flow.
     pub repetitions: Vec<Vec<Carried>>,
-    /// Whether every flow's duration is known as well as the rule asks.
+    /// `true` if the duration of every flow is as precise as the rule requires.
     pub is_precise: bool,
 }
 
 impl PatternRun {
-    /// All durations of a flow.
+    /// Returns all durations of a flow.
     pub fn durations_of(&self, flow: usize) -> Vec<Time> {
         self.repetitions
             .iter()
@@ -107,7 +107,7 @@ impl PatternRun {
             .collect()
     }
 
-    /// The median duration of each flow.
+    /// Returns the median duration of each flow.
     pub fn median_durations(&self) -> Vec<Time> {
         let flows = self.repetitions.first().map_or(0, Vec::len);
         let medians = (0..flows).map(|flow| {
@@ -123,7 +123,7 @@ impl PatternRun {
 /// Carries a pattern over TCP between nodes of a lab, on its first rail, until its durations are known.
 ///
 /// # Errors
-/// A flow names a node that the lab does not have, a connection fails or a flow stands still.
+/// A flow names a node that the lab does not have, a connection fails, or a flow makes no progress.
 pub fn run_pattern(
     lab: &Lab,
     flows: &[Flow],
@@ -136,7 +136,7 @@ pub fn run_pattern(
 /// Carries a pattern until its durations are known.
 ///
 /// # Errors
-/// As the carrier's.
+/// The errors of the carrier.
 pub fn repeat(carrier: &mut dyn Carrier, options: &PatternOptions) -> Result<PatternRun, LabError> {
     for _ in 0..options.warm_ups {
         carrier.carry()?;
@@ -152,7 +152,8 @@ pub fn repeat(carrier: &mut dyn Carrier, options: &PatternOptions) -> Result<Pat
     }
 }
 
-/// Whether every flow's duration is known as well as the rule asks; `None` where the rule wants more repetitions.
+/// Returns `true` if the duration of every flow is as precise as the rule requires, and `None` if the rule requires more
+/// repetitions.
 fn is_precise(run: &PatternRun, rule: &StoppingRule) -> Result<Option<bool>, LabError> {
     let mut is_precise = true;
     for flow in 0..run.repetitions[0].len() {
@@ -174,7 +175,7 @@ fn is_precise(run: &PatternRun, rule: &StoppingRule) -> Result<Option<bool>, Lab
 mod tests {
     use super::*;
 
-    /// Two flows; the second one's duration comes from a list.
+    /// Carrier of two flows; the duration of the second flow comes from a list.
     struct Listed(Vec<f64>, usize);
 
     impl Carrier for Listed {

@@ -1,5 +1,5 @@
-//! Timed flows over TCP, both ends in this process: a thread for each end of each connection, which sleeps in the
-//! system while it cannot send or receive.
+//! Timed flows over TCP with both ends in this process: a thread for each end of each connection, which sleeps in the system
+//! while it cannot send or receive.
 
 use std::{
     collections::BTreeMap,
@@ -15,15 +15,15 @@ use flowcast_units::{Node, Time};
 use super::{Carried, Carrier, FlowConnections, PatternOptions};
 use crate::lab::{error::LabError, running::Lab};
 
-/// What a sender hands to the system at a time. The system takes no more than the window, so this is no limit.
+/// Bytes that a sender passes to the system in one call. The system accepts no more than the window, so this is not a limit.
 pub(super) const BLOCK: usize = 1 << 20;
-/// What a receiver takes at a time.
+/// Bytes that a receiver reads in one call.
 const READ: usize = 1 << 18;
-/// The common start is so far ahead that all threads wait for it.
+/// Lead time of the common start, in which all threads begin to wait for it.
 const LEAD: Duration = Duration::from_millis(10);
 const LEAD_PER_CONNECTION: Duration = Duration::from_micros(200);
 
-/// Persistent connections that carry a pattern as often as wanted.
+/// Persistent connections that can carry a pattern repeatedly.
 #[derive(Debug)]
 pub struct TcpCarrier {
     connections: Vec<TcpPair>,
@@ -34,13 +34,13 @@ pub struct TcpCarrier {
 struct TcpPair {
     sender: TcpStream,
     receiver: TcpStream,
-    /// In the order in which they are sent.
+    /// Messages in the order in which they are sent.
     messages: Vec<TcpMessage>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TcpMessage {
-    /// Place in the pattern.
+    /// Position in the pattern.
     pub index: usize,
     pub start: Duration,
     pub size: u64,
@@ -50,7 +50,7 @@ impl TcpCarrier {
     /// Connects the nodes of all flows over the first rail.
     ///
     /// # Errors
-    /// A node or rail that the lab does not have, or the system refuses a connection.
+    /// A node or rail that the lab does not have, or a connection that the system refuses.
     pub fn connect(
         lab: &Lab,
         flows: &[Flow],
@@ -78,7 +78,8 @@ impl TcpCarrier {
     }
 }
 
-/// The messages of each connection: between which nodes, and a number that sets flows apart which do not share one.
+/// Returns the messages of each connection, indexed by the two nodes and a number that separates flows that do not share a
+/// connection.
 fn by_connection(
     flows: &[Flow],
     connections: FlowConnections,
@@ -136,7 +137,7 @@ impl Carrier for TcpCarrier {
             for (messages, starts, ends) in under_way {
                 let starts = starts.join().expect("senders do not panic");
                 let ends = ends.join().expect("receivers do not panic");
-                // A receiver that waits in vain says less than the sender it waits for.
+                // The error of a sender explains more than the error of the receiver that waits for it.
                 let times = starts
                     .and_then(|starts| Ok((starts, ends?)))
                     .map_err(refused)?;
@@ -150,7 +151,7 @@ impl Carrier for TcpCarrier {
     }
 }
 
-/// Sends each message when its time has come and those before it are sent; gives the starts.
+/// Sends each message once its start time is reached and earlier messages have been sent. Returns the starts.
 pub(super) fn send_all(
     mut stream: &TcpStream,
     messages: &[TcpMessage],
@@ -171,7 +172,7 @@ pub(super) fn send_all(
     Ok(starts)
 }
 
-/// Takes each message whole; gives the ends.
+/// Receives each message completely. Returns the ends.
 pub(super) fn receive_all(
     mut stream: &TcpStream,
     messages: &[TcpMessage],
@@ -180,7 +181,7 @@ pub(super) fn receive_all(
     let mut block = vec![0u8; READ];
     let mut ends = Vec::with_capacity(messages.len());
     for message in messages {
-        // The first byte may be long in coming: the receiver is there before the sender's time.
+        // The first byte may take long to arrive; the receiver is ready before the sender's time.
         thread::sleep((zero + message.start).saturating_duration_since(Instant::now()));
         let mut left = message.size;
         while left > 0 {

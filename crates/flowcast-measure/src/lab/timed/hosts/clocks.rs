@@ -1,4 +1,4 @@
-//! One time for all hosts: the driver tells who guides and who learns, round by round.
+//! Common time for all hosts: the driver assigns guides and learners, round by round.
 
 use std::{io, thread, time::Duration};
 
@@ -14,12 +14,12 @@ use crate::lab::{
     error::LabError,
 };
 
-/// Exchanges by which a clock is looked at afterwards.
+/// Number of exchanges for checking a clock afterwards.
 const LOOKS: u32 = 200;
 
 impl Hosts {
-    /// Synchronises the clocks of all ranks; then looks at them at once and after `hold`, each beside the first rank's, apart
-    /// from the tree by which they were learned.
+    /// Synchronises the clocks of all ranks. Then determines their errors immediately and after `hold`, by comparing each
+    /// clock with the first rank's clock directly, independently of the tree that was used for learning.
     ///
     /// # Errors
     /// A rank or a connection fails.
@@ -71,7 +71,7 @@ impl Hosts {
         Ok(learned)
     }
 
-    /// By how much each is wrong, and half the round trip by which that was seen.
+    /// Returns the error of each estimate, and half the round trip of its measurement.
     fn look_at_clocks(&mut self, learned: &[Learned]) -> io::Result<Vec<(Time, Time)>> {
         let mut errors = vec![(Time::ZERO, Time::ZERO)];
         for (rank, learned) in learned.iter().enumerate().skip(1) {

@@ -1,4 +1,4 @@
-//! The driver: gathers the ranks, orders them what to connect and when to start, and collects the times.
+//! Driver: gathers the ranks, orders them to connect and to start, and collects the times.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -20,24 +20,24 @@ use crate::{
     wire::line_of,
 };
 
-/// The common start is so far ahead that all ranks have heard of it.
+/// Lead time of the common start, in which all ranks receive the order.
 const LEAD: Duration = Duration::from_millis(20);
 const LEAD_PER_RANK: Duration = Duration::from_millis(1);
 const EXCHANGES: usize = 12;
-/// What a rank may take beyond the last start, apart from what a flow does.
+/// Time that a rank may take after the last start, in addition to the duration of a flow.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Who has shown the token and says nothing within this time is no rank.
+/// Time within which a connection that has shown the token must introduce itself as a rank.
 const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
-/// Bytes of the longest introduction.
+/// Length limit of an introduction, in bytes.
 const LONGEST_HELLO: u64 = 1024;
 
-/// Which ranks are nodes.
+/// Ranks that count as nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeOf {
-    /// The first of each host.
+    /// The first rank of each host.
     Host,
-    /// Each rank is a node of its own.
+    /// Every rank.
     Rank,
 }
 
@@ -58,10 +58,11 @@ pub(super) struct HostLink {
 }
 
 impl Hosts {
-    /// Waits for all ranks that show this token. `is_hopeless` is asked in between: why nobody will come.
+    /// Waits for all ranks that show this token. Meanwhile, calls `is_hopeless` repeatedly, which returns the reason if no
+    /// rank can arrive any more.
     ///
     /// # Errors
-    /// `timeout` is over, or nobody will come.
+    /// The time `timeout` is over, or no rank can arrive any more.
     pub fn gather(
         door: &TcpListener,
         token: [u8; TOKEN],
@@ -78,7 +79,7 @@ impl Hosts {
                 .into_iter()
                 .filter_map(|stream| HostLink::meet(stream).ok())
             {
-                // Ranks of another program are closed.
+                // Connections from ranks of another program are closed.
                 let is_new = links.iter().all(|known| known.rank != link.rank);
                 if size.is_none_or(|size| size == of) && link.rank.0 < of && is_new {
                     links.push(link);
@@ -106,15 +107,15 @@ impl Hosts {
         })
     }
 
-    /// The host of each node.
+    /// Returns the host of each node.
     pub fn names(&self) -> Vec<String> {
         self.links.iter().map(|link| link.host.clone()).collect()
     }
 
-    /// Connects the flows of all steps, each with a connection of its own.
+    /// Connects the flows of all steps, each over a connection of its own.
     ///
     /// # Errors
-    /// A flow names a node that is not there, or a rank cannot connect.
+    /// A flow names a node that does not exist, or a rank cannot connect.
     pub fn connect<'a>(
         &'a mut self,
         steps: &'a [Vec<Flow>],
@@ -231,7 +232,7 @@ fn time(time: Duration) -> Time {
 }
 
 impl HostLink {
-    /// Who connects, and how many there are.
+    /// Reads the introduction of a connection. Returns the rank and the total number of ranks.
     fn meet(stream: TcpStream) -> io::Result<(HostLink, u32)> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
@@ -297,7 +298,7 @@ impl HostLink {
         io::Error::other(format!("rank {} on {}: {reply}", self.rank, self.host))
     }
 
-    /// By how many seconds the rank's clock is ahead of the time since `origin`.
+    /// Returns the lead of the rank's clock over the time since `origin`, in seconds.
     fn clock_ahead_of(&mut self, origin: Instant) -> io::Result<f64> {
         let (mut shortest, mut ahead) = (f64::INFINITY, 0.0);
         for _ in 0..EXCHANGES {
@@ -339,12 +340,12 @@ mod tests {
 
     const SECRET: [u8; TOKEN] = [7; TOKEN];
 
-    /// Ranks as threads, which meet the driver over loopback.
+    /// Starts ranks as threads, which connect to the driver over loopback.
     fn with_ranks(ranks: u32, nodes: NodeOf, then: impl FnOnce(Hosts)) {
         with_ranks_by(ranks, |rank| rank % 2 == 1, nodes, then);
     }
 
-    /// The same; who is reached by an address and not by a name is said by `has_via`.
+    /// Starts ranks as threads. `has_via` selects the ranks that are reached by an address instead of a name.
     fn with_ranks_by(
         ranks: u32,
         has_via: fn(u32) -> bool,
@@ -386,7 +387,7 @@ mod tests {
     fn flows_between_ranks_start_at_their_times_and_keep_their_connections() {
         with_ranks(3, NodeOf::Rank, |mut hosts| {
             assert_eq!(hosts.names(), ["here0", "here0", "here1"]);
-            // Ranks 0 and 1 are reached by a name that is their own, rank 2 by nobody else's.
+            // Ranks 0 and 1 share a host name and can reach each other by it. No other rank can reach rank 2 by its name.
             let steps = [
                 vec![flow(1, 0, 1, 0.0), flow(2, 1, 0, 0.03), flow(3, 0, 1, 0.0)],
                 vec![flow(4, 1, 0, 0.0)],
@@ -420,7 +421,7 @@ mod tests {
                 let run = hosts.synchronise_clocks(&plan, Duration::ZERO).unwrap();
                 assert_eq!((run.learned[0], run.learned.len()), (Learned::itself(), 3));
                 for (learned, deviation) in run.learned.iter().zip(&run.deviations) {
-                    // They began within the time in which they gathered.
+                    // The clocks started within the time in which the ranks gathered.
                     assert!(learned.line.offset.as_seconds().abs() < 30.0, "{learned:?}");
                     let bound = learned.asymmetry + deviation.known_to + learned.deviation * 8.0;
                     assert!(

@@ -1,6 +1,6 @@
-//! Patterns over TCP between real hosts: a process on each, and one that drives them all.
+//! Patterns over TCP between real hosts: a process on each host, and a driver for all of them.
 //!
-//! Each rank connects to the driver and sends the address at which it listens. The driver answers with orders, a line each:
+//! Each rank connects to the driver and sends the address at which it listens. The driver answers with orders, one per line:
 //!
 //! ```text
 //! > {"hello":{"rank":1,"size":4,"host":"node7","address":"node7:40123"}}
@@ -12,11 +12,11 @@
 //! < {"look":["node0:40321",200]}             > {"looked":...}
 //! ```
 //!
-//! `open` names the flows of the pattern that leave or enter the rank: number, peer, bytes, start in nanoseconds. Each
-//! has a connection of its own, which stays until the next `open`. `carry` names the common start by the rank's own
-//! clock and the flows of the step; the answer has the start of each that leaves and the end of each that enters. By how
-//! much a clock is ahead of the driver's is found before each repetition: of twelve exchanges that with the shortest
-//! round trip counts, and its middle is the moment at which the other clock was read.
+//! `open` names the flows of the pattern that leave or enter the rank: number, peer, bytes, and start in nanoseconds. Each
+//! flow has a connection of its own, which stays until the next `open`. `carry` names the common start on the rank's own
+//! clock and the flows of the step. The answer has the start of each flow that leaves and the end of each flow that enters.
+//! The lead of each clock over the driver's clock is measured before each repetition: the exchange with the shortest round
+//! trip of twelve counts, and its middle is taken as the moment at which the other clock was read.
 
 mod clocks;
 mod driver;

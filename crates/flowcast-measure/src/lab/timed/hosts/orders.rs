@@ -1,4 +1,4 @@
-//! What a driver and its ranks say to each other, as lines of JSON.
+//! Messages between a driver and its ranks, as lines of JSON.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::clocks::{ClockPlan, Glance, Learned, LineAsNumbers};
 use flowcast_units::ClockLine;
 
-/// What a rank is asked to do.
+/// Order to a rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostOrder {
@@ -15,62 +15,63 @@ pub enum HostOrder {
     Clock,
     /// Connect the flows of these ends.
     Open(Vec<Leg>),
-    /// Carry those with these numbers, counted from this moment of its own clock on.
+    /// Carry the flows with these numbers, starting at this moment of the rank's own clock.
     Carry(Duration, Vec<u32>),
-    /// Tell the next who connects the first rank's time, which this line gives in terms of the own clock.
+    /// Guide the next rank that connects: answer with the first rank's time, which this line gives in terms of the rank's
+    /// own clock.
     Guide(#[serde(with = "LineAsNumbers")] ClockLine),
-    /// Learn the time of the rank there.
+    /// Learn the time from the rank at this address.
     Learn(String, ClockPlan),
-    /// Look at the clock of the rank there, by so many exchanges.
+    /// Read the clock of the rank at this address, with this number of exchanges.
     Look(String, u32),
 }
 
-/// A flow's end at a rank.
+/// End of a flow at a rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leg {
     /// Number of the flow.
     pub flow: u32,
-    /// Where to send it; nothing if it comes in.
+    /// Address of the receiver; `None` if the flow enters the rank.
     pub to: Option<String>,
-    /// Bytes of its message.
+    /// Size of the message, in bytes.
     pub size: u64,
-    /// From the common start on.
+    /// Start, relative to the common start.
     pub start: Duration,
 }
 
-/// What a rank answers.
+/// Answer of a rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostReply {
-    /// Which of how many it is, where it runs and where it listens.
+    /// Introduction of a rank.
     Hello {
         /// Number of the rank.
         rank: u32,
-        /// How many there are.
+        /// Total number of ranks.
         size: u32,
-        /// Where it runs.
+        /// Name of the host.
         host: String,
-        /// Where messages are to be sent.
+        /// Address for messages to the rank.
         address: String,
     },
-    /// The time of its clock, since it began.
+    /// Time of the rank's clock, since the rank's start.
     Clock(Duration),
     /// All flows are connected.
     Opened,
-    /// Starts of flows sent and ends of flows taken, from the common start on.
+    /// Starts of sent flows and ends of received flows, relative to the common start.
     Carried {
         /// Number and start of each flow that leaves the rank.
         sent: Vec<(u32, Duration)>,
-        /// Number and end of each flow that enters it.
+        /// Number and end of each flow that enters the rank.
         taken: Vec<(u32, Duration)>,
     },
-    /// The one who learns is done.
+    /// The learner is finished.
     Guided,
-    /// The other rank's clock.
+    /// Estimate of the other rank's clock.
     Learned(Learned),
-    /// The same at one moment.
+    /// Single reading of the other rank's clock.
     Looked(Glance),
-    /// The order could not be carried out, and why.
+    /// Reason why the order could not be carried out.
     Failed(String),
 }
 

@@ -1,4 +1,4 @@
-//! A rank: the ends of flows on one host, driven over a connection.
+//! Rank: the ends of flows on one host, controlled over a connection.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,28 +20,28 @@ use crate::{
     wire::line_of,
 };
 
-/// A flow that makes no progress for so long has failed, and so has a connection that does not come.
+/// Longest time without progress of a flow, and longest wait for a connection, before it counts as failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Who a rank is.
+/// Identity of a rank.
 #[derive(Clone)]
 pub struct Introduction {
     /// Number of the rank, counted from 0.
     pub rank: Rank,
-    /// How many there are.
+    /// Total number of ranks.
     pub size: u32,
-    /// Name of its host, by which the others reach it.
+    /// Name of the host, by which other ranks reach it.
     pub host: String,
-    /// An address of the network that messages are to use, instead of that of the name.
+    /// Address in the network for messages, which replaces the address of the host name.
     pub via: Option<IpAddr>,
-    /// What all connections of a run show.
+    /// Secret that all connections of a run must show.
     pub token: [u8; TOKEN],
 }
 
 /// Follows the driver's orders until the connection ends.
 ///
 /// # Errors
-/// The connection breaks, or no socket can be had. A flow that fails is reported to the driver.
+/// The connection breaks, or a socket cannot be created. The failure of a flow is reported to the driver instead.
 pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
     control.set_nodelay(true)?;
     let door = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
@@ -91,10 +91,10 @@ fn say(mut control: &TcpStream, reply: &HostReply) -> io::Result<()> {
     control.write_all(line_of(reply).as_bytes())
 }
 
-/// This host's own address in the network of another, by the system's routes; nothing is sent.
+/// Returns this host's own address in the network of another host, according to the system's routes. No packet is sent.
 fn address_towards(other: IpAddr) -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // Any port will do.
+    // Any port serves the purpose.
     socket.connect((other, 9))?;
     Ok(socket.local_addr()?.ip())
 }
@@ -104,7 +104,7 @@ struct Follower<'a> {
     token: [u8; TOKEN],
     door: TcpListener,
     origin: Instant,
-    /// Whether it is sent, its number; its connection and its message.
+    /// Connection and message of each flow, indexed by direction (`true` if it is sent) and number.
     legs: BTreeMap<(bool, u32), (TcpStream, TcpMessage)>,
 }
 
@@ -124,13 +124,14 @@ impl Follower<'_> {
         }
     }
 
-    /// Connects what leaves, and takes the connections of what enters; each begins with the flow's number.
+    /// Connects the flows that leave, and accepts the connections of the flows that enter; each begins with the flow's
+    /// number.
     fn open(&mut self, legs: &[Leg]) -> io::Result<()> {
         self.legs.clear();
         let (sent, taken): (Vec<&Leg>, Vec<&Leg>) = legs.iter().partition(|leg| leg.to.is_some());
         let (door, token) = (&self.door, self.token);
         let (sent, taken) = thread::scope(|scope| {
-            // Meanwhile, since the other ends are waiting as well.
+            // The connections are accepted concurrently, because the other ends wait as well.
             let accepting = scope.spawn(|| accept(door, token, &taken));
             let sent = sent
                 .iter()
@@ -153,7 +154,7 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Tells the next who connects the time.
+    /// Answers questions for the time from the next rank that connects.
     fn guide(&self, line: &ClockLine) -> io::Result<()> {
         let mut entrance = Entrance::new(&self.door, self.token)?;
         let until = Instant::now() + TIMEOUT;
@@ -176,8 +177,8 @@ impl Follower<'_> {
         how(&mut self.clocked(self.reach(address)?)?).map_err(io::Error::other)
     }
 
-    /// A connection with this rank's clock. Both ends sleep while they wait: an end that polls is quicker than one that has to be
-    /// woken, which is asymmetry, and on a busy host it takes the processor from the other.
+    /// Returns a transport over a connection with this rank's clock. Both ends sleep while they wait. An end that polls is
+    /// faster than an end that must be woken, which is asymmetry, and on a busy host it takes the processor from the other.
     fn clocked(&self, stream: TcpStream) -> io::Result<Clocked<TcpTransport>> {
         stream.set_nonblocking(false)?;
         let transport = TcpTransport::over(stream, Waiting::Sleep).map_err(io::Error::other)?;
@@ -190,9 +191,9 @@ impl Follower<'_> {
         Ok(stream)
     }
 
-    /// Another rank's door.
+    /// Connects to another rank.
     fn reach(&self, to: &str) -> io::Result<TcpStream> {
-        // A machine need not know its own name.
+        // A machine may be unable to resolve its own name.
         let to = match to.rsplit_once(':') {
             Some((host, port)) if host == self.host => format!("127.0.0.1:{port}"),
             _ => to.to_owned(),
@@ -235,7 +236,7 @@ impl Follower<'_> {
     }
 }
 
-/// A connection for each of these flows; those of strangers are closed.
+/// Accepts a connection for each of these flows, and closes connections of strangers.
 fn accept<'a>(
     door: &TcpListener,
     token: [u8; TOKEN],
