@@ -1,6 +1,7 @@
-//! The networks that come with Flowcast: eight as the papers print them, then those of today, then machines with their switches.
+//! The built-in networks: eight networks as printed in papers, then current networks, then machines with their switches.
 //!
-//! Every value has its source in the file's `[origins]`; a value without one says `unknown` and how to measure it.
+//! The file's `[origins]` gives the source of every value. For a value without a source it says `unknown` and how to measure
+//! it.
 
 use super::{
     near,
@@ -13,7 +14,7 @@ macro_rules! files {
     };
 }
 
-/// Name and file of each built-in network, in the order in which they are listed.
+/// Name and file of each built-in network, in listing order.
 pub const NETWORKS: [(&str, &str); 35] = files![
     "gige-lam",
     "gige-mpich",
@@ -52,10 +53,10 @@ pub const NETWORKS: [(&str, &str); 35] = files![
     "mare-nostrum-5",
 ];
 
-/// The text of a built-in network's file.
+/// Text of the file of a built-in network.
 ///
 /// # Errors
-/// [`NetworkError::Unknown`] suggests those that are near.
+/// [`NetworkError::Unknown`] if there is no network of this name; it suggests similar names.
 pub fn text(name: &str) -> Result<&'static str, NetworkError> {
     let found = NETWORKS.iter().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
@@ -64,7 +65,7 @@ pub fn text(name: &str) -> Result<&'static str, NetworkError> {
     })
 }
 
-/// A built-in network.
+/// Returns a built-in network.
 ///
 /// ```
 /// use flowcast_network::builtin;
@@ -75,7 +76,7 @@ pub fn text(name: &str) -> Result<&'static str, NetworkError> {
 /// ```
 ///
 /// # Errors
-/// As [`text`].
+/// The same errors as [`text`].
 pub fn network(name: &str) -> Result<Network, NetworkError> {
     Network::from_toml(text(name)?, &[])
 }
@@ -100,7 +101,7 @@ mod tests {
         }
     }
 
-    /// The dotted names of the numbers and quantities of a file; texts about it and names of rules are none.
+    /// Collects the dotted names of all values below a value of a file.
     fn values(name: &str, value: &toml::Value, found: &mut Vec<String>) {
         let below = |part: &dyn std::fmt::Display| {
             if name.is_empty() {
@@ -225,7 +226,7 @@ mod tests {
         let all = network("slingshot-10").unwrap().origins;
         assert!(!origins("nic.latency", "5us").contains_key("nic.latency"));
         assert_eq!(origins("nic.latency", "5us").len(), all.len() - 1);
-        // The wire rate goes with the bandwidth.
+        // The origin of the wire rate is removed with that of the bandwidth.
         assert_eq!(origins("nic.bandwidth", "5GB/s").len(), all.len() - 2);
         assert_eq!(
             origins("machine.nodes.*.intra_latency", "1us").len(),

@@ -1,10 +1,10 @@
-//! What a collective operation costs, by Dimemas' formula (Girona, Labarta, Badia).
+//! Time of a collective operation, by Dimemas' formula (Girona, Labarta, Badia).
 //!
-//! After all have arrived, a fan-in and a fan-out phase follow, each taking `(L + size/BW) · factor`. The factor
-//! is 0 (`NULL`), 1 (`CT`), `P - 1` (`LIN`) or `Nsteps` (`LOG`), where for `B` buses
-//! `Nsteps = Σ ceil(C_i/B)`, `C_i = ceil((P - 2^i) / 2^(i+1))` is the number of messages that stage `i` of a binomial
-//! tree still has to send; without a limit on buses each stage takes one step, `ceil(log2 P)` in all. The seed's
-//! slide prints `P` for `LIN`; the tool computes `P - 1`, which is what counts here.
+//! After all ranks have arrived, a fan-in and a fan-out phase follow. Each takes `(L + size/BW) · factor`. The factor is 0
+//! (`NULL`), 1 (`CT`), `P - 1` (`LIN`) or `Nsteps` (`LOG`). For `B` buses `Nsteps = Σ ceil(C_i/B)`, where
+//! `C_i = ceil((P - 2^i) / 2^(i+1))` is the number of messages in stage `i` of a binomial tree. Without a limit on buses
+//! each stage takes one step, `ceil(log2 P)` in total. The seed's slide prints `P` for `LIN`; the tool computes `P - 1`, as
+//! does this module.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -14,41 +14,41 @@ use super::{algorithm::AlgorithmTable, measured_collectives::MeasuredCollectives
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte, named};
 
 named! {
-    /// How often a phase repeats its message.
+    /// Number of times that a phase repeats its message.
     pub enum Repeats {
-        /// Not at all: the phase does not happen.
+        /// Never: the phase does not happen.
         Null = "NULL",
-        /// Once, however many processes there are.
+        /// Once, for any number of processes.
         Constant = "CT",
-        /// For each process but one.
+        /// One time less than the number of processes.
         Linear = "LIN",
-        /// For each step of a binomial tree.
+        /// Once for each step of a binomial tree.
         Logarithmic = "LOG",
     }
 }
 
 named! {
-    /// Which size a phase's message has, out of what a process sends and receives.
+    /// Message size of a phase, derived from the bytes that a process sends and receives.
     pub enum PhaseSize {
-        /// The smaller of what it sends and what it receives.
+        /// The smaller of the sent and received sizes.
         Min = "MIN",
-        /// The larger of what it sends and what it receives.
+        /// The larger of the sent and received sizes.
         Max = "MAX",
-        /// Half the sum, rounded down.
+        /// Half the sum of both sizes, rounded down.
         Mean = "MEAN",
-        /// Twice the larger of what it sends and what it receives.
+        /// Twice the larger of the sent and received sizes.
         TwiceMax = "2MAX",
-        /// What it sends and what it receives together.
+        /// Sum of the sent and received sizes.
         Sum = "S+R",
-        /// The bytes that it sends.
+        /// Bytes that the process sends.
         Send = "SEND",
-        /// The bytes that it receives.
+        /// Bytes that the process receives.
         Recv = "RECV",
     }
 }
 
 impl Repeats {
-    /// As Dimemas names it, which knows two names of some.
+    /// Parses Dimemas' name. Dimemas has two names for some values.
     pub(crate) fn parse(name: &str) -> Option<Repeats> {
         match name {
             "0" => Some(Repeats::Null),
@@ -59,7 +59,7 @@ impl Repeats {
 }
 
 impl PhaseSize {
-    /// The size in bytes; 64-bit throughout, where the original tool wraps at 32 bits.
+    /// Size in bytes. Computed in 64 bits; the original tool wraps at 32 bits.
     pub fn bytes(self, send: Bytes, recv: Bytes) -> Bytes {
         Bytes(match self {
             PhaseSize::Min => send.0.min(recv.0),
@@ -76,9 +76,9 @@ impl PhaseSize {
 /// One phase of a collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phase {
-    /// How many times the phase costs one message.
+    /// Number of messages whose time the phase takes.
     pub repeats: Repeats,
-    /// Which of the call's sizes that message has.
+    /// Size of each message.
     pub size: PhaseSize,
 }
 
@@ -99,12 +99,12 @@ impl Phase {
     }
 }
 
-/// What a phase sends over what.
+/// Network and data sizes of a phase.
 #[derive(Debug, Clone, Copy)]
 pub struct PhaseMessage {
-    /// Start-up of each repetition.
+    /// Start-up time of each repetition.
     pub latency: Time,
-    /// Bytes per second; 0 is infinite.
+    /// Bandwidth in bytes per second; 0 is infinite.
     pub bandwidth: Rate,
     /// Bytes that a process sends.
     pub send: Bytes,
@@ -122,7 +122,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The same phase in and out.
+    /// Creates a row with the same phase for fan-in and fan-out.
     pub const fn both(repeats: Repeats, size: PhaseSize) -> Row {
         Row {
             fan_in: Phase { repeats, size },
@@ -130,13 +130,13 @@ impl Row {
         }
     }
 
-    /// Time of fan-in and fan-out, one after the other, as of [`Phase::time`].
+    /// Time of fan-in followed by fan-out, computed as in [`Phase::time`].
     pub fn time(&self, message: PhaseMessage, processes: u32, buses: u32) -> Time {
         self.fan_in.time(message, processes, buses) + self.fan_out.time(message, processes, buses)
     }
 }
 
-/// `Nsteps`: steps of a binomial tree of `processes` when `buses` messages fit at once (0: any number).
+/// `Nsteps`: steps of a binomial tree of `processes` if `buses` messages are possible at the same time (0: no limit).
 pub fn steps(processes: u32, buses: u32) -> u32 {
     stage_messages(processes)
         .map(|messages| {
@@ -149,7 +149,7 @@ pub fn steps(processes: u32, buses: u32) -> u32 {
         .sum()
 }
 
-/// `C_i`: how many messages each stage of the tree sends.
+/// `C_i`: number of messages in each stage of the tree.
 pub fn stage_messages(processes: u32) -> impl Iterator<Item = u32> {
     (0..32u32)
         .map(|stage| 1u64 << stage)
@@ -164,20 +164,20 @@ pub fn stage_messages(processes: u32) -> impl Iterator<Item = u32> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "CollectivesSection")]
 pub struct Collectives {
-    /// For operations without a row of their own.
+    /// Row for operations without their own row.
     pub default: Row,
-    /// Rows of single operations, in place of `default`.
+    /// Rows of single operations, which replace `default`.
     pub rows: BTreeMap<CollectiveOp, Row>,
-    /// By which messages operations are carried out, for a replay that expands them.
+    /// Algorithms that expand operations into messages, for replays that do so.
     pub algorithms: Option<AlgorithmTable>,
-    /// What combining a vector with another costs the rank that does it, where messages carry operations out.
+    /// Time per byte for combining two vectors on a rank, if messages carry out the operations.
     pub reduction: Option<TimePerByte>,
-    /// What measured operations say of the machine.
+    /// Costs derived from measured operations on the machine.
     pub measured: Option<Box<MeasuredCollectives>>,
 }
 
 section! {
-    /// The section as it stands in a file: without a formula that of [`Collectives::default`] holds.
+    /// The section as it appears in a file. If it has no formula, the one of [`Collectives::default`] applies.
     pub(crate) struct CollectivesSection {
         /// The row of operations without one of their own.
         /// Default: required beside `rows`. Example: `"LOG MAX | LOG MAX"`.
@@ -225,12 +225,12 @@ impl TryFrom<CollectivesSection> for Collectives {
 }
 
 impl Collectives {
-    /// The row of an operation.
+    /// Row of an operation.
     pub fn row(&self, op: CollectiveOp) -> Row {
         self.rows.get(&op).copied().unwrap_or(self.default)
     }
 
-    /// Whether the formula has values of the network's own, whatever algorithms there are beside it.
+    /// `true` if the network has its own values for the formula, regardless of any algorithms.
     pub fn has_own_formula(&self) -> bool {
         Collectives {
             algorithms: None,
@@ -240,7 +240,7 @@ impl Collectives {
         } != Collectives::default()
     }
 
-    /// One row for everything.
+    /// Creates a table with the same row for all operations.
     pub fn uniform(repeats: Repeats) -> Collectives {
         Collectives {
             default: Row::both(repeats, PhaseSize::Max),
@@ -253,7 +253,7 @@ impl Collectives {
 }
 
 impl Default for Collectives {
-    /// The table found for the SGI Origin by Girona, Labarta and Badia, the only one published for all operations.
+    /// The table found for the SGI Origin by Girona, Labarta and Badia. It is the only published table for all operations.
     fn default() -> Collectives {
         use CollectiveOp::*;
         const TABLE: [(CollectiveOp, &str); 16] = [

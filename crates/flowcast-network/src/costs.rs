@@ -1,4 +1,4 @@
-//! Costs of a kind of operation as a list of parameters: what is known of each before anything is measured, and after a fit.
+//! Costs of a kind of operation as a list of parameters, with the knowledge of each before any measurement and after a fit.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use flowcast_statistics::linear_fit::LinearRow;
 
-/// What a number counts.
+/// Unit of a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostUnit {
     /// Seconds.
@@ -16,14 +16,14 @@ pub enum CostUnit {
     SecondsPerByte,
     /// Bytes.
     Bytes,
-    /// A plain number.
+    /// A number without a unit.
     Ratio,
 }
 
 use CostUnit::{Bytes as InBytes, Ratio, Seconds, SecondsPerByte};
 
 impl CostUnit {
-    /// The number with its unit, to four digits.
+    /// The value with its unit, to four digits.
     pub fn text(self, value: f64) -> String {
         let digits = 10f64.powi(3 - value.log10().floor() as i32);
         let value = (value * digits).round() / digits;
@@ -46,36 +46,36 @@ impl CostUnit {
     }
 }
 
-/// The nearest number with twelve decimals: what scaling left behind goes away.
+/// Rounds to twelve decimals, which removes the rounding errors of scaling.
 fn tidy(value: f64) -> f64 {
     (value * 1e12).round() / 1e12
 }
 
-/// A parameter of some costs and what is known of it before anything is measured: a log-normal distribution.
+/// A cost parameter and its prior, a log-normal distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostParameter {
-    /// Its field.
+    /// Name of the field.
     pub name: &'static str,
-    /// What it counts.
+    /// Unit of the value.
     pub unit: CostUnit,
-    /// The median.
+    /// Median of the prior.
     pub prior: f64,
-    /// The standard deviation of its logarithm.
+    /// Standard deviation of the prior's logarithm.
     pub spread: f64,
 }
 
-/// Costs that a fit finds: numbers above 0, each with its parameter.
+/// Costs that a fit determines: values above 0, each with its parameter.
 pub trait CostParameters: Copy {
-    /// The parameters in the order of the fields.
+    /// Parameters in the order of the fields.
     const PARAMETERS: &'static [CostParameter];
 
-    /// The values in the order of [`CostParameters::PARAMETERS`].
+    /// Values in the order of [`CostParameters::PARAMETERS`].
     fn values(&self) -> Vec<f64>;
 
-    /// From values in the order of [`CostParameters::PARAMETERS`], all of them.
+    /// Creates the costs from all values in the order of [`CostParameters::PARAMETERS`].
     fn from_values(values: &[f64]) -> Self;
 
-    /// What is known before anything is measured, as rows of a fit of each parameter's distance to it in logarithms.
+    /// The priors as rows of a fit. The fit's unknowns are the logarithmic distances of the parameters from their priors.
     fn prior_rows() -> impl Iterator<Item = LinearRow> {
         let all = Self::PARAMETERS.iter().enumerate();
         all.map(|(at, parameter)| {
@@ -89,7 +89,7 @@ pub trait CostParameters: Copy {
         })
     }
 
-    /// The medians of what is known before anything is measured.
+    /// Medians of the priors.
     fn prior() -> Self {
         let medians: Vec<f64> = Self::PARAMETERS
             .iter()
@@ -99,7 +99,7 @@ pub trait CostParameters: Copy {
     }
 }
 
-/// A type of costs: `name: unit, median, spread of its logarithm;` for each parameter.
+/// Declares a type of costs: `name: unit, median, spread of its logarithm;` for each parameter.
 macro_rules! costs {
     ($(#[$type_doc:meta])* $type:ident { $($(#[$doc:meta])* $name:ident: $unit:ident, $prior:expr, $spread:expr;)* }) => {
         $(#[$type_doc])*
@@ -132,7 +132,7 @@ macro_rules! costs {
 
 pub(crate) use costs;
 
-/// Costs with their intervals (90 %): each as `[value, low, high]` in a file.
+/// Costs with their 90 % intervals; each is stored as `[value, low, high]` in a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     try_from = "BTreeMap<String, [String; 3]>",
@@ -140,11 +140,11 @@ pub(crate) use costs;
     bound = "C: CostParameters"
 )]
 pub struct FittedCosts<C> {
-    /// The values.
+    /// Fitted values.
     pub costs: C,
-    /// The lower ends.
+    /// Lower bounds.
     pub low: C,
-    /// The upper ends.
+    /// Upper bounds.
     pub high: C,
 }
 

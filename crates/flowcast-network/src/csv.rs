@@ -1,36 +1,36 @@
-//! Tables as CSV: the fields of each row by the names of their columns, in whatever order the columns stand. Names and
-//! fields may be quoted; lines that begin with `#` are comments, empty lines count for nothing.
+//! CSV tables: the fields of each row by column name, with the columns in any order. Names and fields may be quoted. Lines
+//! that begin with `#` are comments; empty lines are ignored.
 
 use std::io::Cursor;
 
 use ::csv::StringRecord;
 use thiserror::Error;
 
-/// Why a table was refused.
+/// Reason why a table was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CsvError {
-    /// A line that does not fit.
+    /// A line has unexpected content.
     #[error("line {line}: found {found}, expected {expected}")]
     Line {
-        /// The line of the file, from 1 on; of a quoted row the first.
+        /// Line number in the file, from 1; of a quoted row, the first line.
         line: usize,
-        /// What stands there, with the name of its column.
+        /// Content that was found, with the name of its column.
         found: String,
-        /// What would have been right.
+        /// Expected content.
         expected: String,
     },
-    /// No line with column names, or none after it.
+    /// The file has no line with column names, or no row after it.
     #[error("found no {missing}, expected the columns {expected} and rows of numbers")]
     Missing {
-        /// What the file lacks.
+        /// Name of the missing part.
         missing: &'static str,
-        /// All columns that a file of this kind has, with commas.
+        /// All columns of a file of this kind, separated by commas.
         expected: String,
     },
 }
 
 impl CsvError {
-    /// What a line holds instead of what it must.
+    /// Creates the error for a line with unexpected content.
     pub fn at(line: usize, found: impl Into<String>, expected: impl Into<String>) -> CsvError {
         CsvError::Line {
             line,
@@ -39,12 +39,12 @@ impl CsvError {
         }
     }
 
-    /// What a field holds instead of what it must.
+    /// Creates the error for a field with unexpected content.
     pub fn field(line: usize, column: &str, field: &str, expected: impl Into<String>) -> CsvError {
         CsvError::at(line, format!("{column} = `{field}`"), expected)
     }
 
-    /// A table without rows.
+    /// Creates the error for a table without rows.
     pub fn no_row(columns: &[&str]) -> CsvError {
         CsvError::Missing {
             missing: "row",
@@ -53,12 +53,12 @@ impl CsvError {
     }
 }
 
-/// The comments with the numbers of their lines, without the `#`.
+/// Comments with their line numbers, without the `#`.
 pub fn comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines(text).filter_map(|(number, line)| Some((number, line.strip_prefix('#')?)))
 }
 
-/// A table that is kept as it stands, so that another can repeat its rows with more columns.
+/// A table that keeps its rows unchanged, so that another table can repeat them with more columns.
 ///
 /// ```
 /// use flowcast_network::csv::Table;
@@ -72,17 +72,17 @@ pub fn comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
 pub struct Table {
     /// Names of the columns.
     names: StringRecord,
-    /// Number of the line with the columns' names, from 1.
+    /// Line number of the column names, from 1.
     line: usize,
-    /// The line of each row and its fields, as many as there are names.
+    /// Line number and fields of each row. Each row has as many fields as there are names.
     rows: Vec<(usize, StringRecord)>,
 }
 
 impl Table {
-    /// Reads a table of any columns.
+    /// Reads a table with any columns.
     ///
     /// # Errors
-    /// No header, or a row of another length.
+    /// There is no header, or a row has another length.
     pub fn parse(text: &str) -> Result<Table, CsvError> {
         let mut records = records(text);
         let Some((line, names)) = records.next() else {
@@ -102,10 +102,10 @@ impl Table {
         Ok(Table { names, line, rows })
     }
 
-    /// The line of each row and its fields in the order of `columns`; the table may have others.
+    /// Line number of each row and its fields in the order of `columns`. The table may have other columns.
     ///
     /// # Errors
-    /// A column that is missing or there twice.
+    /// A column is missing or occurs twice.
     pub fn fields<'a, const N: usize>(
         &'a self,
         columns: [&str; N],
@@ -115,7 +115,7 @@ impl Table {
         Ok(rows.map(move |(line, row)| (*line, places.map(|place| &row[place]))))
     }
 
-    /// The text of the same table with more columns at its right; `values` has those of each row.
+    /// Text of the table with more columns at the right; `values` has their fields for each row.
     pub fn with_columns<const N: usize>(&self, names: [&str; N], values: &[[String; N]]) -> String {
         let mut writer = ::csv::Writer::from_writer(Vec::new());
         let written = "a row is written to memory, and all are equally long";
@@ -129,11 +129,11 @@ impl Table {
         String::from_utf8(writer.into_inner().expect(written)).expect("fields are texts")
     }
 
-    /// The names of the columns as `current` has them, in a table that has all of `required`, perhaps some of `optional`, each
-    /// once, and no others.
+    /// Returns the names of the columns, translated by `current`. The table must have all of `required`, may have some of
+    /// `optional`, each at most once, and no others.
     ///
     /// # Errors
-    /// A column that is missing, unknown or there twice.
+    /// A column is missing, unknown or occurs twice.
     pub fn only<'a>(
         &'a self,
         required: &[&str],
@@ -155,7 +155,7 @@ impl Table {
         }
     }
 
-    /// Where each of the columns stands among others.
+    /// Index of each requested column in the table.
     fn places<const N: usize>(&self, columns: [&str; N]) -> Result<[usize; N], CsvError> {
         let mut places = [0; N];
         for (place, column) in places.iter_mut().zip(columns) {
@@ -178,7 +178,7 @@ impl Table {
         self.names.iter()
     }
 
-    /// The line of each row and its fields, one for each column.
+    /// Line number of each row and its fields, one for each column.
     pub fn rows(&self) -> impl Iterator<Item = (usize, impl Iterator<Item = &str>)> {
         self.rows.iter().map(|(line, row)| (*line, row.iter()))
     }
@@ -192,7 +192,7 @@ impl Table {
     }
 }
 
-/// The header and the rows of a text with their lines, one after the other.
+/// Header and rows of a text, each with its line number.
 fn records(text: &str) -> impl Iterator<Item = (usize, StringRecord)> {
     let (numbers, lines): (Vec<usize>, Vec<&str>) = content(text).unzip();
     let mut reader = ::csv::ReaderBuilder::new();

@@ -1,4 +1,4 @@
-//! Why a network is refused.
+//! Errors of network files.
 
 use std::fmt;
 
@@ -6,38 +6,39 @@ use thiserror::Error;
 
 use super::{algorithm::TableError, near};
 
-/// Why a network file or an override was refused.
+/// Reason why a network file or an override was rejected.
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// The text is not a network file; the message names line, column and field.
     #[error("{}{}", .0.to_string().trim_end(), hint(.0))]
     Malformed(Box<toml::de::Error>),
-    /// The text of a file of an earlier schema is no TOML.
+    /// A file of an earlier schema is not valid TOML.
     #[error(transparent)]
     NotToml(#[from] Box<toml_edit::TomlError>),
-    /// A schema that this version does not read.
+    /// This version does not read the schema.
     #[error("schema: found `{found}`, expected `{newest}` or an earlier one")]
     Schema {
-        /// What stands there.
+        /// Schema that was found.
         found: String,
-        /// The one that this version writes.
+        /// Schema that this version writes.
         newest: &'static str,
     },
-    /// A value that is out of range, two fields that exclude each other, or none of two of which one is needed.
+    /// A value is out of range, two fields exclude each other, or one of two alternative fields is required and neither is
+    /// given.
     #[error("{field}: {problem}")]
     Field {
-        /// Dotted name, as in `--set`.
+        /// Dotted field name, as in `--set`.
         field: String,
-        /// What was found and what was expected.
+        /// Value that was found, and the expected one.
         problem: String,
     },
-    /// The section `topology` makes no network; the message names the field.
+    /// The section `topology` describes no valid network; the message names the field.
     #[error("{0}")]
     Topology(String),
-    /// A table of algorithms that cannot be followed.
+    /// A table of algorithms is not usable.
     #[error(transparent)]
     Algorithms(#[from] TableError),
-    /// No built-in network of that name; the second text suggests those that are near.
+    /// No built-in network has this name; the second text suggests similar names.
     #[error("no network is named `{0}`{1}; `flowcast networks` lists all")]
     Unknown(String, String),
 }
@@ -48,7 +49,7 @@ impl From<Box<toml::de::Error>> for NetworkError {
     }
 }
 
-/// What may have been meant.
+/// Suggests the intended field.
 fn hint(error: &toml::de::Error) -> String {
     match error.to_string().contains("[[nic]]") {
         true => format!("; {}", near::ONE_INTERFACE),

@@ -1,6 +1,6 @@
-//! What reading and writing files costs: `T = latency + size/bandwidth`, for a limited number of requests at once.
+//! Time of file reads and writes: `T = latency + size/bandwidth`, for a limited number of concurrent requests.
 //!
-//! The fields are those of Dimemas' `file system parameters`. Requests that find no place wait, first come, first served.
+//! The fields are those of Dimemas' `file system parameters`. Requests beyond the limit wait, first come, first served.
 
 use flowcast_units::{Bytes, Rate, Time};
 
@@ -20,7 +20,7 @@ section! {
 }
 
 impl FileSystem {
-    /// How long a request takes that does not have to wait.
+    /// Time of a request that does not have to wait.
     pub fn time_for(&self, size: Bytes) -> Time {
         self.latency + self.bandwidth.time_for(size)
     }

@@ -1,6 +1,6 @@
-//! Names of documents in files of former versions, which stay readable.
+//! Schema names of earlier versions, which remain readable.
 
-/// Durations of concurrent messages, now samples.
+/// Durations of concurrent messages; samples replace this schema.
 pub const CONFLICT_SAMPLES: &str = "flowcast/conflict-samples/1";
-/// A network file whose sections were named otherwise.
+/// A network file with other section names.
 pub const NETWORK: &str = "flowcast/network/1";

@@ -1,11 +1,11 @@
-//! Networks: what one message costs, and what concurrent messages leave each other.
+//! Networks: the cost of single messages, and how concurrent messages share links.
 //!
-//! A [`network::Network`] is read from a file ([`network_file`]), from Dimemas' configuration ([`dimemas_cfg`]) or built in
-//! ([`builtin`]). It holds the rule for single messages ([`single`], [`loggp`]), the sharing models with their parameters
-//! ([`sharing`]), the machine with its nodes, links, buses and processors ([`machine`]), the topology, and how collectives
-//! are carried out ([`algorithm`]) or what they cost by formula ([`collective`]). [`cluster`] has flows, racks and
-//! patterns. Beside the numbers stand their intervals
-//! ([`parameter_interval`]) and how well models did with them ([`accuracy`]).
+//! A [`network::Network`] comes from a file ([`network_file`]), from Dimemas' configuration ([`dimemas_cfg`]) or from the
+//! built-in networks ([`builtin`]). It contains the rule for single messages ([`single`], [`loggp`]), the sharing models
+//! with their parameters ([`sharing`]), the machine with its nodes, links, buses and processors ([`machine`]), the topology,
+//! and the algorithms of collectives ([`algorithm`]) or a formula for their time ([`collective`]). [`cluster`] has flows,
+//! racks and patterns. The network also stores the intervals of its numbers ([`parameter_interval`]) and the accuracy of the
+//! models that used them ([`accuracy`]).
 //!
 //! ```
 //! use flowcast_network::builtin;

@@ -1,35 +1,35 @@
-//! The rate of a link, of payload and of frames.
+//! Rate of a link, in payload and in frames.
 
 use flowcast_units::{Rate, TimePerByte};
 
-/// The goodput of one flow alone, in the form in which it was given; so the times of both forms are exact.
+/// Goodput of a single flow, in the form in which it was given, so that times are exact for both forms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LoneFlow {
     /// Bytes per second; 0 is infinite.
     Bandwidth(Rate),
-    /// `G` of LogGP, the inverse.
+    /// `G` of LogGP, the inverse of the bandwidth.
     GapPerByte(TimePerByte),
 }
 
-/// The rate of a link in each direction. Fluid models count payload (goodput), the packet level counts frames (wire
-/// rate); a rate that is given alone stands for both.
+/// Rate of a link in each direction. Fluid models count payload (goodput), the packet level counts frames (wire rate). If
+/// only one rate is given, it stands for both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LinkRate<G = Rate> {
-    /// Goodput: bytes of payload in a second.
+    /// Goodput: bytes of payload per second.
     Goodput(G),
-    /// Wire rate: bytes of frames in a second, headers included.
+    /// Wire rate: bytes of frames per second, including headers.
     Wire(Rate),
-    /// Goodput and wire rate, each given for itself.
+    /// Both goodput and wire rate are given.
     Both {
-        /// Bytes of payload in a second.
+        /// Bytes of payload per second.
         goodput: G,
-        /// Bytes of frames in a second, headers included.
+        /// Bytes of frames per second, including headers.
         wire: Rate,
     },
 }
 
 impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
-    /// What is given of the two; `None` where neither is.
+    /// Combines the given rates; `None` if neither is given.
     pub fn given(goodput: Option<G>, wire: Option<Rate>) -> Option<LinkRate<G>> {
         match (goodput, wire) {
             (Some(goodput), Some(wire)) => Some(LinkRate::Both { goodput, wire }),
@@ -38,7 +38,7 @@ impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
         }
     }
 
-    /// Of payload, as far as it is given.
+    /// Goodput, if it is given.
     pub fn given_goodput(self) -> Option<G> {
         if let LinkRate::Goodput(goodput) | LinkRate::Both { goodput, .. } = self {
             Some(goodput)
@@ -47,7 +47,7 @@ impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
         }
     }
 
-    /// Of frames, as far as it is given.
+    /// Wire rate, if it is given.
     pub fn given_wire(self) -> Option<Rate> {
         if let LinkRate::Wire(wire) | LinkRate::Both { wire, .. } = self {
             Some(wire)
@@ -56,12 +56,12 @@ impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
         }
     }
 
-    /// Bytes of payload per second; 0 is infinite.
+    /// Goodput in bytes of payload per second; 0 is infinite. Falls back to the wire rate.
     pub fn goodput(self) -> Rate {
         self.given_goodput().map_or_else(|| self.wire(), G::into)
     }
 
-    /// Bytes of frames per second; 0 is infinite.
+    /// Wire rate in bytes of frames per second; 0 is infinite. Falls back to the goodput.
     pub fn wire(self) -> Rate {
         match self {
             LinkRate::Goodput(goodput) => goodput.into(),
@@ -69,7 +69,8 @@ impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
         }
     }
 
-    /// The wire rate alone: the one that is given, the goodput where none is, or so many times the goodput.
+    /// The wire rate only: the goodput times `of_goodput` if that is given; otherwise the given wire rate, or the goodput
+    /// without one.
     pub(crate) fn on_the_wire(self, of_goodput: Option<f64>) -> LinkRate<G> {
         match of_goodput {
             Some(factor) => LinkRate::Wire(Rate::from_bytes_per_second(

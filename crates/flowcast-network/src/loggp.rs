@@ -1,7 +1,7 @@
-//! LogGP: what a message costs its sender, the network and its receiver.
+//! LogGP: the cost of a message at its sender, in the network and at its receiver.
 //!
-//! A message of s bytes keeps each processor for the overhead `o`, its last byte follows its first by `(s-1)·G`, the
-//! wire adds the latency `L`, and an interface starts messages at least `g + (s-1)·G` apart (Lichei, section 2.3,
+//! A message of `s` bytes occupies each processor for the overhead `o`. Its last byte follows its first by `(s-1)·G`, the
+//! wire adds the latency `L`, and starts of messages at an interface are at least `g + (s-1)·G` apart (Lichei, section 2.3,
 //! after Alexandrov et al.).
 
 use flowcast_units::{Bytes, Time, TimePerByte};
@@ -20,18 +20,18 @@ use crate::network::Nic;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LogGp {
-    /// `L`: from the sender's last instruction to the receiver's first.
+    /// `L`: time from the sender's last instruction to the receiver's first.
     pub latency: Time,
-    /// `o`: processor time for each message on each side.
+    /// `o`: processor time per message on each side.
     pub overhead: Time,
-    /// `g`: shortest time between two messages of one byte.
+    /// `g`: minimum time between two messages of one byte.
     pub gap: Time,
-    /// `G`: what each further byte adds to the gap.
+    /// `G`: additional gap for each further byte.
     pub gap_per_byte: TimePerByte,
 }
 
 impl LogGp {
-    /// Of `L`, `o` and `g` in nanoseconds, and `G` in nanoseconds per byte.
+    /// Creates the parameters from `L`, `o` and `g` in nanoseconds, and `G` in nanoseconds per byte.
     pub const fn from_nanos([latency, overhead, gap, per_byte]: [f64; 4]) -> LogGp {
         LogGp {
             latency: Time::from_nanos(latency),
@@ -41,7 +41,7 @@ impl LogGp {
         }
     }
 
-    /// The numbers of [`LogGp::from_nanos`].
+    /// The four values in the order and units of [`LogGp::from_nanos`].
     pub const fn as_nanos(&self) -> [f64; 4] {
         [
             self.latency.as_nanos(),
@@ -51,24 +51,24 @@ impl LogGp {
         ]
     }
 
-    /// `(s-1)·G`: from a message's first byte to its last.
+    /// `(s-1)·G`: time from the first byte of a message to its last.
     pub fn transfer(&self, size: Bytes) -> Time {
         self.gap_per_byte.time_for(Bytes(size.0.saturating_sub(1)))
     }
 
-    /// `g + (s-1)·G`: from the start of a message to the earliest start of the next.
+    /// `g + (s-1)·G`: time from the start of a message to the earliest start of the next one.
     pub fn spacing(&self, size: Bytes) -> Time {
         self.gap + self.transfer(size)
     }
 
-    /// `2o + L + (s-1)·G`: from the send call to the end of the receive call, with idle interfaces.
+    /// `2o + L + (s-1)·G`: time from the send call to the end of the receive call, with idle interfaces.
     pub fn one_way(&self, size: Bytes) -> Time {
         self.overhead * 2.0 + self.latency + self.transfer(size)
     }
 }
 
 impl From<&Nic> for LogGp {
-    /// What an interface costs a message that meets no other.
+    /// The parameters of an interface, for a message without contention.
     fn from(nic: &Nic) -> LogGp {
         LogGp {
             latency: nic.latency,

@@ -15,7 +15,7 @@ use self::{
 use flowcast_units::{Rate, Time};
 
 section! {
-    /// The machine in Dimemas' terms. Empty means: one rank per node, as many nodes as ranks, no limits.
+    /// The machine in Dimemas' terms. If it is empty: one rank per node, as many nodes as ranks, no limits.
     pub struct Machine: Default {
         /// Messages between nodes that may be in flight together; 0 is no limit.
         /// Default: 0. Example: `2`.
@@ -48,22 +48,23 @@ section! {
     }
 }
 
-/// The rule that gives each rank its node.
+/// Rule that assigns each rank to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
-    /// Fill each node's processors before the next node.
+    /// Fills the processors of each node before the next node.
     Fill,
-    /// This many ranks on each node.
+    /// Places this number of ranks on each node.
     PerNode(u32),
-    /// One rank to each node in turn.
+    /// Places one rank on each node in turn.
     RoundRobin,
-    /// The node of each rank.
+    /// Lists the node of each rank.
     List(Vec<u32>),
 }
 
 section! {
-    /// Equal nodes. All links 0 means no limit; exactly one of in and out 0 means half duplex with the other's number.
+    /// Equal nodes. If both numbers of links are 0, there is no limit. If exactly one of the in and out numbers is 0, the
+    /// links are half duplex, and the other number applies.
     #[serde(default)]
     pub struct NodeGroup + Copy {
         /// Nodes of the group, one behind the other in node order.

@@ -1,11 +1,11 @@
-//! What measured collective operations say of a machine: the section `[collectives.measured]` of a network file.
+//! Costs derived from measured collective operations: the section `[collectives.measured]` of a network file.
 
 use flowcast_units::{Bytes, CollectiveOp};
 
 use crate::{algorithm::Choice, collective_costs::CollectiveCosts, costs::FittedCosts};
 
 section! {
-    /// What the steps of operations cost on a machine, and what they leave unexplained.
+    /// Costs of the steps of operations on a machine, and the residuals that they leave unexplained.
     pub struct MeasuredCollectives {
         /// The machine, as the table of its operations names it.
         system: String,
@@ -19,7 +19,8 @@ section! {
         series: Vec<ResidualSeries>,
     }
 
-    /// Standard deviations of `ln(measured / predicted)` by what they have in common, and over which distances that holds.
+    /// Standard deviations of the parts of `ln(measured / predicted)` that measurements share, and the distances over which
+    /// residuals are correlated.
     pub struct ResidualSpread + Copy {
         /// The same algorithm of an operation, on any machine.
         algorithm: f64,
@@ -42,7 +43,7 @@ section! {
         ranks: f64,
     }
 
-    /// What one algorithm left over in one run.
+    /// Residuals of one algorithm in one run.
     pub struct ResidualSeries {
         /// Name of the machine, as in the table of operations.
         system: String,

@@ -1,17 +1,17 @@
-//! Names that files bring with them: they go to terminals, pages and tables, and may be anybody's.
+//! Names from files. They appear in terminals, pages and tables, and may come from anyone.
 
 use crate::error::{NetworkError, refused};
 
-/// Whether a character is none to look at: a terminal obeys it, or it turns around or hides what stands beside it.
+/// `true` if a character is not visible: it controls the terminal, or it reverses or hides adjacent text.
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Refuses a name that is more than its text: one with a line end, an escape sequence or a change of direction.
+/// Rejects a name with characters beyond visible text: a line end, an escape sequence or a change of direction.
 ///
 /// # Errors
-/// The field and the first such character.
+/// Names the field and the first such character.
 pub fn check_name(field: &str, name: &str) -> Result<(), NetworkError> {
     match name.chars().find(|character| is_hidden(*character)) {
         None => Ok(()),

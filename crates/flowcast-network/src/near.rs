@@ -1,19 +1,19 @@
-//! Suggestions for misspelt names: the known names that are near, or none.
+//! Suggestions for misspelt names: similar known names, if there are any.
 
 use strsim::damerau_levenshtein;
 
-/// Longest part of a name that is compared: the time for a distance grows with the length.
+/// Longest compared prefix of a name: the time for a distance grows with the length.
 const LONGEST: usize = 100;
 
-/// Shortest name that suggests the longer names it begins.
+/// Shortest name that suggests longer names with this beginning.
 const SHORTEST_BEGINNING: usize = 3;
 
-/// Most names in a suggestion.
+/// Maximum number of names in a suggestion.
 const MOST: usize = 3;
 
-/// ` (did you mean A, B or C?)` with the known names near to `name`, the nearest first; nothing where none is near. A name is
-/// near where at most a third of its letters differ, or where it begins with `name`. Of dotted names the last part decides,
-/// and the rest orders.
+/// Returns ` (did you mean A, B or C?)` with the known names most similar to `name`, the most similar first, or an empty
+/// text. A known name is similar if at most a third of its letters differ, or if it begins with `name`. For dotted names,
+/// the last part decides and the whole name determines the order.
 pub fn question<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let name: String = name
         .chars()
@@ -41,8 +41,8 @@ fn is_near(name: &str, known: &str) -> bool {
     is_beginning || damerau_levenshtein(&name, &known) * 3 <= known.chars().count()
 }
 
-/// The same for a message of serde's, "unknown field `x`, expected one of `a`, `b`", or of a variant, or what is not
-/// modelled under that name; nothing for others.
+/// Returns a suggestion for serde's message "unknown field `x`, expected one of `a`, `b`", or the same for a variant. If a
+/// network file cannot model this name, returns the explanation instead. Empty for other messages.
 pub(crate) fn question_of_unknown(message: &str) -> String {
     let mut names = message.split('`').skip(1).step_by(2);
     let Some(name) = names.next().filter(|_| message.starts_with("unknown ")) else {
@@ -59,11 +59,11 @@ pub(crate) fn question_of_unknown(message: &str) -> String {
     }
 }
 
-/// Two interfaces of different kinds in one network.
+/// A network with interfaces of two different kinds.
 pub(crate) const ONE_INTERFACE: &str = "a node has nic.count interfaces of one kind: different ones are networks of their own \
     (`flowcast predict --rail A.toml --rail B.toml`)";
 
-/// What no network file can say, by the names under which it is looked for.
+/// Explains features that no network file can describe, by names that users try for them.
 pub(crate) fn not_modelled(section: &str, name: &str) -> Option<&'static str> {
     const SHAPES: &str = "switches make trees (topology.fat_tree, topology.k_ary_n_tree, topology.levels), topology.torus, \
         topology.mesh, topology.dragonfly, topology.dragonfly_plus or topology.graph";

@@ -1,6 +1,6 @@
-//! A network as the models see it: what a message costs, which links there are, and how messages share them.
+//! A network from the models' point of view: the cost of a message, the links, and how messages share them.
 //!
-//! [`crate::network_file`] says what the file looks like and makes these types of it.
+//! [`crate::network_file`] defines the file format and converts it into these types.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -28,51 +28,51 @@ use super::{
 };
 use flowcast_units::{Bytes, Rate, Time, TimePerByte, named};
 
-/// A network as the models see it.
+/// A network from the models' point of view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Network {
     /// Short name, as given to `--network`.
     pub name: String,
-    /// One line for people.
+    /// One-line description.
     pub title: String,
-    /// Where the numbers come from.
+    /// Source of the numbers.
     pub source: String,
-    /// What a single message costs.
+    /// Rule for the cost of a single message.
     pub point_to_point: PointToPoint,
     /// The network interface of a node.
     pub nic: Nic,
-    /// The links between racks, if they are slower than the sum of what they join.
+    /// Links between racks, if they are slower than the sum of the links that they connect.
     pub backbone: Option<LinkRate>,
-    /// Media that groups of nodes share.
+    /// Media shared by groups of nodes.
     pub bus: Option<Bus>,
     /// The switches between the nodes.
     pub topology: Option<Topology>,
-    /// Processor time of single messages by size, in the place of the rule's.
+    /// Processor time of single messages by size, in place of the rule's.
     pub overheads: Overheads,
-    /// What messages do to each other while they are in flight together.
+    /// Sharing model for concurrent messages, with the parameters of the models.
     pub sharing: Sharing,
     /// Nodes, links and buses, in Dimemas' terms.
     pub machine: Machine,
-    /// What a collective operation costs.
+    /// Costs of collective operations.
     pub collectives: Collectives,
-    /// What reading and writing files costs.
+    /// Costs of file reads and writes.
     pub file_system: FileSystem,
-    /// Constants of High Performance Linpack, if they were fitted.
+    /// Fitted constants of High Performance Linpack, if there are any.
     pub linpack: Option<Box<FittedLinpack>>,
     /// Confidence intervals of fitted fields, by dotted field name.
     pub intervals: BTreeMap<String, ParameterInterval>,
-    /// Where single values come from, by dotted field name.
+    /// Sources of single values, by dotted field name.
     pub origins: BTreeMap<String, Origin>,
-    /// How well models predicted what was measured on this network.
+    /// Accuracy of models' predictions on this network.
     pub accuracy: Vec<Accuracy>,
-    /// How well the parameters explain what they were fitted to.
+    /// Agreement of the parameters with the data that they were fitted to.
     pub fit: FitQuality,
-    /// How the numbers were obtained: host, kernel, versions, command, date, seed.
+    /// Provenance of the numbers: host, kernel, versions, command, date, seed.
     pub provenance: BTreeMap<String, String>,
 }
 
 section! {
-    /// What a fit says of itself: the section `[fit]`.
+    /// Quality of a fit: the section `[fit]`.
     pub struct FitQuality: Default {
         /// By how much, as a share, the parameters miss what was measured: no interval is narrower.
         /// Default: unknown. Example: `0.023`.
@@ -83,12 +83,12 @@ section! {
     }
 }
 
-/// Trains of packets that a window and a message have at least: fewer would be seen in their times.
+/// Minimum number of packet trains per window, and per message: fewer trains would affect their times.
 const TRAINS_IN_A_WINDOW: u64 = 64;
 const TRAINS_IN_A_MESSAGE: u64 = 64;
 
 section! {
-    /// Which rule a message follows.
+    /// Rule for single messages.
     pub struct PointToPoint + Copy {
         /// `hockney`: `T = L + size/bandwidth`, no processor time. `dimemas`: the same with the latency spent on the processors of
         /// both sides. `loggops`: overhead on both processors, gap and gap per byte at the sending interface.
@@ -105,24 +105,24 @@ section! {
 }
 
 named! {
-    /// What moves messages between nodes while their ranks compute.
+    /// Agent that moves messages between nodes while their ranks compute.
     #[derive(Default, Serialize, Deserialize)]
     pub enum Progress {
-        /// The interface or a thread of the library: a rendezvous begins once both ranks have asked for it.
+        /// The interface or a thread of the library: a rendezvous starts as soon as both ranks have posted it.
         #[default]
         #[serde(rename = "asynchronous")]
         Asynchronous = "asynchronous",
-        /// The ranks themselves inside MPI calls: a waiting receiver answers an RTS, a waiting sender sends the data.
+        /// The ranks themselves, inside MPI calls: a waiting receiver answers an RTS, a waiting sender sends the data.
         #[serde(rename = "in calls")]
         InCalls = "in calls",
     }
 }
 
-/// The rules for a single message (`docs/reference/models.md`).
+/// Rules for a single message (`docs/reference/models.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageRule {
-    /// `T = L + size/bandwidth`, no processor time (seed of every other rule; RR-5910 section 3).
+    /// `T = L + size/bandwidth`, no processor time (basis of every other rule; RR-5910 section 3).
     Hockney,
     /// Hockney with the latency spent on the processors of both sides (Dimemas).
     Dimemas,
@@ -141,60 +141,61 @@ pub enum MessageRule {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nic {
-    /// `L`: from the sender's last instruction to the receiver's first, 0 or more.
+    /// `L`: time from the sender's last instruction to the receiver's first, 0 or more.
     pub latency: Time,
-    /// What one flow alone gets.
+    /// Rate of a single flow.
     pub rate: LinkRate<LoneFlow>,
-    /// `o`: processor time for each message on each side, 0 or more.
+    /// `o`: processor time per message on each side, 0 or more.
     pub overhead: Time,
-    /// `g`: shortest time between two messages at an interface, 0 or more.
+    /// `g`: minimum time between two messages at an interface, 0 or more.
     pub gap: Time,
-    /// What the two directions of the interface share.
+    /// Sharing between the two directions of the interface.
     pub duplex: Duplex,
-    /// How many such interfaces a node has, at least 1.
+    /// Number of such interfaces per node, at least 1.
     pub count: u32,
-    /// Which of them a message takes.
+    /// Choice of the interface for a message.
     pub choice: NicChoice,
 }
 
 named! {
-    /// Which interface of a node with several a message takes, the same at both ends.
+    /// Choice of the interface for a message if a node has several; the same at both ends.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum NicChoice {
-        /// By a hash of source and destination: a pair of nodes keeps its interface.
+        /// Selected by a hash of source and destination: all messages of a node pair use the same interface.
         #[default]
         Pair = "pair",
-        /// One after the other for the messages between two nodes.
+        /// Selected in turn for the messages between two nodes.
         RoundRobin = "round-robin",
     }
 }
 
 named! {
-    /// What the two directions of a node's port share.
+    /// Capacity that the two directions of a node's port share.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Duplex {
-        /// Nothing: each has the interface's rate.
+        /// None: each direction has the interface's rate.
         #[default]
         Full = "full",
-        /// The interface's rate: one transmitter sends what leaves the node and what enters it.
+        /// The interface's rate: a single transmitter handles both outgoing and incoming data.
         Half = "half",
     }
 }
 
-/// Media, each shared by a group of nodes with consecutive numbers: whatever a node of the group sends or receives crosses
-/// the medium, in either direction; a message inside the group once.
+/// Media, each shared by a group of nodes with consecutive numbers. All data that a node of the group sends or receives
+/// cross the medium, in either direction; a message within the group crosses it once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bus {
-    /// How many nodes share a medium, at least 1: node n hangs on medium n / `nodes`. None: all share one.
+    /// Number of nodes per medium, at least 1: node `n` is attached to medium `n / nodes`. `None`: all nodes share one
+    /// medium.
     pub nodes: Option<u32>,
-    /// Of each medium, for both directions together.
+    /// Rate of each medium, for both directions together.
     pub rate: LinkRate,
 }
 
 impl Nic {
-    /// An interface of this goodput that costs the processors nothing.
+    /// Creates an interface with this goodput and without processor time.
     pub fn new(latency: Time, goodput: impl Into<LoneFlow>) -> Nic {
         Nic {
             latency,
@@ -213,7 +214,7 @@ impl Nic {
             .unwrap_or_else(|| self.rate.wire().into())
     }
 
-    /// Time per byte, whichever way it was given.
+    /// Time per byte, in either form of the given rate.
     pub fn per_byte(&self) -> TimePerByte {
         match self.lone_flow() {
             LoneFlow::GapPerByte(gap) => gap,
@@ -221,7 +222,7 @@ impl Nic {
         }
     }
 
-    /// How long the bytes of one flow alone take, without latency; exact in whichever way the rate was given.
+    /// Time for the bytes of a single flow, without latency. It is exact for either form of the given rate.
     pub fn time_for(&self, bytes: Bytes) -> Time {
         match self.lone_flow() {
             LoneFlow::GapPerByte(gap) => gap.time_for(bytes),
@@ -229,19 +230,19 @@ impl Nic {
         }
     }
 
-    /// Bytes of payload per second, whichever way it was given; 0 is infinite.
+    /// Bytes of payload per second, in either form of the given rate; 0 is infinite.
     pub fn rate(&self) -> Rate {
         self.rate.goodput()
     }
 
-    /// How long a message takes that meets no other: `T = L + size/bandwidth` (Hockney).
+    /// Time of a message without contention: `T = L + size/bandwidth` (Hockney).
     pub fn lone_message(&self, size: Bytes) -> Time {
         self.latency + self.rate().time_for(size)
     }
 }
 
 section! {
-    /// Processor time of a message by its size, on both sides, and latency by its size; empty where the file has none.
+    /// Processor time by message size, on both sides, and latency by message size; empty if the file has none.
     pub struct Overheads: Default {
         /// Processor time of the sender by message size: pieces in ascending size, the first from 0.
         /// Default: that of the rule.
@@ -256,12 +257,12 @@ section! {
 }
 
 impl Overheads {
-    /// Whether no side's processor time depends on the size.
+    /// `true` if neither side's processor time depends on the size.
     pub fn have_no_processor_time(&self) -> bool {
         self.send.is_empty() && self.receive.is_empty()
     }
 
-    /// The time of a message of this size by one of the three lists; none where it is empty.
+    /// Time of a message of this size according to one of the three lists; `None` if the list is empty.
     pub fn at(pieces: &[OverheadPiece], size: Bytes) -> Option<Time> {
         let piece = pieces.iter().rev().find(|piece| piece.from <= size);
         piece.map(|piece| piece.fixed + piece.per_byte.time_for(size))
@@ -269,7 +270,7 @@ impl Overheads {
 }
 
 section! {
-    /// `fixed + per_byte · size` for sizes of at least `from`, up to the next piece.
+    /// `fixed + per_byte · size` for sizes from `from` up to the next piece.
     pub struct OverheadPiece + Copy {
         /// Size at which the piece begins: 0 for the first piece, then ascending.
         /// Default: required. Example: `"64KiB"`.
@@ -284,7 +285,7 @@ section! {
 }
 
 impl Network {
-    /// A network of these costs in which nothing else is said.
+    /// Creates a network with these costs and defaults in all other fields.
     pub fn new(name: impl Into<String>, rule: MessageRule, nic: Nic) -> Network {
         Network {
             name: name.into(),
@@ -313,17 +314,17 @@ impl Network {
         }
     }
 
-    /// How well models predicted what was measured on this network.
+    /// Accuracy of models' predictions on this network.
     pub fn accuracy_record(&self) -> AccuracyRecord<'_> {
         AccuracyRecord::new(&self.accuracy)
     }
 
-    /// Whether it says how sure its numbers are, or how well models did with them.
+    /// `true` if the network has intervals for its numbers, or an accuracy record.
     pub fn has_margins(&self) -> bool {
         !(self.intervals.is_empty() && self.accuracy_record().is_empty())
     }
 
-    /// What stands behind latency and bandwidth; `None` where `[origins]` names neither.
+    /// Sources of latency and bandwidth; `None` if `[origins]` names neither.
     pub fn evidence(&self) -> Option<Evidence<'_>> {
         const NAMES: [&str; 3] = ["nic.latency", "nic.bandwidth", "nic.gap_per_byte"];
         let origins = NAMES.iter().filter_map(|name| self.origins.get(*name));
@@ -334,7 +335,7 @@ impl Network {
         })
     }
 
-    /// The values without a source, by field, in the order of the fields' names: others stand in for them.
+    /// Values without a source, which stand in for unknown values, in the order of their field names.
     pub fn stand_ins(&self) -> impl Iterator<Item = (&str, &Origin)> {
         let unknown = self
             .origins
@@ -343,7 +344,7 @@ impl Network {
         unknown.map(|(field, origin)| (field.as_str(), origin))
     }
 
-    /// The network with the rates and the latency that a model takes: of packets those of the wire.
+    /// The network with the rates and the latency for a model: for packets, the wire rates.
     pub fn seen_by(&self, model: Model) -> Cow<'_, Network> {
         if model != Model::Packet {
             return Cow::Borrowed(self);
@@ -357,9 +358,9 @@ impl Network {
         Cow::Owned(network)
     }
 
-    /// The network whose packets do what the closed loop of these windows says in goodput: without losses, and where messages of
-    /// the usual size are long against a window, in trains of packets that are a small part of it. Where both directions
-    /// share an interface, its goodput leaves room for the acknowledgement of every second packet.
+    /// Returns a network whose packets reproduce, in goodput and without losses, the closed loop with these windows. Packets
+    /// stand for trains that are a small part of a window, if messages of the usual size are long compared with a window. If
+    /// both directions share an interface, its goodput leaves room for an acknowledgement for every second packet.
     #[must_use]
     pub fn in_trains(&self, windows: Windows, usual: Bytes) -> Network {
         let largest =
@@ -384,7 +385,7 @@ impl Network {
         network
     }
 
-    /// With wire rates alone: those that are given, or so many times the goodput.
+    /// Replaces all rates by wire rates only: the given ones, or `of_goodput` times the goodput.
     fn with_rates(&self, of_goodput: Option<f64>) -> Network {
         let mut network = self.clone();
         network.nic.rate = network.nic.rate.on_the_wire(of_goodput);
@@ -400,7 +401,8 @@ impl Network {
         network
     }
 
-    /// The same network with what another one says of frames: wire rates, the parameters of packets, and who moves messages.
+    /// The network with the frame-level settings of another one: wire rates, packet parameters, and the progress of
+    /// messages.
     #[must_use]
     pub fn with_wire_of(mut self, other: &Network) -> Network {
         let nic = LinkRate::given(self.nic.rate.given_goodput(), other.nic.rate.given_wire());

@@ -1,6 +1,7 @@
-//! Where the values of a network file come from: `[origins]`, by dotted field name.
+//! Sources of the values of a network file: `[origins]`, by dotted field name.
 //!
-//! The key of an entry says how sure its value is, its text begins with a short citation, which ends at the first `: `:
+//! The key of an entry states the reliability of the value. Its text starts with a short citation, which ends at the first
+//! `: `:
 //!
 //! ```toml
 //! [origins."nic.latency"]
@@ -11,36 +12,36 @@
 use flowcast_units::named;
 use serde::{Deserialize, Serialize};
 
-/// Where one value comes from.
+/// Source of one value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "OriginFile", into = "OriginFile")]
 pub struct Origin {
-    /// How sure the value is.
+    /// Reliability of the value.
     pub kind: OriginKind,
-    /// The citation; what stands before the first `: ` is its short form.
+    /// Citation; the text before the first `: ` is its short form.
     pub text: String,
-    /// When it was measured or published.
+    /// Year of measurement or publication.
     pub year: Option<u16>,
 }
 
 named! {
-    /// How sure a value is, the surest first.
+    /// Reliability of a value, from the most to the least reliable.
     pub enum OriginKind {
-        /// Read from the output of a measurement (`measured_by`).
+        /// From the output of a measurement (`measured_by`).
         Measured = "measured",
-        /// Printed by a publication as its result (`source`).
+        /// From a publication that reports it as a result (`source`).
         Published = "published",
-        /// Stated by who sells the network or writes its software (`vendor`).
+        /// From the vendor of the network or the authors of its software (`vendor`).
         Vendor = "vendor",
         /// Computed from other cited values (`derived_from`).
         Derived = "derived",
-        /// A stand-in without a source; the text says how to measure the value (`unknown`).
+        /// A stand-in without a source; the text describes how to measure the value (`unknown`).
         Unknown = "unknown",
     }
 }
 
 section! {
-    /// An entry on disk: exactly one of the texts is given.
+    /// An entry on disk; exactly one of the texts is given.
     pub(crate) struct OriginFile: Default {
         /// The value was read from the output of a measurement.
         /// Example: `"hpc-uk/archer-benchmarks: IMB PingPong of two nodes"`.
@@ -63,19 +64,19 @@ section! {
     }
 }
 
-/// What stands behind the latency and the bandwidth of a network's interface.
+/// Sources of the latency and the bandwidth of a network's interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence<'a> {
-    /// How sure the less sure of the two is.
+    /// Reliability of the less reliable value.
     pub kind: OriginKind,
-    /// The year of the older of the two.
+    /// Year of the older source.
     pub year: Option<u16>,
-    /// The short citation of the surer of the two.
+    /// Short citation of the more reliable source.
     pub source: &'a str,
 }
 
 impl Origin {
-    /// The text up to the first `: `.
+    /// Text up to the first `: `.
     pub fn short(&self) -> &str {
         self.text
             .split_once(": ")

@@ -1,8 +1,8 @@
 //! Confidence intervals of the fields of a network file.
 //!
-//! An interval that holds the share `p` says that the field is spread around its value `v` as a normal variable whose
-//! distances to the two ends are `z = Φ⁻¹((1+p)/2)` standard deviations; the two sides may differ. Fields whose lower end
-//! is above 0 are spread in their logarithm, the others as they are.
+//! An interval with the level `p` means that the field is distributed around its value `v` like a normal variable whose
+//! distances to the two ends are `z = Φ⁻¹((1+p)/2)` standard deviations; the two sides may differ. Fields with a lower end
+//! above 0 are distributed in their logarithm, the others on a linear scale.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ section! {
 }
 
 impl ParameterInterval {
-    /// From `low` to `high`, widened to the field's value where a bootstrap left it outside.
+    /// Creates an interval from `low` to `high`, extended to the field's value if a bootstrap left it outside.
     pub fn around(
         value: impl Into<Quantity>,
         low: impl Into<Quantity>,
@@ -55,18 +55,18 @@ impl ParameterInterval {
         }
     }
 
-    /// Whether its ends differ: those of a single measurement do not, and say nothing.
+    /// `true` if the ends differ. The ends of a single measurement coincide and carry no information.
     pub fn has_width(&self) -> bool {
         self.low.number() < self.high.number()
     }
 
-    /// The standard error of a value that is spread evenly to both sides, as [`Quantity::number`] counts it.
+    /// Standard error of a symmetrically distributed value, in the unit of [`Quantity::number`].
     pub fn standard_error(&self) -> f64 {
         (self.high.number() - self.low.number())
             / (2.0 * normal_score(f64::midpoint(1.0, self.level)))
     }
 
-    /// The field's value at this many standard deviations from `value`.
+    /// Value of the field at this number of standard deviations from `value`.
     pub(crate) fn at(&self, value: f64, score: f64) -> f64 {
         let end = if score < 0.0 {
             self.low.number()

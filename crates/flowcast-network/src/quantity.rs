@@ -1,11 +1,11 @@
-//! A number of a network file with the unit that its field has.
+//! A number of a network file with the unit of its field.
 
 use std::fmt;
 
 use flowcast_units::{Bytes, Rate, Rounded, SizeUnits, Time, TimePerByte, four_digits};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 
-/// A number of a network file with the unit that its field has.
+/// A number of a network file with the unit of its field.
 ///
 /// ```
 /// use flowcast_network::quantity::Quantity;
@@ -17,20 +17,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
-    /// Of a field such as `nic.latency`.
+    /// A time, for fields such as `nic.latency`.
     Time(Time),
-    /// Of a field such as `nic.bandwidth`.
+    /// A rate, for fields such as `nic.bandwidth`.
     Rate(Rate),
-    /// Of a field such as `nic.gap_per_byte`.
+    /// A time per byte, for fields such as `nic.gap_per_byte`.
     TimePerByte(TimePerByte),
-    /// Of a field such as `sharing.packet.window`.
+    /// A size, for fields such as `sharing.packet.window`.
     Size(Bytes),
-    /// Of a field such as `sharing.closed_loop.alpha`, which has no unit.
+    /// A number without a unit, for fields such as `sharing.closed_loop.alpha`.
     Number(f64),
 }
 
 impl Quantity {
-    /// What a text says: a quantity with its unit, or a number.
+    /// Parses a quantity with its unit, or a number.
     pub fn parse(text: &str) -> Option<Quantity> {
         let with_unit = Time::parse(text).map(Quantity::Time);
         let with_unit = with_unit.or_else(|_| Rate::parse(text).map(Quantity::Rate));
@@ -41,7 +41,7 @@ impl Quantity {
             .or_else(|| text.trim().parse().ok().map(Quantity::Number))
     }
 
-    /// The bare number: nanoseconds, bytes per second, nanoseconds per byte, bytes.
+    /// The number without its unit: in nanoseconds, bytes per second, nanoseconds per byte or bytes.
     pub fn number(self) -> f64 {
         match self {
             Quantity::Time(time) => time.as_nanos(),
@@ -52,7 +52,7 @@ impl Quantity {
         }
     }
 
-    /// Another number of the same unit; sizes are rounded to whole bytes.
+    /// The quantity with another number in the same unit; sizes are rounded to whole bytes.
     #[must_use]
     pub fn with_number(self, number: f64) -> Quantity {
         match self {
@@ -64,7 +64,7 @@ impl Quantity {
         }
     }
 
-    /// What kind of number it is, for errors.
+    /// Kind of number, for errors.
     pub fn kind(self) -> &'static str {
         match self {
             Quantity::Time(_) => "a time",
@@ -75,7 +75,7 @@ impl Quantity {
         }
     }
 
-    /// For people: four digits and a fitting unit.
+    /// Text with four digits and a suitable unit.
     pub fn rounded(self) -> String {
         match self {
             Quantity::Time(time) => Rounded(time).to_string(),
@@ -86,7 +86,7 @@ impl Quantity {
         }
     }
 
-    /// For people, in a row or column whose sizes have these units.
+    /// Text for a row or column whose sizes have these units.
     pub fn text(self, units: SizeUnits) -> String {
         match self {
             Quantity::Size(size) => units.text(size),
@@ -94,7 +94,7 @@ impl Quantity {
         }
     }
 
-    /// The units that suit the sizes among these.
+    /// Units that suit the sizes among the quantities.
     pub fn units(quantities: impl IntoIterator<Item = Quantity>) -> SizeUnits {
         SizeUnits::for_sizes(
             quantities
@@ -106,7 +106,7 @@ impl Quantity {
         )
     }
 
-    /// What stands in a field of a file; nothing where that is no number.
+    /// Quantity in a field of a file; `None` if the value is not a number.
     pub(crate) fn of_value(value: &toml::Value) -> Option<Quantity> {
         match value {
             toml::Value::String(text) => Quantity::parse(text),
@@ -116,7 +116,7 @@ impl Quantity {
         }
     }
 
-    /// As a field of a file that holds `like` has it: whole where that is whole.
+    /// The quantity as a value for a field of a file that now contains `like`: a whole number if `like` is one.
     pub(crate) fn value_like(self, like: &toml::Value) -> toml::Value {
         match (self, like) {
             (Quantity::Number(number), toml::Value::Integer(_)) => {

@@ -21,10 +21,10 @@ use crate::{
 };
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
 
-/// Declares a section: a struct that is read and written, with public fields. An unknown field is an error. Behind the
-/// name, `: Default` lets all fields be absent and `+ Copy` derives that; behind the type of a field, `| default` lets it
-/// be absent and leaves it out of the file where it has the type's default, and attributes of serde stand in brackets; `rename` is
-/// not among them, since the name of a field is the one in the file.
+/// Declares a section: a struct with public fields that serde reads and writes. An unknown field is an error. After the
+/// name, `: Default` makes all fields optional and `+ Copy` derives that trait. After the type of a field, `| default` makes
+/// the field optional and omits it from the file if it has the type's default. Brackets contain attributes of serde.
+/// `rename` is not allowed, because the name of a field is the name in the file.
 macro_rules! section {
     ($(
         $(#[$about:meta])*
@@ -59,21 +59,21 @@ macro_rules! section {
     )*};
 }
 
-/// A field of a section, a place of a list (`N`) or a name of a map (`NAME`).
+/// A field of a section, an index of a list (`N`) or a name of a map (`NAME`).
 #[derive(Debug, Clone, Copy)]
 #[allow(dead_code, reason = "the reference page is printed from them")]
 pub(crate) struct SectionField {
     pub name: &'static str,
-    /// Its type; nothing of places and names.
+    /// Type of the field; empty for indices and names.
     pub kind: &'static str,
-    /// The lines of its doc comment.
+    /// Lines of the doc comment.
     pub docs: &'static [&'static str],
     pub below: &'static [SectionField],
 }
 
-/// A type that a field of the network file may have.
+/// A type that a field of the network file can have.
 pub(crate) trait FieldType {
-    /// The fields below it in the file; none of a value.
+    /// Fields below it in the file; empty for a plain value.
     const BELOW: &'static [SectionField];
 }
 
@@ -86,7 +86,7 @@ macro_rules! field_types {
     ($($type:ty),*) => { field_types! { $($type = &[];)* } };
 }
 
-/// What stands at each place or under each name.
+/// The field for each index or name.
 const fn each<T: FieldType>(name: &'static str) -> SectionField {
     SectionField {
         name,

@@ -1,32 +1,32 @@
-//! What a message costs when no other is in flight (RR-5910 section 3).
+//! Cost of a message without other messages in flight (RR-5910 section 3).
 
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
 
-/// A cost by size.
+/// Cost of a message as a function of its size.
 pub trait SingleMessage {
-    /// From the send call to the last byte's arrival.
+    /// Time from the send call to the arrival of the last byte.
     fn time(&self, size: Bytes) -> Time;
 }
 
 /// `T(m) = L + m/bandwidth` (Hockney).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linear {
-    /// `L`: time of a message of no bytes.
+    /// `L`: time of an empty message.
     pub latency: Time,
     /// Bytes per second; 0 is infinite.
     pub rate: Rate,
 }
 
-/// `T(m) = L + a*m` below the rendezvous threshold and `L + b*m` from it on; it may jump there.
+/// `T(m) = L + a*m` below the rendezvous threshold and `L + b*m` from the threshold; there may be a jump between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoPiece {
-    /// `L`: time of a message of no bytes.
+    /// `L`: time of an empty message.
     pub latency: Time,
-    /// `a`: time of each byte of a message below the threshold.
+    /// `a`: time per byte of a message below the threshold.
     pub below: TimePerByte,
-    /// `b`: time of each byte of a message from the threshold on.
+    /// `b`: time per byte of a message from the threshold.
     pub from: TimePerByte,
-    /// First size of the second piece.
+    /// Smallest size of the second piece.
     pub threshold: Bytes,
 }
 

@@ -1,8 +1,8 @@
 //! The switches between the nodes: the section `[topology]` of a network file.
 //!
-//! A topology turns source, destination and number of a message into the cables that it crosses, each with its class, its
-//! capacity and its name. [`sharing::fabric`](crate::sharing::fabric) makes links of them; neither the sharing models nor the
-//! packets know of shapes.
+//! A topology maps source, destination and number of a message to the cables that it crosses. Each cable has a class, a
+//! capacity and a name. [`sharing::fabric`](crate::sharing::fabric) converts cables into links; neither the sharing models
+//! nor the packets depend on shapes.
 //!
 //! ```toml
 //! [topology]
@@ -11,14 +11,14 @@
 //! routing = "ecmp"
 //! ```
 //!
-//! | shape | module | nodes meet |
+//! | shape | module | levels at which nodes meet |
 //! |---|---|---|
 //! | fat trees, k-ary n-trees, any tree level by level | [`tree`] | at the same switch, in a group of level 2, ... |
-//! | torus, mesh | [`grid`] | so many switches apart |
+//! | torus, mesh | [`grid`] | at the same switch, 1 switch further, ... |
 //! | Dragonfly, Dragonfly+ | [`dragonfly`] | at the same switch, in the same group, elsewhere |
-//! | any graph | [`graph`] | so many switches apart |
+//! | any graph | [`graph`] | at the same switch, 1 switch further, ... |
 //!
-//! Several planes are so many equal copies of the shape, of which each interface of a node has one.
+//! Several planes are equal copies of the shape. Each interface of a node is attached to one of them.
 
 pub mod dragonfly;
 pub mod graph;
@@ -37,81 +37,81 @@ use tree::{Level, RoutedTree, Tree, TreeError};
 pub use wiring::Routing;
 use wiring::{Cable, Switch, Trip, Wiring};
 
-/// Switches and cables between the nodes, and how messages are routed through them.
+/// Switches and cables between the nodes, and the routing of messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     /// The switches and the cables between them.
     pub shape: TopologyShape,
-    /// Which of several ways a message takes.
+    /// Routing of messages that have several possible routes.
     pub routing: Routing,
-    /// Of all hashes.
+    /// Seed of all hashes.
     pub seed: u64,
-    /// How many equal copies of the switches there are; interface `i` of a node is on copy `i mod planes`.
+    /// Number of equal copies of the switches; interface `i` of a node is on copy `i mod planes`.
     pub planes: u32,
 }
 
-/// What all cables of a class are like.
+/// Properties of all cables of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CableKind {
-    /// Of each cable, in each direction; none: that of the interfaces.
+    /// Rate of each cable, in each direction. `None`: the rate of the interfaces.
     pub rate: Option<LinkRate>,
-    /// Added to a message's latency for each such cable that it crosses, 0 or more.
+    /// Additional latency of a message for each such cable on its route, 0 or more.
     pub latency: Time,
 }
 
-/// Switches and cables.
+/// Arrangement of switches and cables.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TopologyShape {
-    /// A fat tree of three levels.
+    /// A fat tree with three levels.
     FatTree {
-        /// Ports of each switch.
+        /// Number of ports of each switch.
         ports: u32,
-        /// Nodes for each cable upward at the lowest switches.
+        /// Number of nodes per upward cable at the lowest switches.
         oversubscription: u32,
-        /// All cables.
+        /// Properties of all cables.
         cables: CableKind,
     },
     /// A k-ary n-tree.
     KAryTree {
-        /// `k`: nodes or switches below each switch, and switches above it.
+        /// `k`: number of nodes or switches below each switch, and of switches above it.
         arity: u32,
-        /// `n`: levels of switches.
+        /// `n`: number of levels of switches.
         levels: u32,
-        /// Nodes for each cable upward at the lowest switches.
+        /// Number of nodes per upward cable at the lowest switches.
         oversubscription: u32,
-        /// All cables.
+        /// Properties of all cables.
         cables: CableKind,
     },
-    /// Level by level, the lowest first, with the cables upward.
+    /// A tree given level by level, the lowest first, each with its upward cables.
     Levels(Vec<(Level, CableKind)>),
-    /// A torus or a mesh, and all of its cables.
+    /// A torus or a mesh, with the properties of all cables.
     Grid(SwitchGrid, CableKind),
     /// A Dragonfly or Dragonfly+.
     Dragonfly {
-        /// Its groups.
+        /// The groups of switches.
         groups: Dragonfly,
-        /// The cables inside groups.
+        /// Properties of the cables within groups.
         local: CableKind,
-        /// The cables between groups.
+        /// Properties of the cables between groups.
         global: CableKind,
     },
-    /// Any graph, with names and cables of its classes.
+    /// An arbitrary graph, with names and properties of its classes of cables.
     Graph(SwitchGraph, Vec<(String, CableKind)>),
 }
 
-/// A class of links that are alike.
+/// A class of equal links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkClass {
-    /// What it is called: `node` for the nodes' own links; `leaf`, `spine`, `core` and `level 4` for the cables upward of a
-    /// tree's levels; `x`, `y`, `z` and `dimension 3` of a grid; `local` and `global` of a Dragonfly; as the file calls those
-    /// of a graph.
+    /// Name of the class: `node` for the nodes' own links; `leaf`, `spine`, `core` and `level 4` for the upward cables of a
+    /// tree's levels; `x`, `y`, `z` and `dimension 3` for a grid; `local` and `global` for a Dragonfly; for a graph, the
+    /// name from the file.
     pub name: String,
-    /// Its cables.
+    /// Properties of its cables.
     pub cables: CableKind,
 }
 
 impl Topology {
-    /// With the default routing of its shape, one plane and the seed 0.
+    /// Creates a topology with the default routing of its shape, one plane and the seed 0.
     pub fn new(shape: TopologyShape) -> Topology {
         Topology {
             routing: shape.routings()[0],
@@ -121,7 +121,7 @@ impl Topology {
         }
     }
 
-    /// The classes of links; the nodes' own links are the first class.
+    /// Classes of links; the first one contains the nodes' own links.
     pub fn classes(&self) -> Vec<LinkClass> {
         let mut classes = vec![LinkClass {
             name: "node".to_owned(),
@@ -131,19 +131,19 @@ impl Topology {
         classes
     }
 
-    /// What the levels are called at which two nodes meet, the nearest first, such as `same switch`, `same group` and
+    /// Names of the levels at which two nodes can meet, the closest first, such as `same switch`, `same group` and
     /// `elsewhere`.
     ///
     /// # Errors
-    /// As [`Topology::check`].
+    /// The same errors as [`Topology::check`].
     pub fn meetings(&self) -> Result<Vec<String>, SharingError> {
         Ok(self.wiring()?.meetings())
     }
 
-    /// By pair of nodes: at which level they meet, an index into [`Topology::meetings`].
+    /// Levels at which pairs of nodes meet, as indices into [`Topology::meetings`], in the order of the pairs.
     ///
     /// # Errors
-    /// As [`Topology::check`], and a node that the topology has no place for.
+    /// The same errors as [`Topology::check`], or the topology does not have a node.
     pub fn meetings_of(&self, pairs: &[[Node; 2]]) -> Result<Vec<usize>, SharingError> {
         let wiring = self.wiring()?;
         let mut meetings = Vec::with_capacity(pairs.len());
@@ -154,10 +154,11 @@ impl Topology {
         Ok(meetings)
     }
 
-    /// By pair of nodes: how many links of each class its first message crosses; of the nodes' own always two.
+    /// Number of links of each class that the first message of each pair of nodes crosses. It always crosses two of the
+    /// nodes' own links.
     ///
     /// # Errors
-    /// As [`Topology::meetings_of`].
+    /// The same errors as [`Topology::meetings_of`].
     pub fn crossed(&self, pairs: &[[Node; 2]]) -> Result<Vec<Vec<u32>>, SharingError> {
         let wiring = self.wiring()?;
         let classes = self.classes().len();
@@ -181,10 +182,10 @@ impl Topology {
         Ok(crossed)
     }
 
-    /// How many cables are between the switches of these nodes.
+    /// Number of cables between the switches of these nodes.
     ///
     /// # Errors
-    /// As [`Topology::meetings_of`].
+    /// The same errors as [`Topology::meetings_of`].
     pub fn distances(&self, nodes: &[Node]) -> Result<Distances, SharingError> {
         let wiring = self.wiring()?;
         let mut switches = Vec::with_capacity(nodes.len());
@@ -203,11 +204,11 @@ impl Topology {
         })
     }
 
-    /// The goodput of all cables together that leave what nodes share that meet at this level (a switch, a group), in one
-    /// direction, where cables without a rate have that of an interface; none where that is no limit or has no bounds.
+    /// Total goodput, in one direction, of all cables that leave a unit at this level of meeting (a switch, a group). Cables
+    /// without a rate have the rate of an interface. `None` if the cables are not a limit or the unit has no boundary.
     ///
     /// # Errors
-    /// As [`Topology::check`].
+    /// The same errors as [`Topology::check`].
     pub fn leaving(&self, meeting: usize, interface: Rate) -> Result<Option<Rate>, SharingError> {
         let classes = self.classes();
         let cables = self.wiring()?.leaving(meeting);
@@ -220,18 +221,18 @@ impl Topology {
         Ok((sum > 0.0).then(|| Rate::from_bytes_per_second(sum)))
     }
 
-    /// How many nodes there are; none if any number.
+    /// Number of nodes; `None` if there is no limit.
     ///
     /// # Errors
-    /// As [`Topology::check`].
+    /// The same errors as [`Topology::check`].
     pub fn nodes(&self) -> Result<Option<u64>, SharingError> {
         Ok(self.wiring()?.nodes())
     }
 
-    /// All switches and cables of a plane that ways between so many nodes may cross, for pictures.
+    /// All switches and cables of a plane that routes between this number of nodes may cross, for pictures.
     ///
     /// # Errors
-    /// As [`Topology::check`].
+    /// The same errors as [`Topology::check`].
     pub fn plan(&self, nodes: u64) -> Result<Plan, SharingError> {
         let wiring = self.wiring()?;
         let nodes = wiring.nodes().map_or(nodes, |most| nodes.min(most));
@@ -251,12 +252,12 @@ impl Topology {
         })
     }
 
-    /// Whether it is a tree.
+    /// `true` if the shape is a tree.
     pub(crate) fn is_tree(&self) -> bool {
         self.shape.is_tree()
     }
 
-    /// Whether the shape can be built and the routing followed.
+    /// Checks that the shape can be built and that it supports the routing.
     ///
     /// # Errors
     /// [`SharingError::Topology`] names the field.
@@ -264,8 +265,8 @@ impl Topology {
         self.wiring().map(drop)
     }
 
-    /// The kinds of cables, to be changed: one where all classes but the nodes' own are alike (fat trees, k-ary n-trees, grids),
-    /// else one for each of these classes in their order.
+    /// Mutable properties of the cables: a single entry if all classes except the nodes' own are equal (fat trees, k-ary
+    /// n-trees, grids); otherwise one for each of these classes in order.
     pub fn cables_mut(&mut self) -> Vec<&mut CableKind> {
         match &mut self.shape {
             TopologyShape::FatTree { cables, .. }
@@ -277,7 +278,7 @@ impl Topology {
         }
     }
 
-    /// The ways through the switches.
+    /// Routes through the switches.
     pub(crate) fn wiring(&self) -> Result<Arc<dyn Wiring>, SharingError> {
         let (routing, seed) = (self.routing, self.seed);
         if !self.shape.routings().contains(&routing) {
@@ -329,20 +330,21 @@ impl Topology {
     }
 }
 
-/// How many cables the shortest ways between the switches of some nodes cross.
+/// Number of cables on the shortest routes between the switches of some nodes.
 ///
-/// The shortest way of a Dragonfly crosses one global cable, of several between two groups the nearest.
+/// The shortest route in a Dragonfly crosses one global cable. If there are several between two groups, it uses the closest
+/// one.
 #[derive(Debug)]
 pub struct Distances {
     wiring: Arc<dyn Wiring>,
     nodes: Vec<Node>,
-    /// By node: the switch that it hangs on.
+    /// Index of the switch that each node is attached to.
     switches: Vec<usize>,
     to_switches: Vec<u16>,
 }
 
 impl Distances {
-    /// By node: how many cables are between its switch and that of the node with this place in the list.
+    /// Number of cables from the switch of the node at index `place` to the switch of each node, in the order of the nodes.
     pub fn from_node(&mut self, place: usize) -> impl Iterator<Item = u16> {
         let cables = &mut self.to_switches;
         self.wiring.cables_to_switches(self.nodes[place], cables);
@@ -355,26 +357,26 @@ impl Distances {
 pub struct Plan {
     /// The cables with their ends.
     pub cables: Vec<(Cable, [Switch; 2])>,
-    /// How many nodes hang on the switches.
+    /// Number of nodes attached to the switches.
     pub nodes: u64,
     wiring: Arc<dyn Wiring>,
 }
 
 impl Plan {
-    /// The switch that a node hangs on.
+    /// The switch that a node is attached to.
     pub fn switch_of(&self, node: Node) -> Switch {
         self.wiring.switch_of(node)
     }
 
-    /// What people call a switch.
+    /// Name of a switch for users.
     pub fn switch_name(&self, switch: Switch) -> String {
         self.wiring.switch_name(switch)
     }
 }
 
 impl TopologyShape {
-    /// Column, row and block of a switch in a picture, each counted from 0. A tree is a block with a row for each level, a grid has a block for each
-    /// plane of x and y, a Dragonfly for each group, a graph for each switch.
+    /// Column, row and block of a switch in a picture, each counted from 0. A tree is one block with a row for each level. A
+    /// grid has a block for each plane of x and y, a Dragonfly has one for each group, and a graph has one for each switch.
     pub fn seat(&self, switch: Switch) -> [u32; 3] {
         let Switch { level, number } = switch;
         let row = u32::from(level) - 1;
@@ -396,7 +398,7 @@ impl TopologyShape {
         }
     }
 
-    /// The routings that it knows; the first is the default.
+    /// Routings that the shape supports; the first is the default.
     pub fn routings(&self) -> &'static [Routing] {
         match self {
             _ if self.is_tree() => &[
@@ -444,7 +446,7 @@ impl TopologyShape {
             .collect()
     }
 
-    /// Of a tree, in whichever way it is given.
+    /// The tree of this shape, in any of its forms.
     fn tree(&self) -> Result<Tree, SharingError> {
         match self {
             TopologyShape::FatTree {
@@ -487,7 +489,7 @@ fn of_levels(kinds: Vec<CableKind>) -> Vec<(String, CableKind)> {
     levels.map(|(at, kind)| (level_name(at), kind)).collect()
 }
 
-/// What the cables upward of a tree's level are called, counted from 0.
+/// Name of the upward cables of a tree's level, counted from 0.
 fn level_name(at: usize) -> String {
     const NAMES: [&str; 3] = ["leaf", "spine", "core"];
     let name = NAMES.get(at).map(|name| (*name).to_owned());
@@ -498,7 +500,7 @@ fn of_tree(field: &str, error: TreeError) -> SharingError {
     refused(field, error.found, error.expected)
 }
 
-/// A field of the section that cannot be.
+/// Error for an invalid field of the section.
 pub(crate) fn refused(field: &str, found: impl ToString, expected: impl ToString) -> SharingError {
     SharingError::Topology {
         field: format!("topology.{field}"),
@@ -507,7 +509,7 @@ pub(crate) fn refused(field: &str, found: impl ToString, expected: impl ToString
     }
 }
 
-/// Refuses a node that the topology has no place for.
+/// Rejects a node that the topology does not have.
 pub(crate) fn check_node(wiring: &dyn Wiring, node: Node) -> Result<(), SharingError> {
     match wiring.nodes() {
         Some(nodes) if u64::from(node.0) >= nodes => Err(SharingError::NoSuchNode { node, nodes }),
@@ -515,7 +517,7 @@ pub(crate) fn check_node(wiring: &dyn Wiring, node: Node) -> Result<(), SharingE
     }
 }
 
-/// More switches than any machine has.
+/// Upper limit on the number of switches, above that of any machine.
 const MOST_SWITCHES: u64 = 1 << 22;
 
 fn checked_grid(grid: &SwitchGrid) -> Result<&SwitchGrid, SharingError> {

@@ -1,27 +1,27 @@
-//! Whether the margins that an accuracy record gives hold what was measured as often as they say.
+//! Checks whether the margins that an accuracy record gives contain the measurements as often as their level states.
 
 use super::{Accuracy, AccuracyRecord, PARTS, residuals};
 use flowcast_statistics::{StatsError, conformal, sample::median};
 
-/// How many errors of an entry lie in the margins that other ones give.
+/// Number of errors of an entry that lie in the margins of other entries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coverage<'a> {
-    /// The entry of the accuracy record whose errors are looked at.
+    /// The checked entry of the accuracy record.
     pub entry: &'a Accuracy,
-    /// Errors that lie in the margins.
+    /// Number of errors inside the margins.
     pub inside: usize,
-    /// Errors that were looked at, at least 1.
+    /// Number of checked errors, at least 1.
     pub all: usize,
-    /// Between which shares the one of many further cases lies, at 95 % (Clopper and Pearson).
+    /// 95 % confidence interval (Clopper and Pearson) of the share of errors that lie inside the margins.
     pub interval: (f64, f64),
-    /// The median width of the margins, as a share of the prediction.
+    /// Median width of the margins, as a share of the prediction.
     pub width: f64,
-    /// The lowest level that the margins have; less than what was asked for where too few errors are known.
+    /// Lowest level of the margins. It is below the requested level if too few errors are known.
     pub level: f64,
 }
 
 impl<'a> Coverage<'a> {
-    /// None where nothing is known of the model.
+    /// Returns `None` if no errors of the model are known.
     fn new(
         entry: &'a Accuracy,
         known: AccuracyRecord<'a>,
@@ -40,7 +40,7 @@ impl<'a> Coverage<'a> {
             }
             let margin = conformal::margin(&others, &[], level)?;
             least = least.min(margin.level);
-            // Intervals of predictions hold the prediction.
+            // The interval of a prediction always contains the prediction itself.
             let (low, high) = (margin.low.min(0.0), margin.high.max(0.0));
             inside += errors
                 .iter()
@@ -64,11 +64,11 @@ impl<'a> Coverage<'a> {
 }
 
 impl<'a> AccuracyRecord<'a> {
-    /// For each entry of which errors are known one by one: how many of them lie in the margins that the errors of `known`
-    /// give for the same model, without all that have the first part of the name in common.
+    /// Checks each entry that stores single errors: counts the errors that lie in the margins for the same model. The
+    /// margins come from the errors of `known`, without all errors whose names have the same first part.
     ///
     /// # Errors
-    /// A level outside (0, 1).
+    /// The level lies outside (0, 1).
     pub fn coverage(
         self,
         known: AccuracyRecord<'a>,
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn errors_that_are_alike_are_covered_as_often_as_the_level_says() {
-        // Ten programs of four runs each; a program's runs are off alike.
+        // Ten programs with four runs each; the errors of a program's runs are similar.
         let error = |at: usize| (at as f64 * 7.0 % 40.0) / 100.0 - 0.2;
         let entry = Accuracy::of_errors(
             "fair",

@@ -1,7 +1,7 @@
-//! The accuracy record of a network file: how far the predictions of each model were from what was measured on this network.
+//! The accuracy record of a network file: the errors of each model's predictions against measurements on this network.
 //!
-//! Errors are `(predicted - measured) / measured`. Kept one by one, with the names of what was predicted, they say how
-//! wide a prediction's interval has to be, and what is predicted can be held out where it was measured itself.
+//! Errors are `(predicted - measured) / measured`. They are stored one by one with the names of the predicted cases. They
+//! determine the width of a prediction's interval, and a case that was itself measured can be held out.
 
 mod coverage;
 
@@ -22,14 +22,14 @@ use flowcast_statistics::{StatsError, check, sample::quantile, two_way::TwoWay};
 
 pub use coverage::Coverage;
 
-/// So many residuals stand for a distribution.
+/// Number of residuals that represent a distribution.
 const QUANTILES: usize = 199;
 
-/// The shares of cases whose largest errors an entry has.
+/// Shares of cases for which an entry stores the largest error.
 const SHARES: [&str; 3] = ["0.5", "0.9", "1"];
 
 named! {
-    /// What was predicted and measured; the name is the plural, for people.
+    /// Kind of predicted and measured case. The name is the plural, for messages.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum CaseKind {
@@ -45,7 +45,7 @@ named! {
 }
 
 section! {
-    /// How well a model predicted what was measured.
+    /// Accuracy of a model's predictions.
     #[derive(Default)]
     pub struct Accuracy {
         /// A model of sharing or `limits`; more may follow a slash.
@@ -90,10 +90,10 @@ section! {
 }
 
 impl Accuracy {
-    /// Of these signed errors, each above -1, by the name of what was predicted.
+    /// Creates an entry from signed errors, each above -1, by the name of the predicted case.
     ///
     /// # Errors
-    /// No error, or one that is not finite.
+    /// There is no error, or an error is not finite.
     pub fn of_errors(
         model: &str,
         kind: CaseKind,
@@ -110,10 +110,10 @@ impl Accuracy {
         Ok(entry)
     }
 
-    /// Adds errors; those of the same name take the place of the earlier ones.
+    /// Adds errors. They replace earlier errors of the same name.
     ///
     /// # Errors
-    /// As [`Accuracy::of_errors`].
+    /// The same errors as [`Accuracy::of_errors`].
     pub fn add(&mut self, errors: BTreeMap<String, Vec<f64>>) -> Result<(), StatsError> {
         let tidied = errors
             .into_iter()
@@ -140,12 +140,12 @@ impl Accuracy {
         Ok(())
     }
 
-    /// The model without what follows a slash.
+    /// Name of the model without the part after a slash.
     pub fn base_model(&self) -> &str {
         self.model.split('/').next().unwrap_or_default()
     }
 
-    /// The errors by name, without those of `held_out` and of all whose name goes on behind it after a dot or a slash.
+    /// Errors by name, without those of `held_out` and of names that continue it after a dot or a slash.
     pub(crate) fn errors_without<'a>(
         &'a self,
         held_out: Option<&'a str>,
@@ -157,8 +157,8 @@ impl Accuracy {
         named.filter(move |(name, _)| !held_out.is_some_and(|case| is_part_of(name, case)))
     }
 
-    /// Whether it says something of messages of this size: all that was measured on programs does, of the rest what was validated on
-    /// messages of half to twice the size.
+    /// `true` if the entry applies to messages of this size. Entries about programs and their regions apply to all sizes.
+    /// Other entries apply if they were validated on messages of half to twice the size.
     fn covers(&self, size: Bytes) -> bool {
         match (self.judged, self.messages) {
             (Some(CaseKind::Programs | CaseKind::Regions), _) => true,
@@ -169,7 +169,7 @@ impl Accuracy {
         }
     }
 
-    /// Whether it is about the same things as another one, so that the two can be compared.
+    /// `true` if both entries are about the same cases, so that they can be compared.
     fn is_comparable(&self, other: &Accuracy) -> bool {
         (self.judged, self.fitted, &self.validated_on)
             == (other.judged, other.fitted, &other.validated_on)
@@ -181,29 +181,29 @@ fn is_part_of(name: &str, whole: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(PARTS))
 }
 
-/// What separates the parts of a name.
+/// Separators of the parts of a name.
 const PARTS: [char; 2] = ['.', '/'];
 
-/// Four digits behind the point: more than any repetition of a measurement has.
+/// Rounds to four decimals, which is more than the repetitions of a measurement agree on.
 fn tidy(error: f64) -> f64 {
-    // Without a negative zero.
+    // Adding 0 removes a negative zero.
     (error * 1e4).round() / 1e4 + 0.0
 }
 
-/// All that is known of the accuracy of the models on a network.
+/// The whole accuracy record of the models on a network.
 #[derive(Debug, Clone, Copy)]
 pub struct AccuracyRecord<'a>(&'a [Accuracy]);
 
 impl<'a> AccuracyRecord<'a> {
-    /// Looks things up among these entries, whose order does not matter.
+    /// Creates a record from entries in any order.
     pub fn new(entries: &'a [Accuracy]) -> AccuracyRecord<'a> {
         AccuracyRecord(entries)
     }
 
-    /// The entry of the most accurate model: of those that were validated on the same things the one with the smallest mean
-    /// absolute error, the first of equals. Of several kinds of things the one counts that no parameter was fitted to, then
-    /// the one most like `wanted`, then the one on which most models were compared. Where the size of
-    /// messages is given, what was measured on other sizes does not count. None where nothing was validated.
+    /// Returns the entry of the most accurate model: the smallest mean absolute error among entries that were validated on
+    /// the same cases, and the first of equals. If there are several sets of cases, the choice prefers cases that no
+    /// parameter was fitted to, then the kind most like `wanted`, then the set on which most models were compared. If a
+    /// message size is given, entries for other sizes are ignored. Returns `None` if nothing was validated.
     pub fn best(self, wanted: CaseKind, size: Option<Bytes>) -> Option<&'a Accuracy> {
         let speaking = self.0.iter().filter(|entry: &&Accuracy| {
             entry.mean.is_some() && size.is_none_or(|size| entry.covers(size))
@@ -225,9 +225,9 @@ impl<'a> AccuracyRecord<'a> {
         })
     }
 
-    /// The entries of a model that have errors one by one, those that say most of `wanted`: measured on that kind of thing,
-    /// else on another one; of `model` as it is written, else of the same model whatever follows the slash; in no fit, else
-    /// fitted to. None where there is no such entry.
+    /// Returns the entries of a model that store single errors and tell most about `wanted`. The choice prefers that kind of
+    /// case over others, then `model` as written over the same model with another part after the slash, then cases outside
+    /// fits over cases that parameters were fitted to. Empty if no entry qualifies.
     pub fn by_model(self, model: &str, wanted: CaseKind) -> Vec<&'a Accuracy> {
         let base = model.split('/').next().unwrap_or_default();
         let known = self
@@ -249,13 +249,13 @@ impl<'a> AccuracyRecord<'a> {
             .collect()
     }
 
-    /// Whether there is any entry.
+    /// `true` if there is no entry.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// `ln(measured / predicted)` of all errors but those of `held_out`. What was predicted to take no time has none.
+/// `ln(measured / predicted)` of all errors except those of `held_out`. Cases with a predicted time of 0 have no residual.
 pub fn residuals(entries: &[&Accuracy], held_out: Option<&str>) -> Vec<f64> {
     let errors = entries
         .iter()
@@ -267,8 +267,8 @@ pub fn residuals(entries: &[&Accuracy], held_out: Option<&str>) -> Vec<f64> {
         .collect()
 }
 
-/// How well models predicted whole programs in laboratories, from recordings made elsewhere: what is known of a network on which
-/// no program was measured yet. What was run and how stands in `docs/evidence/programs.md`.
+/// Accuracy of models for whole programs in laboratories, predicted from recordings made elsewhere. It stands in for
+/// networks on which no program has been measured yet. `docs/evidence/programs.md` describes the programs and the method.
 pub fn of_programs_in_laboratories() -> AccuracyRecord<'static> {
     #[derive(Deserialize)]
     struct Record {
@@ -282,8 +282,9 @@ pub fn of_programs_in_laboratories() -> AccuracyRecord<'static> {
     AccuracyRecord(&RECORD)
 }
 
-/// Residuals of another program on another network, evenly spaced in probability, from the errors of programs by
-/// `PROGRAM/NETWORK` without those of `held_out`; those themselves where programs or networks are too few.
+/// Estimates residuals for another program on another network, evenly spaced in probability. They come from the errors of
+/// programs named `PROGRAM/NETWORK`, without those of `held_out`. If there are too few programs or networks, the plain
+/// residuals are returned.
 pub fn residuals_elsewhere(entries: &[&Accuracy], held_out: Option<&str>) -> Vec<f64> {
     let mut by_both = BTreeMap::new();
     for (name, errors) in entries
@@ -302,10 +303,11 @@ pub fn residuals_elsewhere(entries: &[&Accuracy], held_out: Option<&str>) -> Vec
     )
 }
 
-/// Adds an entry to those of a network: errors join those of the same model on the same things.
+/// Adds an entry to the entries of a network. Its errors are added to an entry of the same model on the same cases, if there
+/// is one.
 ///
 /// # Errors
-/// None, for an entry that has errors.
+/// Never fails for an entry that has errors.
 pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsError> {
     let Some(known) = entries.iter_mut().find(|known: &&mut Accuracy| {
         known.model == new.model && known.is_comparable(&new) && !known.errors.is_empty()
@@ -318,7 +320,7 @@ pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsErr
     known.add(new.errors)
 }
 
-/// How little what was validated says of what is wanted.
+/// Distance between a validated kind of case and the wanted one; 0 is the closest.
 fn distance(wanted: CaseKind, kind: Option<CaseKind>) -> usize {
     use CaseKind::{Flows, Patterns, Programs, Regions};
     let order = match wanted {
@@ -333,7 +335,7 @@ fn distance(wanted: CaseKind, kind: Option<CaseKind>) -> usize {
         .unwrap_or(order.len())
 }
 
-/// Checks the entry at a place of the file.
+/// Checks the entry at this index in the file.
 pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkError> {
     let model = entry.base_model();
     if model != LIMITS && Model::named(model).is_err() {

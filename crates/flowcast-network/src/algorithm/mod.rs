@@ -1,11 +1,12 @@
-//! By which messages an MPI library carries out a collective operation.
+//! Algorithms with which MPI libraries carry out collective operations as messages.
 //!
 //! Libraries know several algorithms for each operation and choose by the number of ranks and the size (Thakur,
 //! Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005; Pjesivac-Grbovic et al.:
-//! Performance analysis of MPI collective operations, 2007). A table of [`AlgorithmRule`]s says which is used when; the first
-//! rule whose conditions hold decides. The defaults of Open MPI 4.1 and 5.0 (their component `tuned`, fixed decisions), of
-//! MPICH 4.0 (its generic tuning table) and of Cray MPICH 8.1 come with the library, in `crates/flowcast-network/collectives`, and
-//! so do the names that these libraries give to the algorithms ([`named_choice`]).
+//! Performance analysis of MPI collective operations, 2007). A table of [`AlgorithmRule`]s selects the algorithm; the first
+//! rule whose conditions hold decides. The crate includes the defaults of Open MPI 4.1 and 5.0 (fixed decisions of their
+//! component `tuned`), of MPICH 4.0 (its generic tuning table) and of Cray MPICH 8.1 in
+//! `crates/flowcast-network/collectives`. It also includes the names that these libraries give to the algorithms
+//! ([`named_choice`]).
 
 mod named;
 mod rule;
@@ -61,7 +62,7 @@ named! {
 use Algorithm::*;
 
 impl Algorithm {
-    /// The algorithms that carry out an operation.
+    /// Algorithms that can carry out an operation.
     pub const fn all_for(op: CollectiveOp) -> &'static [Algorithm] {
         use CollectiveOp::*;
         match op {
@@ -143,7 +144,8 @@ impl Algorithm {
         }
     }
 
-    /// Whether a rank sends about as many messages as the number of ranks has binary digits, or fewer.
+    /// `true` if the number of messages that a rank sends is at most about the number of binary digits of the number of
+    /// ranks.
     pub const fn is_logarithmic(self) -> bool {
         matches!(
             self,
@@ -166,7 +168,7 @@ impl Algorithm {
         )
     }
 
-    /// What is used in place of an algorithm that needs another number of ranks, as the libraries do it.
+    /// Replacement that the libraries use if an algorithm requires another number of ranks; otherwise the algorithm itself.
     pub const fn for_ranks(self, op: CollectiveOp, ranks: u32) -> Algorithm {
         match (self, op) {
             (RecursiveDoubling, CollectiveOp::Allgather | CollectiveOp::Allgatherv)
@@ -187,15 +189,15 @@ impl Algorithm {
     }
 }
 
-/// An algorithm with what it lets one choose.
+/// An algorithm with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Choice {
-    /// The algorithm, which ignores options that it does not know.
+    /// The algorithm. It ignores options that it does not have.
     pub algorithm: Algorithm,
-    /// Messages are cut into pieces of this size.
+    /// Size of the segments into which messages are split.
     pub segment: Option<Bytes>,
-    /// Chains that start at the root, children of a k-ary tree, the base of a k-nomial tree, of Bruck's distances and of
-    /// recursive doubling and halving, or messages in flight at once.
+    /// Algorithm-dependent: number of chains that start at the root; children per node of a k-ary tree; base of a k-nomial
+    /// tree, of Bruck's distances or of recursive doubling and halving; or number of messages in flight.
     pub width: Option<u32>,
 }
 
@@ -209,7 +211,7 @@ impl Choice {
         }
     }
 
-    /// The base of distances among so many ranks: the width, at least 2 and not more than the ranks.
+    /// Base of distances among `ranks` ranks: the width, at least 2 and at most the number of ranks.
     pub fn base(&self, ranks: u32) -> u32 {
         self.width.unwrap_or(2).clamp(2, ranks.max(2))
     }

@@ -1,4 +1,4 @@
-//! Algorithms by the names that MPI libraries, and those who measure them, give them.
+//! Names that MPI libraries and benchmarks give to algorithms.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -7,34 +7,34 @@ use thiserror::Error;
 
 use super::{AlgorithmRule, AlgorithmTable, Base, Choice, RuleExtent};
 
-/// Why a name means no algorithm.
+/// Reason why a name cannot be resolved to an algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NameError {
-    /// A library without a table.
+    /// No table exists for the library.
     #[error(
         "library: found `{library}` `{version}`, expected OMPI or customOMPI from 4.1 on, MPICH from 4.0 on, or CRAY_MPICH 8"
     )]
     Library {
-        /// What is named.
+        /// Name of the library.
         library: String,
-        /// Its version.
+        /// Version of the library.
         version: String,
     },
-    /// An algorithm that the library does not know for the operation.
+    /// The library has no algorithm of this name for the operation.
     #[error("algorithm of {}: found `{algorithm}`, expected one of {known}", op.name())]
     Algorithm {
         /// The operation.
         op: CollectiveOp,
-        /// What is named.
+        /// Name of the algorithm.
         algorithm: String,
-        /// The names that are known, with `default` among them.
+        /// Names of known algorithms, including `default`.
         known: String,
     },
 }
 
-/// What a library does under a name: `ring_segmented_ompi`, `recexch_mpich`, `knomial`. `default`, with or without the ending of the
-/// library, is what its table decides; `nb` and `non_blocking` of MPICH are what it decides for the non-blocking operation. Segments
-/// and widths are those that the library has when nothing else is said.
+/// Returns the algorithm that a library uses under a name such as `ring_segmented_ompi`, `recexch_mpich` or `knomial`.
+/// `default`, with or without the library's suffix, selects from the library's table. MPICH's `nb` and `non_blocking` select
+/// from its table for non-blocking operations. Segments and widths are the library's defaults.
 ///
 /// ```
 /// use flowcast_network::algorithm::{RuleExtent, named_choice};
@@ -91,8 +91,9 @@ pub fn named_choice(
     }
 }
 
-/// What came with Open MPI 6: before it, its number stands for no algorithm, and the library decides. On 4 to 16 nodes
-/// `allgather_reduce` of 5.0.7 takes what Rabenseifner's takes, to a per cent.
+/// Algorithms that Open MPI 6 introduced. In earlier versions their numbers select no algorithm, and the library's table
+/// decides. On 4 to 16 nodes `allgather_reduce` of 5.0.7 takes the same time as Rabenseifner's algorithm, to within one per
+/// cent.
 const SINCE_OPEN_MPI_6: [&str; 4] = [
     "allgather_reduce",
     "bruck_k_fanout",
@@ -121,7 +122,7 @@ static MPICH_NON_BLOCKING: LazyLock<AlgorithmTable> = LazyLock::new(|| {
         .with_base()
 });
 
-/// What MPICH 4.0 uses for non-blocking operations, for all operations.
+/// The algorithms of MPICH 4.0 for non-blocking operations, for all operations.
 pub fn mpich_non_blocking() -> &'static AlgorithmTable {
     &MPICH_NON_BLOCKING
 }
@@ -130,7 +131,7 @@ fn read_names(text: &str) -> Names {
     toml::from_str(text).expect("the tables of the library are well formed")
 }
 
-/// The names under which a library knows algorithms of an operation, without `default`.
+/// Names of the algorithms of an operation in a library, without `default`.
 pub fn algorithm_names(op: CollectiveOp, base: Base) -> impl Iterator<Item = &'static str> {
     let names = match base {
         Base::OpenMpi => &OPEN_MPI,
@@ -143,7 +144,7 @@ pub fn algorithm_names(op: CollectiveOp, base: Base) -> impl Iterator<Item = &'s
         .map(|(name, _)| name.as_str())
 }
 
-/// The library whose table decides. Versions that have none of their own have that of the version before them.
+/// Returns the library whose table applies. A version without its own table uses the table of the version before it.
 ///
 /// # Errors
 /// [`NameError::Library`].

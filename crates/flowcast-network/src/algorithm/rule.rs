@@ -5,21 +5,22 @@ use std::{fmt, str::FromStr};
 use super::{Algorithm, Choice};
 use flowcast_units::{Bytes, CollectiveOp, named};
 
-/// What a rule looks at.
+/// Quantities that the conditions of a rule refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleExtent {
-    /// Ranks of the communicator.
+    /// Number of ranks of the communicator.
     pub ranks: u32,
-    /// The message of an operation on one vector; what one rank sends to one other on average in an alltoall; else the mean
-    /// block of a rank.
+    /// Message size of an operation on one vector; in an alltoall, the average size from one rank to another; otherwise the
+    /// average block size of a rank.
     pub bytes: Bytes,
-    /// All blocks together; the same as `bytes` for an operation on one vector.
+    /// Size of all blocks together. The same as `bytes` for an operation on one vector.
     pub total: Bytes,
 }
 
 impl RuleExtent {
-    /// The extent of an operation whose buffers have equal blocks: `buffer` is the vector of an operation on one vector; all
-    /// blocks together of a gather, scatter, allgather or reduce-scatter; what one rank sends to all in an alltoall.
+    /// Extent of an operation whose buffers have equal blocks. `buffer` is the size of the vector for an operation on one
+    /// vector, of all blocks together for a gather, scatter, allgather or reduce-scatter, and of the data that one rank
+    /// sends to all ranks for an alltoall.
     pub fn from_buffer(op: CollectiveOp, ranks: u32, buffer: Bytes) -> RuleExtent {
         use CollectiveOp::*;
         let each = Bytes(buffer.0 / u64::from(ranks.max(1)));
@@ -51,31 +52,31 @@ impl RuleExtent {
 named! {
     /// A quantity of an [`RuleExtent`].
     pub enum Measure {
-        /// The number of ranks.
+        /// Number of ranks.
         Ranks = "ranks",
-        /// The size that [`RuleExtent::bytes`] has.
+        /// The size in [`RuleExtent::bytes`].
         Bytes = "bytes",
-        /// All blocks together, [`RuleExtent::total`].
+        /// Size of all blocks together, [`RuleExtent::total`].
         Total = "total",
-        /// The bytes divided by the number of ranks.
+        /// The size in bytes divided by the number of ranks.
         Each = "each",
-        /// The bytes divided by the largest power of two that is not above the number of ranks.
+        /// The size in bytes divided by the largest power of two that is not above the number of ranks.
         Share = "share",
     }
 }
 
 named! {
-    /// How a quantity is compared.
+    /// Comparison of a quantity with a value.
     pub enum Relation {
-        /// Holds strictly below.
+        /// Strictly below the value.
         Below = "<",
-        /// Holds below and at the value.
+        /// Below or equal to the value.
         AtMost = "<=",
-        /// Holds strictly above.
+        /// Strictly above the value.
         Above = ">",
-        /// Holds above and at the value.
+        /// Above or equal to the value.
         AtLeast = ">=",
-        /// Holds at the value alone.
+        /// Equal to the value.
         Equal = "=",
     }
 }
@@ -107,17 +108,17 @@ impl RuleCondition {
     }
 }
 
-/// An algorithm and when it is used.
+/// An algorithm and the conditions under which it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AlgorithmRule {
-    /// All of these must hold; a rule without conditions always applies.
+    /// Conditions that must all hold; a rule without conditions always applies.
     pub conditions: Vec<RuleCondition>,
-    /// What is used then.
+    /// Algorithm that the rule selects.
     pub choice: Choice,
 }
 
 impl AlgorithmRule {
-    /// Whether the conditions hold.
+    /// `true` if all conditions hold.
     pub fn holds(&self, extent: &RuleExtent) -> bool {
         self.conditions
             .iter()

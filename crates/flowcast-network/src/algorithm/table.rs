@@ -1,4 +1,4 @@
-//! Which algorithm each operation uses, by rules.
+//! Rules that select the algorithm of each operation.
 
 use flowcast_units::{CollectiveOp, TimePerByte, named};
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -8,20 +8,20 @@ use thiserror::Error;
 
 use super::{Algorithm, AlgorithmRule, Choice, RuleExtent};
 
-/// Why a table was refused.
+/// Reason why a table was rejected.
 #[derive(Debug, Error)]
 pub enum TableError {
     /// The text is not a table; the message names line, column and field.
     #[error(transparent)]
     Malformed(#[from] Box<toml::de::Error>),
-    /// An algorithm that does not carry out its operation.
+    /// The algorithm cannot carry out its operation.
     #[error("collectives.algorithms.rows.{}: found `{algorithm}`, expected one of {known}", op.name())]
     Algorithm {
         /// The operation.
         op: CollectiveOp,
-        /// What is named.
+        /// Name of the algorithm.
         algorithm: &'static str,
-        /// Names of the algorithms that carry the operation out.
+        /// Names of the algorithms that can carry out the operation.
         known: String,
     },
 }
@@ -37,7 +37,7 @@ named! {
         OpenMpi = "openmpi",
         /// MPICH 4.0: its generic tuning table.
         Mpich = "mpich",
-        /// Cray MPICH 8.1: MPICH 4.0 with the thresholds that were measured on a Cray EX.
+        /// Cray MPICH 8.1: MPICH 4.0 with thresholds measured on a Cray EX.
         CrayMpich = "cray-mpich",
     }
 }
@@ -52,7 +52,7 @@ impl Base {
     }
 }
 
-/// Rules by operation; operations without a rule that holds follow the base.
+/// Rules by operation. An operation without a matching rule uses the base.
 ///
 /// ```
 /// use flowcast_network::algorithm::{Algorithm, AlgorithmTable, RuleExtent};
@@ -66,21 +66,22 @@ impl Base {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AlgorithmTable {
-    /// Whose defaults hold where no rule does.
+    /// Library whose defaults apply if no rule matches.
     #[serde(default)]
     pub base: Base,
-    /// Rules by operation, the first that holds decides.
+    /// Rules by operation; the first rule that holds decides.
     #[serde(default)]
     pub rows: BTreeMap<CollectiveOp, Vec<AlgorithmRule>>,
-    /// What combining costs the rank that does it, 0 or more; of the machine, so that no table has it in its text.
+    /// Time per byte for combining vectors on a rank, 0 or more. It is a property of the machine, so tables never contain it
+    /// in their text.
     #[serde(skip)]
     pub reduction: TimePerByte,
 }
 
 impl AlgorithmTable {
-    /// The defaults of a library, written out.
+    /// The defaults of a library as explicit rules.
     pub fn from_base(base: Base) -> AlgorithmTable {
-        // Read once: a sweep asks for the table of each of its networks.
+        // Parsed once, because a sweep requests the table for each of its networks.
         static OPEN_MPI: LazyLock<AlgorithmTable> =
             LazyLock::new(|| AlgorithmTable::read_own(Base::OpenMpi));
         static MPICH: LazyLock<AlgorithmTable> =
@@ -108,7 +109,7 @@ impl AlgorithmTable {
         Ok(table)
     }
 
-    /// Whether each operation can be carried out as its rules say.
+    /// Checks that each operation can be carried out by the algorithms of its rules.
     ///
     /// # Errors
     /// [`TableError::Algorithm`].
@@ -134,7 +135,7 @@ impl AlgorithmTable {
         Ok(())
     }
 
-    /// The table with the rules of its base behind its own.
+    /// The table with the rules of its base appended to its own rules.
     pub fn with_base(&self) -> AlgorithmTable {
         let mut whole = AlgorithmTable::from_base(self.base);
         for (op, rules) in &self.rows {
@@ -146,7 +147,7 @@ impl AlgorithmTable {
         whole
     }
 
-    /// What an operation uses; an algorithm that needs another number of ranks is replaced.
+    /// Returns the algorithm for an operation. An algorithm that requires another number of ranks is replaced.
     pub fn choose(&self, op: CollectiveOp, extent: &RuleExtent) -> Choice {
         let rules = self.rows.get(&op).into_iter().flatten();
         let found = rules

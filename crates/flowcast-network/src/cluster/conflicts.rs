@@ -1,21 +1,21 @@
-//! The elementary conflicts: the smallest patterns in which messages disturb each other, each for one property of a
-//! network (RR-5910 section 5; Zhu, Lastovetsky, Katrinis et al.).
+//! The elementary conflicts: the smallest patterns in which messages slow each other down. Each conflict tests one property
+//! of a network (RR-5910 section 5; Zhu, Lastovetsky, Katrinis et al.).
 //!
 //! | kind | flows | shows |
 //! |---|---|---|
-//! | `alone` | one flow of whole and half size, and of short ones | latency and rate |
-//! | `out` | 2 to k out of a node | an outgo conflict |
-//! | `in` | 2 to k into a node | an income conflict |
-//! | `in-out` | one out of and 1 to k into a node | whether directions disturb each other; with two in, the asymmetry |
-//! | `path` | three flows one behind the other | the flow left over at the end of a path |
-//! | `between` | two in, one on to a second node, two out of it | the flow left over between two conflicts |
-//! | `zig-zag` | of three and of five | who gains and who loses along a chain of conflicts |
-//! | `inter-rack` | 1 to n between two racks | where the backbone saturates |
+//! | `alone` | one flow of full size, of half size, and short ones | latency and rate |
+//! | `out` | 2 to k flows out of a node | an outgo conflict |
+//! | `in` | 2 to k flows into a node | an income conflict |
+//! | `in-out` | one flow out of and 1 to k into a node | interaction of directions; with two in, the asymmetry |
+//! | `path` | three flows in a row | the remaining flow at the end of a path |
+//! | `between` | two flows into a node, one on to a second node, two out of it | the remaining flow between two conflicts |
+//! | `zig-zag` | three and five flows | gains and losses along a chain of conflicts |
+//! | `inter-rack` | 1 to n flows between two racks | saturation of the backbone |
 //!
-//! | `short` | two out, two in, two in and one out, three in a path, and random patterns, of messages around a window | whether short messages wait one behind the other or share |
+//! | `short` | 2 out, 2 in, 2 in and 1 out, a path of 3, and random patterns, about a window in size | queueing or sharing |
 //!
-//! All flows of a conflict start together and have one size. `random` and `short` patterns are for validation and are never
-//! fitted to.
+//! All flows of a conflict start at the same time and have the same size. `random` and `short` patterns are for validation
+//! and are never used in a fit.
 
 use super::{
     flow::Flow,
@@ -24,31 +24,31 @@ use super::{
 };
 use flowcast_units::{Bytes, Node, Time, named};
 
-/// The smallest message that is measured: it fits into one frame.
+/// Smallest measured message: it fits into one frame.
 const SMALLEST: Bytes = Bytes(1000);
 
 named! {
-    /// What a conflict is for.
+    /// Purpose of a conflict.
     pub enum ConflictKind {
-        /// One flow with all links to itself, which the others are held against.
+        /// One flow with all links to itself; the reference for the others.
         Alone = "alone",
-        /// Several out of a node.
+        /// Several flows out of a node.
         Out = "out",
-        /// Several into a node.
+        /// Several flows into a node.
         In = "in",
-        /// One out of a node and several into it.
+        /// One flow out of a node and several into it.
         InOut = "in-out",
-        /// One behind the other.
+        /// Flows in a row: each starts at the node where the one before ends.
         Path = "path",
         /// A flow between two conflicts.
         Between = "between",
         /// A chain of alternating outgo and income conflicts.
         ZigZag = "zig-zag",
-        /// Flows between racks, which share the backbone.
+        /// Flows between racks that share the backbone.
         InterRack = "inter-rack",
         /// Not a conflict: a random pattern for validation.
         Random = "random",
-        /// Messages that are short against a window, for validation: a conflict or a random pattern.
+        /// For validation: a conflict or random pattern of messages that are short relative to a window.
         Short = "short",
     }
 }
@@ -56,31 +56,31 @@ named! {
 /// A conflict, or a random pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conflict {
-    /// Unique among those measured together.
+    /// Name, unique among the conflicts that are measured together.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the conflict.
     pub kind: ConflictKind,
     /// The flows, numbered from 1.
     pub flows: Vec<Flow>,
 }
 
-/// Between which nodes and with which sizes conflicts are made.
+/// Nodes and message sizes for which conflicts are generated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConflictPlan {
-    /// The nodes, those of one rack together.
+    /// The nodes, grouped by rack.
     pub nodes: Vec<Node>,
-    /// Where they stand; nowhere if there are no racks.
+    /// Racks of the nodes; empty if there are no racks.
     pub racks: Racks,
-    /// The size of each message.
+    /// Size of each message.
     pub size: Bytes,
-    /// About a window: the size of each message of the short conflicts; 0 for none of these.
+    /// Size of each message of the short conflicts, about one window; 0 disables these conflicts.
     pub short: Bytes,
-    /// k: most flows in one direction of a node.
+    /// `k`: maximum number of flows in one direction of a node.
     pub most: u32,
 }
 
 impl ConflictPlan {
-    /// All conflicts that these nodes are enough for.
+    /// All conflicts that are possible with this number of nodes.
     pub fn conflicts(&self) -> Vec<Conflict> {
         let others = self.nodes.len().saturating_sub(1);
         let most = (self.most as usize).min(others);
@@ -132,7 +132,8 @@ impl ConflictPlan {
         all
     }
 
-    /// Of flows alone: one that fits into a frame, and two up to a window.
+    /// Sizes of single short flows: one that fits into a frame, and two up to a window. Empty if short conflicts are
+    /// disabled.
     fn short_sizes(&self) -> Vec<Bytes> {
         let sizes = [
             Bytes(SMALLEST.0.min(self.short.0)),
@@ -146,8 +147,9 @@ impl ConflictPlan {
         }
     }
 
-    /// Conflicts of messages of the short size, and random patterns of sizes from 1 kB to four times that, each size class
-    /// equally often: two, four and six messages in turn out of each of at most eight nodes.
+    /// Conflicts of messages of the short size, and random patterns. Sizes in random patterns range from 1 kB to four times
+    /// the short size, evenly on a logarithmic scale; patterns alternate between two, four and six messages out of each of
+    /// at most eight nodes.
     pub fn short_patterns(&self, count: u32, seed: u64) -> Vec<Conflict> {
         if self.short_sizes().is_empty() {
             return Vec::new();
@@ -181,8 +183,8 @@ impl ConflictPlan {
         all
     }
 
-    /// Patterns for validation: one, two and three flows in turn out of each of at most eight nodes to random others, of
-    /// half to the whole size.
+    /// Random patterns for validation. They alternate between one, two and three flows out of each of at most eight nodes to
+    /// random other nodes, with sizes from half to the full size.
     pub fn random_patterns(&self, count: u32, seed: u64) -> Vec<Conflict> {
         (0..count)
             .map(|at: u32| {
@@ -206,7 +208,7 @@ impl ConflictPlan {
         self.sized(name, kind, ends, self.size)
     }
 
-    /// Without flows if it needs more nodes than there are.
+    /// Returns a conflict without flows if it needs more nodes than there are.
     fn sized(
         &self,
         name: &str,
@@ -235,7 +237,7 @@ impl ConflictPlan {
         }
     }
 
-    /// One to all pairs of the first two racks at the same time.
+    /// Conflicts of 1 to all node pairs between the first two racks, all at the same time.
     fn between_racks(&self) -> Vec<Conflict> {
         let [first, second] = [0, 1].map(|rack| {
             let nodes = self.nodes.iter().enumerate();
@@ -255,7 +257,7 @@ impl ConflictPlan {
             .collect()
     }
 
-    /// At most `most` nodes, as many from each rack.
+    /// At most `most` nodes, the same number from each rack.
     fn some_of_each_rack(&self, most: usize) -> Vec<Node> {
         let each = most / self.racks.count().max(1);
         let mut taken = vec![0; self.racks.count().max(1)];

@@ -5,15 +5,15 @@ use flowcast_units::{Bytes, Node, Time};
 /// One message in flight between two different nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flow {
-    /// Its number in results, counted from 1 in pattern files.
+    /// Number in results, counted from 1 in pattern files.
     pub id: u32,
-    /// Node that sends; the flow takes its outgoing link.
+    /// Sending node; the flow uses its outgoing link.
     pub src: Node,
-    /// Node that receives; the flow takes its incoming link.
+    /// Receiving node; the flow uses its incoming link.
     pub dst: Node,
-    /// Size; a flow of no bytes ends at once.
+    /// Size; a flow of 0 bytes ends immediately.
     pub size: Bytes,
-    /// When the sender calls.
+    /// Time of the sender's call.
     pub start: Time,
 }
 
@@ -22,6 +22,6 @@ pub struct Flow {
 pub struct PatternFlow {
     /// Name of the pattern.
     pub pattern: String,
-    /// The flow as the pattern has it.
+    /// The flow as it appears in the pattern.
     pub flow: Flow,
 }

@@ -1,4 +1,4 @@
-//! What is in flight between nodes: flows, the racks of the nodes, and pattern files that list them.
+//! Traffic between nodes: flows, the racks of the nodes, and pattern files that list them.
 
 pub mod conflicts;
 pub mod flow;

@@ -1,4 +1,4 @@
-//! Pattern files: which flows are in flight, and in which racks their nodes stand.
+//! Pattern files: flows between nodes, and the racks of the nodes.
 //!
 //! ```text
 //! 0 -> 1        4MB            # one flow, starts at 0
@@ -17,17 +17,17 @@ use flowcast_units::{Bytes, Node, Time, plain_text};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{name}:{line}: found {found}, expected {expected}")]
 pub struct PatternError {
-    /// The file, as the caller calls it.
+    /// Name of the file for messages, as given by the caller.
     pub name: String,
     /// Line in the file, counted from 1.
     pub line: usize,
-    /// The text of the file that does not fit, or what is wrong with it.
+    /// The text at fault, or a description of the fault.
     pub found: String,
-    /// What would have been right.
+    /// Expected content.
     pub expected: String,
 }
 
-/// What a pattern file holds.
+/// Content of a pattern file.
 ///
 /// ```
 /// use flowcast_network::cluster::pattern::Pattern;
@@ -39,26 +39,26 @@ pub struct PatternError {
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pattern {
-    /// In file order; flow `i` has the number `i + 1`.
+    /// Flows in file order; flow `i` has the number `i + 1`.
     pub flows: Vec<Flow>,
-    /// Where the nodes stand.
+    /// Racks of the nodes.
     pub racks: Racks,
 }
 
-/// A pattern in steps: the flows of a step start when those of the step before have ended.
+/// A pattern in steps: the flows of a step start when the flows of the previous step have ended.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Steps {
-    /// Flows by step; their starts count from the step's beginning.
+    /// Flows by step. Their starts are relative to the start of the step.
     pub steps: Vec<Vec<Flow>>,
-    /// Where the nodes stand.
+    /// Racks of the nodes.
     pub racks: Racks,
 }
 
 impl Pattern {
-    /// Reads a pattern file; `name` is what errors call it.
+    /// Reads a pattern file; `name` is its name in errors.
     ///
     /// # Errors
-    /// The first line at fault, with what was found and what was expected.
+    /// The first faulty line, with what was found and what was expected.
     pub fn read(name: &str, text: &[u8]) -> Result<Pattern, PatternError> {
         let mut reader = PatternReader::new(name);
         reader.read_lines(text)?;
@@ -72,7 +72,7 @@ impl Pattern {
         Ok(reader.pattern)
     }
 
-    /// Whether a file is meant as a pattern: its first line of content starts with a flow, a chain or a placement.
+    /// `true` if a file looks like a pattern: its first line of content starts with a flow, a chain or a placement.
     pub fn is_pattern(text: &[u8]) -> bool {
         let text = plain_text(text);
         let mut lines = text
@@ -91,10 +91,10 @@ impl Pattern {
 }
 
 impl Steps {
-    /// Reads a pattern whose flows are parted by lines that say `step`.
+    /// Reads a pattern whose steps are separated by lines with `step`.
     ///
     /// # Errors
-    /// As [`Pattern::read`], but for lines that say `step`.
+    /// The same errors as [`Pattern::read`], except that `step` lines are allowed.
     pub fn read(name: &str, text: &[u8]) -> Result<Steps, PatternError> {
         let mut reader = PatternReader::new(name);
         reader.read_lines(text)?;
@@ -118,10 +118,10 @@ impl Steps {
     }
 }
 
-/// Writes flows as a pattern file, one on each line.
+/// Writes flows as a pattern file, one flow per line.
 ///
 /// # Errors
-/// Those of the writer; [`ErrorKind::InvalidInput`] for a start that is later than a file may say.
+/// Errors of the writer; [`ErrorKind::InvalidInput`] if a start is later than the format allows.
 pub fn write(flows: &[Flow], out: &mut dyn Write) -> io::Result<()> {
     if let Some(late) = flows.iter().find(|flow| flow.start > Time::LONGEST) {
         let (id, start) = (late.id, late.start);
@@ -249,7 +249,7 @@ impl<'a> PatternReader<'a> {
         Ok(())
     }
 
-    /// The node at the start of `text`, and what follows it without leading blanks.
+    /// Reads the node at the start of `text`; also returns the rest without leading blanks.
     fn read_node<'t>(&self, text: &'t str) -> Result<(Node, &'t str), PatternError> {
         let end = text
             .find(|c: char| c.is_whitespace() || c == '-' || c == '<')
@@ -322,20 +322,20 @@ fn content(line: &str) -> &str {
 }
 
 fn node(text: &str) -> Option<Node> {
-    // `parse` alone would take `+3`.
+    // `parse` alone would accept `+3`.
     text.bytes()
         .all(|byte| byte.is_ascii_digit())
         .then(|| text.parse().ok().map(Node))
         .flatten()
 }
 
-/// Whether the arrow at the start points right, and what follows it.
+/// `true` if the arrow at the start points right, and the text after it.
 fn arrow(text: &str) -> Option<(bool, &str)> {
     let right = text.strip_prefix("->").map(|rest| (true, rest));
     right.or_else(|| text.strip_prefix("<-").map(|rest| (false, rest)))
 }
 
-/// At most forty characters, so that a garbled file does not flood the terminal.
+/// Quotes at most forty characters, so that a garbled file does not flood the terminal.
 fn quoted(text: &str) -> String {
     match text {
         "" => "the end of the line".to_owned(),

@@ -1,4 +1,4 @@
-//! Which node stands in which rack.
+//! Placement of nodes in racks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use flowcast_units::Node;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rack(pub u32);
 
-/// A node has two places.
+/// A node was placed twice.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("node {node} stands already in rack {rack}")]
 pub struct PlacedTwice {
-    /// A node that was to be placed again.
+    /// The node that was placed again.
     pub node: Node,
-    /// Name of the rack in which it was placed first.
+    /// Name of the rack of its first placement.
     pub rack: String,
 }
 
-/// The placement, held as ranges so that `0..4000000000` costs nothing.
+/// Placement of nodes in racks, stored as ranges so that `0..4000000000` takes no more memory than one node.
 ///
 /// ```
 /// use flowcast_network::cluster::racks::Racks;
@@ -35,15 +35,15 @@ pub struct PlacedTwice {
 pub struct Racks {
     names: Vec<String>,
     numbers: BTreeMap<String, Rack>,
-    /// First node of a range to its last node and rack; ranges never overlap.
+    /// Ranges by first node: last node and rack. Ranges never overlap.
     ranges: BTreeMap<u32, (u32, Rack)>,
 }
 
 impl Racks {
-    /// Places the nodes `first..=last` (in either order) in the rack of this name.
+    /// Places the nodes `first..=last` (in either order) in the rack with this name.
     ///
     /// # Errors
-    /// [`PlacedTwice`] if one of them has a place already.
+    /// [`PlacedTwice`] if one of the nodes already has a rack.
     pub fn place(&mut self, first: Node, last: Node, name: &str) -> Result<Rack, PlacedTwice> {
         let (first, last) = (first.0.min(last.0), first.0.max(last.0));
         if let Some((&start, &(end, rack))) = self.ranges.range(..=last).next_back()
@@ -59,7 +59,7 @@ impl Racks {
         Ok(rack)
     }
 
-    /// Racks of so many nodes each, in node order; none if it is 0.
+    /// Creates racks of `nodes_per_rack` nodes each, in node order; no racks if it is 0.
     pub fn in_blocks(nodes: usize, nodes_per_rack: u32) -> Racks {
         let mut racks = Racks::default();
         if nodes_per_rack > 0 {
@@ -74,7 +74,7 @@ impl Racks {
         racks
     }
 
-    /// How many nodes each rack has where they are filled in node order from node 0 on, one after the other.
+    /// Number of nodes per rack, if racks are filled one after the other in node order, starting at node 0.
     pub fn block(&self) -> Option<u32> {
         let placed: Vec<Rack> = (0..).map_while(|node| self.rack_of(Node(node))).collect();
         let size = placed.iter().position(|rack| *rack != placed[0])?;
@@ -87,13 +87,13 @@ impl Racks {
         is_filled.then_some(size as u32)
     }
 
-    /// The rack of a node.
+    /// Rack of a node.
     pub fn rack_of(&self, node: Node) -> Option<Rack> {
         let (_, &(last, rack)) = self.ranges.range(..=node.0).next_back()?;
         (node.0 <= last).then_some(rack)
     }
 
-    /// The rack's name as the pattern file gives it; `?` for a rack of another placement.
+    /// Name of the rack in the pattern file; `?` for a rack of another placement.
     pub fn name(&self, rack: Rack) -> &str {
         self.names.get(rack.0 as usize).map_or("?", String::as_str)
     }
@@ -103,7 +103,7 @@ impl Racks {
         self.names.len()
     }
 
-    /// Whether no node was placed: then all share one switch.
+    /// `true` if no node was placed; then all nodes share one switch.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

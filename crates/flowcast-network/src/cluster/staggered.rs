@@ -1,8 +1,8 @@
-//! The validation pattern of RR-5910 section 6.2: a chain of nodes whose flows start one after the other.
+//! The validation pattern of RR-5910 section 6.2: a chain of nodes with flows that start one after the other.
 //!
-//! Flow `i` (from 1) joins the nodes `i-1` and `i`, starts at `i` ms and has `1, 2, 4, 2, 1, ..` MB. The paper prints
-//! the sizes 1 to 5 and 9 to 13; four is the shortest period that fits them. On a network slower than the paper's
-//! 1 Gbit/s the same sizes start so much farther apart.
+//! Flow `i` (from 1) connects the nodes `i-1` and `i`, starts at `i` ms and has `1, 2, 4, 2, 1, ..` MB. The paper prints the
+//! sizes 1 to 5 and 9 to 13; four is the shortest period that fits them. On a network slower than the paper's 1 Gbit/s, the
+//! starts of the same sizes are farther apart by the same factor.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -13,7 +13,7 @@ use flowcast_units::{Bytes, Node, Rate, Time};
 const SIZES_MB: [u64; 4] = [1, 2, 4, 2];
 const PAPERS_RATE: f64 = 125e6;
 
-/// Which way a flow of the chain goes.
+/// Direction of a flow in the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChainDirection {
     /// From the lower node to the higher.
@@ -22,7 +22,7 @@ pub enum ChainDirection {
     Down,
 }
 
-/// Directions that are up or down with probability 1/2 each.
+/// Random directions, each up or down with probability 1/2.
 pub fn random_directions(count: usize, seed: u64) -> Vec<ChainDirection> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     (0..count)
@@ -36,13 +36,12 @@ pub fn random_directions(count: usize, seed: u64) -> Vec<ChainDirection> {
         .collect()
 }
 
-/// One flow for each direction given, a millisecond apart.
+/// One flow for each direction, at intervals of one millisecond.
 pub fn staggered_chain(directions: &[ChainDirection]) -> Vec<Flow> {
     chain_with_gap(directions, Time::from_nanos(1e6))
 }
 
-/// The chain for a network of this wire rate: starts are as far apart as in the paper, counted in the time that a byte
-/// takes.
+/// The chain for a network with this wire rate. The interval between starts is the paper's, scaled by the time per byte.
 pub fn staggered_chain_at(directions: &[ChainDirection], rate: Rate) -> Vec<Flow> {
     chain_with_gap(
         directions,

@@ -1,4 +1,4 @@
-//! A stream of random flows: many nodes, random pairs, sizes and starts. The workload on which speed is measured.
+//! A stream of random flows: many nodes, random pairs, sizes and starts. Speed is measured with this workload.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -6,32 +6,32 @@ use rand_pcg::Pcg64Mcg;
 use super::flow::Flow;
 use flowcast_units::{Bytes, Node, Rate, Time};
 
-/// Random flows between random nodes that together load the interfaces to a given fraction.
+/// Random flows between random nodes that load the interfaces to a given fraction on average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stream {
-    /// Number of flows; they have the ids 1 to this.
+    /// Number of flows; their ids are 1 to this number.
     pub flows: u32,
-    /// Between how many nodes; at least 2.
+    /// Number of nodes, at least 2.
     pub nodes: u32,
-    /// Sizes vary evenly on a logarithmic scale between these.
+    /// Smallest and largest size; sizes are drawn evenly on a logarithmic scale.
     pub sizes: (Bytes, Bytes),
-    /// Of the rate of all interfaces together, what the flows ask for on average.
+    /// Average offered load, as a fraction of the aggregate interface rate.
     pub load: f64,
-    /// The rate of an interface that the load counts by.
+    /// Interface rate that the load refers to.
     pub rate: Rate,
-    /// Start of the random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl Stream {
-    /// The flows, by start.
+    /// Draws the flows, in order of start.
     pub fn draw(&self) -> Vec<Flow> {
         let mut random = Pcg64Mcg::seed_from_u64(self.seed);
         let mut flows: Vec<Flow> = (1..=self.flows)
             .map(|id| self.flow(id, &mut random))
             .collect();
         let bytes: f64 = flows.iter().map(|flow| flow.size.0 as f64).sum();
-        // All bytes over all interfaces at this load.
+        // Time in which all interfaces together carry all bytes at this load.
         let nanos =
             bytes * 1e9 / (self.rate.as_bytes_per_second() * f64::from(self.nodes) * self.load);
         let mut starts: Vec<f64> = flows

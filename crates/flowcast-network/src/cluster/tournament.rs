@@ -1,11 +1,11 @@
-//! Who meets whom when all pairs of nodes are to meet, and no node two others at a time: a round-robin tournament.
+//! Schedule in which all pairs of nodes meet and no node meets two others at the same time: a round-robin tournament.
 //!
-//! By the circle method the first node stays and the others move on by one place from round to round; who stands opposite
-//! meets. `N` nodes need `N - 1` rounds, an odd number of them `N`, with one node at rest in each.
+//! In the circle method, the first node stays and the others move on by one place each round; opposite nodes meet. `N` nodes
+//! need `N - 1` rounds. An odd number of nodes needs `N` rounds, with one idle node in each.
 
 use flowcast_units::Node;
 
-/// The pairs of each round. Every two of the nodes, which are all different, meet once.
+/// Returns the pairs of each round. Every two of the nodes, which are all different, meet once.
 pub fn rounds(nodes: &[Node]) -> Vec<Vec<(Node, Node)>> {
     if nodes.len() < 2 {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Random patterns over two racks, as Zhu, Lastovetsky, Katrinis et al. validated theirs: `|N|` nodes, half of them in
-//! each rack, and `d` flows out of each node to different other nodes. All flows start together.
+//! Random patterns over two racks, as in the validation by Zhu, Lastovetsky, Katrinis et al.: `|N|` nodes, half of them in
+//! each rack, and `d` flows out of each node to different other nodes. All flows start at the same time.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use super::flow::Flow;
 use flowcast_units::{Bytes, Node, Time};
 
-/// Nodes and flows out of each of them in the nine configurations.
+/// Number of nodes, and number of flows out of each node, in the nine configurations.
 pub const CONFIGURATIONS: [(u32, u32); 9] = [
     (6, 1),
     (6, 2),
@@ -20,21 +20,21 @@ pub const CONFIGURATIONS: [(u32, u32); 9] = [
     (10, 3),
 ];
 
-/// What a pattern looks like.
+/// Parameters of a random pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TwoRackPlan {
-    /// The nodes that take part.
+    /// Nodes of the pattern.
     pub nodes: Vec<Node>,
-    /// `d`: flows out of each node.
+    /// `d`: number of flows out of each node.
     pub flows_out: u32,
-    /// Smallest message that may be drawn.
+    /// Smallest message size.
     pub smallest: Bytes,
-    /// Largest message that may be drawn, itself included; `smallest` where it is less.
+    /// Largest message size, inclusive; `smallest` applies if this is less.
     pub largest: Bytes,
 }
 
 impl TwoRackPlan {
-    /// The pattern of a seed: receivers are drawn without repetition, sizes evenly from the smallest to the largest.
+    /// Draws the pattern of a seed. Receivers are drawn without repetition, sizes evenly from the smallest to the largest.
     pub fn draw(&self, seed: u64) -> Vec<Flow> {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut flows = Vec::new();
@@ -62,7 +62,7 @@ impl TwoRackPlan {
         flows
     }
 
-    /// Twice the pattern of a seed, with sizes whose logarithms are drawn evenly.
+    /// Draws the pattern of a seed twice, with sizes that are even on a logarithmic scale.
     pub(crate) fn draw_twice_by_size_class(&self, seed: u64) -> Vec<Flow> {
         let mut flows = self.draw(seed);
         flows.extend_from_within(..);

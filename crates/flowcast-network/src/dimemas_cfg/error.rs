@@ -1,65 +1,65 @@
-//! What can be wrong with a `.cfg` or a file that it names.
+//! Errors in a `.cfg` or in a file that it names.
 
 use std::{fmt, io};
 
 use thiserror::Error;
 
-/// Why a `.cfg` was refused.
+/// Reason why a `.cfg` was rejected.
 #[derive(Debug, Error)]
 pub enum DimemasConfigError {
-    /// A field that is not what it should be.
+    /// A field has an unexpected value.
     #[error("{place}: found `{found}`, expected {expected}")]
     Field {
-        /// Where.
+        /// Position of the field.
         place: Place,
-        /// What stands there.
+        /// Value that was found.
         found: String,
-        /// The type or the choices.
+        /// Expected type, or the allowed values.
         expected: String,
     },
-    /// A line that is no record, or a record that is not complete.
+    /// A line is not a record, or the record is incomplete.
     #[error("line {line}: found `{found}`, expected {expected}")]
     Line {
         /// Line in the file, counted from 1.
         line: usize,
-        /// What stands there.
+        /// Content that was found.
         found: String,
-        /// What should.
+        /// Expected content.
         expected: String,
     },
-    /// A record that every `.cfg` has.
+    /// A record that every `.cfg` must have is missing.
     #[error("found no \"{0}\" record, expected at least one")]
     Missing(&'static str),
-    /// A file that is named but cannot be had.
+    /// A named file cannot be read.
     #[error("{place}: cannot read {name}: {source}")]
     Open {
-        /// Where it is named.
+        /// Field that names the file.
         place: Place,
-        /// Name of the file, as the field has it.
+        /// Name of the file as written in the field.
         name: String,
-        /// The system's reason why it cannot be read.
+        /// The system's reason.
         source: io::Error,
     },
-    /// Something wrong in a named file.
+    /// A named file contains an error.
     #[error("{name}: {error}")]
     InFile {
-        /// Name of the file that is named.
+        /// Name of the file.
         name: String,
-        /// What is wrong in that file, with its own lines.
+        /// The error in that file, with line numbers of that file.
         error: Box<DimemasConfigError>,
     },
 }
 
-/// A field of a record.
+/// Position of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Line in the file, counted from 1.
     pub line: usize,
     /// Name of the record, without its quotes.
     pub record: String,
-    /// The field's place in the record, counted from 1.
+    /// Index of the field in the record, counted from 1.
     pub number: usize,
-    /// What the field holds, such as `number of nodes`.
+    /// Meaning of the field, such as `number of nodes`.
     pub field: &'static str,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The beginning of a text, enough to find it by.
+/// The beginning of a text, long enough to find it in the file.
 pub(super) fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut short: String = text.chars().take(LONGEST).collect();

@@ -1,4 +1,4 @@
-//! The fields of a record, read in order, each with its type.
+//! Typed access to the fields of a record, in order.
 
 use super::{
     error::{DimemasConfigError, Place, shortened},
@@ -15,7 +15,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> ConfigRecord<'a> {
-    /// The record's fields, if it has as many as `names`.
+    /// The fields of the record, if it has as many as `names`.
     pub(super) fn fields(
         &'a self,
         names: &'static [&'static str],
@@ -40,7 +40,7 @@ impl<'a> ConfigRecord<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The field that was read last.
+    /// Position of the last field read.
     pub(super) fn place(&self) -> Place {
         let index = self.next.saturating_sub(1);
         Place {
@@ -51,7 +51,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The error that the field read last is not as expected.
+    /// Error for an unexpected value of the last field read.
     pub(super) fn wrong(&self, expected: impl Into<String>) -> DimemasConfigError {
         let found = shortened(self.record.fields[self.next.saturating_sub(1)]);
         DimemasConfigError::Field {
@@ -66,12 +66,12 @@ impl<'a> Fields<'a> {
         self.record.fields[self.next - 1]
     }
 
-    /// A text, with or without quotes.
+    /// Reads a text with or without quotes.
     pub(super) fn text(&mut self) -> &'a str {
         unquoted(self.raw())
     }
 
-    /// A name: a text of one line.
+    /// Reads a name: a text of one line.
     pub(super) fn name(&mut self) -> Result<String, DimemasConfigError> {
         let name = self.text();
         if name.contains(is_hidden) {
@@ -81,7 +81,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// One of a few words.
+    /// Reads one of the given words.
     pub(super) fn choice(&mut self, choices: &[&str]) -> Result<&'a str, DimemasConfigError> {
         let found = self.text();
         if choices.contains(&found) {
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number within bounds.
+    /// Reads a whole number from `least` to `most`.
     pub(super) fn whole(&mut self, least: u32, most: u32) -> Result<u32, DimemasConfigError> {
         let found = self
             .raw()
@@ -104,12 +104,12 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A count that may be 0.
+    /// Reads a count, which may be 0.
     pub(super) fn count(&mut self) -> Result<u32, DimemasConfigError> {
         self.whole(0, u32::MAX)
     }
 
-    /// A finite number of any sign.
+    /// Reads a finite number of either sign.
     pub(super) fn number(&mut self) -> Result<f64, DimemasConfigError> {
         let found = self
             .raw()
@@ -119,12 +119,12 @@ impl<'a> Fields<'a> {
         found.ok_or_else(|| self.wrong("a number"))
     }
 
-    /// A finite number that is not negative.
+    /// Reads a finite number that is not negative.
     pub(super) fn amount(&mut self) -> Result<f64, DimemasConfigError> {
         self.scaled(1.0, "a number that is not negative")
     }
 
-    /// A time in seconds.
+    /// Reads a time in seconds.
     pub(super) fn seconds(&mut self) -> Result<Time, DimemasConfigError> {
         const EXPECTED: &str = "a time in seconds, a number from 0 to 1e18";
         let time = self.scaled(1e9, EXPECTED).map(Time::from_nanos)?;
@@ -135,7 +135,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A rate in Dimemas' megabytes (2^20 bytes) per second.
+    /// Reads a rate in Dimemas' megabytes (2^20 bytes) per second.
     pub(super) fn rate(&mut self) -> Result<Rate, DimemasConfigError> {
         self.scaled(
             1_048_576.0,
@@ -153,7 +153,7 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| self.wrong(expected))
     }
 
-    /// A list `[n] {a, b, ...}` of `n` whole numbers.
+    /// Reads a list `[n] {a, b, ...}` of `n` whole numbers.
     pub(super) fn list(&mut self) -> Result<Vec<i64>, DimemasConfigError> {
         let found = parse_list(self.raw());
         found.ok_or_else(|| {

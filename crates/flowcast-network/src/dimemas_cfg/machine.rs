@@ -94,12 +94,12 @@ const OLDEST_NODE: [&str; 11] = [
 ];
 
 impl NodeRecord {
-    /// There is one machine only, so that nothing leaves it.
+    /// Removes the latency between machines, because there is only one machine.
     pub(super) fn forget_wide_area(&mut self) {
         self.group.wide_area_latency = Time::ZERO;
     }
 
-    /// One node, in any of the three forms; nodes are numbered in their order, whatever number they bear.
+    /// Reads one node, in any of the three forms. Nodes are numbered in file order; their own numbers are ignored.
     pub(super) fn read(record: &ConfigRecord) -> Result<NodeRecord, DimemasConfigError> {
         let names: &[&str] = match record.fields.len() {
             len if len == OLDEST_NODE.len() => &OLDEST_NODE,
@@ -109,7 +109,7 @@ impl NodeRecord {
         NodeRecord::read_as(record, names)
     }
 
-    /// Several equal nodes.
+    /// Reads several equal nodes.
     pub(super) fn read_multiple(record: &ConfigRecord) -> Result<NodeRecord, DimemasConfigError> {
         NodeRecord::read_as(record, &NODES)
     }
@@ -147,8 +147,8 @@ impl NodeRecord {
     }
 }
 
-/// The nine last fields of a node in the form without fields for messages inside it: as many buses as processors, one
-/// half-duplex link. Also the node's latency.
+/// Reads the last nine fields of a node in the form without fields for messages inside the node. Such a node has as many
+/// buses as processors and one half-duplex link. Also returns the node's latency.
 fn oldest_node(fields: &mut Fields) -> Result<(Time, NodeGroup), DimemasConfigError> {
     fields.text();
     let cpus = fields.whole(1, u32::MAX)?;
@@ -168,7 +168,7 @@ fn oldest_node(fields: &mut Fields) -> Result<(Time, NodeGroup), DimemasConfigEr
     Ok((latency, group))
 }
 
-/// The twelve last fields of a node, in their order; also the node's latency.
+/// Reads the last twelve fields of a node, in their order. Also returns the node's latency.
 fn described_node(fields: &mut Fields) -> Result<(Time, NodeGroup), DimemasConfigError> {
     fields.text();
     let mut group = NodeGroup {
@@ -188,7 +188,7 @@ fn described_node(fields: &mut Fields) -> Result<(Time, NodeGroup), DimemasConfi
     Ok((latency, group))
 }
 
-/// Whether each machine is there once and has the nodes that it says.
+/// Checks that each machine occurs once and has the stated number of nodes.
 pub(super) fn check_machines(
     wide_area: Option<&WideAreaRecord>,
     environments: &[Environment],
@@ -223,7 +223,7 @@ pub(super) fn check_machines(
     Ok(())
 }
 
-/// The machines that have an environment record, with no nodes yet.
+/// Machines that have an environment record, each with 0 nodes so far.
 fn machines_found(
     machines: u32,
     environments: &[Environment],
@@ -264,7 +264,7 @@ fn below(limit: u32) -> String {
     }
 }
 
-/// The first node's latency, and the nodes with equal neighbours put together. Nodes are numbered machine by machine.
+/// Latency of the first node, and the nodes as groups of equal neighbours. Nodes are numbered machine by machine.
 pub(super) fn node_groups(
     records: &[NodeRecord],
     accelerators: &[Accelerators],
@@ -288,7 +288,7 @@ pub(super) fn node_groups(
     (latency, groups)
 }
 
-/// Adds a group to the one before it if they are alike.
+/// Adds a group. It is merged with the group before it if their nodes are equal.
 fn put_together(groups: &mut Vec<NodeGroup>, group: NodeGroup) {
     let merged = groups.last().filter(|last| {
         NodeGroup {
@@ -302,7 +302,7 @@ fn put_together(groups: &mut Vec<NodeGroup>, group: NodeGroup) {
     }
 }
 
-/// A group of nodes, the first of which has this number, cut where nodes have accelerators.
+/// Splits a group of nodes that starts at `first_node` at the nodes that have accelerators.
 fn with_accelerators(
     group: NodeGroup,
     first_node: u64,
@@ -321,7 +321,7 @@ fn with_accelerators(
     let mut parts = Vec::new();
     let mut next = 0;
     for (at, speed) in marked {
-        // Of several records for one node the first holds.
+        // If a node has several records, the first one applies.
         if at < next {
             continue;
         }
@@ -355,7 +355,8 @@ const PREDEFINED: [&str; 1] = ["mapping"];
 const PREDEFINED_WITH_TRACE: [&str; 2] = ["trace", "mapping"];
 
 impl PlacedMapping {
-    /// The node of each task. The number of tasks stands twice; the length of the list counts, as in the tool.
+    /// Reads the node of each task. The record states the number of tasks twice; the length of the list counts, as in the
+    /// tool.
     pub(super) fn read(record: &ConfigRecord) -> Result<PlacedMapping, DimemasConfigError> {
         let mut fields = record.fields(&MAPPING)?;
         fields.text();
@@ -370,7 +371,7 @@ impl PlacedMapping {
         }
     }
 
-    /// A rule.
+    /// Reads a mapping rule.
     pub(super) fn read_predefined(
         record: &ConfigRecord,
     ) -> Result<PlacedMapping, DimemasConfigError> {
@@ -402,7 +403,7 @@ impl PlacedMapping {
     }
 }
 
-/// The mappings, one for each application in their order.
+/// The mappings, one for each application in file order: the first one, and the others.
 pub(super) fn mappings(
     mappings: Vec<PlacedMapping>,
     records: &[NodeRecord],

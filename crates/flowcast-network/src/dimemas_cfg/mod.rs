@@ -1,12 +1,11 @@
 //! Dimemas' machine description, the `.cfg` file, as a [`Network`].
 //!
-//! A `.cfg` says what a message costs (`T = L + S/BW`, Girona, Labarta and Badia, EuroPVM/MPI 2000), what limits
-//! messages (links of a node, buses of the network), what a collective operation costs and where ranks run. All of
-//! that has a place in the network file; `docs/reference/dimemas-cfg.md` names it field by field.
-//! What has none yet is not
-//! dropped in silence: it comes back in [`DimemasConfig::not_modelled`].
+//! A `.cfg` describes the cost of a message (`T = L + S/BW`, Girona, Labarta and Badia, EuroPVM/MPI 2000), the limits on
+//! messages (links of a node, buses of the network), the cost of a collective operation and the mapping of ranks. All of
+//! these have a place in the network file; `docs/reference/dimemas-cfg.md` lists it field by field. Fields that have no
+//! place yet are not dropped silently: [`DimemasConfig::not_modelled`] lists them.
 //!
-//! Files that a `.cfg` names are asked of the caller, because this library opens none.
+//! This library opens no files; the caller provides the files that a `.cfg` names.
 
 mod error;
 mod fields;
@@ -34,23 +33,23 @@ use super::{
 
 pub use self::error::DimemasConfigError;
 
-/// Opens the files that a `.cfg` names; called with each name as it is written there, never with an empty one.
+/// Opens the files that a `.cfg` names. It is called with each name as written, never with an empty one.
 pub type Open<'a> = &'a mut dyn FnMut(&str) -> io::Result<Vec<u8>>;
 
 /// A `.cfg` and all files that it names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DimemasConfig {
-    /// What the models read.
+    /// The network that the models read.
     pub network: Network,
-    /// What is set in the files, would change the result in Dimemas, and does not here: line, field, value, reason.
+    /// Settings that would change the result in Dimemas but have no effect here: line, field, value and reason.
     pub not_modelled: Vec<String>,
 }
 
 impl DimemasConfig {
-    /// Reads a `.cfg` of any version; the files that it names come through `open`.
+    /// Reads a `.cfg` of any version; `open` provides the files that it names.
     ///
     /// # Errors
-    /// A wrong or missing field or record, named by line and field; a file that cannot be opened or read.
+    /// A field or record is wrong or missing, named by line and field; or a file cannot be opened or read.
     pub fn read(bytes: &[u8], open: Open) -> Result<DimemasConfig, DimemasConfigError> {
         let records = Records::parse(&text_of(bytes))?;
         let mut parts = Parts {
@@ -64,7 +63,7 @@ impl DimemasConfig {
     }
 }
 
-/// Whether these are the bytes of a `.cfg`: by its first line, or by its first record.
+/// `true` if the bytes are a `.cfg`, by the first line or the first record.
 pub fn is_dimemas_cfg(bytes: &[u8]) -> bool {
     let text = text_of(bytes);
     let text = text.trim_ascii_start();
@@ -77,14 +76,14 @@ pub fn is_dimemas_cfg(bytes: &[u8]) -> bool {
         })
 }
 
-/// A file's text; bytes that are none become signs that no record has.
+/// Text of a file. Invalid bytes become characters that no record contains.
 fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&plain_text(bytes)).into_owned()
 }
 
 const WIDE_AREA_QUOTED: &str = "\"wide area network information\"";
 
-/// The records, sorted by kind.
+/// The records, grouped by kind.
 #[derive(Default)]
 struct Parts {
     wide_area: Option<WideAreaRecord>,
@@ -145,7 +144,7 @@ impl Parts {
         self.network(tuned, machines)
     }
 
-    /// What is left, once it was checked.
+    /// Converts the checked records into a network.
     fn network(mut self, tuned: Tuned, machines: u32) -> Result<DimemasConfig, DimemasConfigError> {
         let (mapping, further_mappings) =
             machine::mappings(std::mem::take(&mut self.mappings), &self.nodes)?;

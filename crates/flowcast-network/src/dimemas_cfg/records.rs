@@ -1,12 +1,12 @@
-//! Lines, comments and records: `"name" {field, field, ...};;`, one on a line.
+//! Lines, comments and records: `"name" {field, field, ...};;`, one per line.
 
 use super::error::{DimemasConfigError, shortened};
 
-/// What is left of a file without its comments.
+/// Content of a file without its comments.
 pub(super) struct Records {
     /// Lines that hold a record.
     pub lines: Vec<ConfigLine>,
-    /// Notes on records that a comment mark hides.
+    /// Notes on records that are commented out.
     pub skipped: Vec<String>,
 }
 
@@ -14,11 +14,11 @@ pub(super) struct Records {
 pub(super) struct ConfigLine {
     /// Line in the file, counted from 1.
     pub number: usize,
-    /// Without white space at its ends.
+    /// Text without white space at its ends.
     pub text: String,
 }
 
-/// A record and its fields as they are written, without white space at their ends.
+/// A record with its fields as written, without white space at their ends.
 #[derive(Debug)]
 pub(super) struct ConfigRecord<'a> {
     pub line: usize,
@@ -32,7 +32,7 @@ enum RecordMark {
 }
 
 impl Records {
-    /// Takes the comments out. The first line is a title, whatever it says, unless it is a record.
+    /// Removes the comments. The first line is a title, regardless of its content, unless it is a record.
     pub(super) fn parse(text: &str) -> Result<Records, DimemasConfigError> {
         let mut records = Records {
             lines: Vec::new(),
@@ -102,7 +102,7 @@ impl Records {
     }
 }
 
-/// The first comment mark outside of quotes.
+/// Position and kind of the first comment mark outside of quotes.
 fn first_mark(text: &str) -> Option<(usize, RecordMark)> {
     let mut quoted = false;
     for (at, pair) in text.as_bytes().windows(2).enumerate() {
@@ -117,7 +117,7 @@ fn first_mark(text: &str) -> Option<(usize, RecordMark)> {
 }
 
 impl ConfigLine {
-    /// The record on this line.
+    /// Parses the record on this line.
     pub(super) fn record(&self) -> Result<ConfigRecord<'_>, DimemasConfigError> {
         let (name, rest) = self
             .text
@@ -149,7 +149,7 @@ impl ConfigLine {
     }
 }
 
-/// Splits at commas outside of quotes and braces, up to the closing brace; also gives what follows it.
+/// Splits at commas outside of quotes and braces, up to the closing brace; also returns the text after it.
 fn fields(body: &str) -> Option<(Vec<&str>, &str)> {
     let (mut fields, mut start, mut depth, mut quoted) = (Vec::new(), 0, 0u32, false);
     for (at, byte) in body.bytes().enumerate() {
@@ -176,7 +176,7 @@ fn fields(body: &str) -> Option<(Vec<&str>, &str)> {
 }
 
 impl ConfigRecord<'_> {
-    /// Keeps a record of which there can be one only.
+    /// Stores a record that may occur only once.
     pub(super) fn put_once<T>(
         &self,
         place: &mut Option<T>,
@@ -189,7 +189,7 @@ impl ConfigRecord<'_> {
         }
     }
 
-    /// The error for a name that no version knows.
+    /// The error for a record name that no version has.
     pub(super) fn unknown(&self) -> DimemasConfigError {
         self.wrong(
             "a record named wide area network, environment, node, multi node, accelerator node, mapping, predefined \

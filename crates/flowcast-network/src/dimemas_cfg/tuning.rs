@@ -1,4 +1,4 @@
-//! The files that a `.cfg` names, and the records on computation and input/output.
+//! Files that a `.cfg` names, and the records for computation and input/output.
 
 pub(super) mod collectives;
 mod named_files;
@@ -19,7 +19,7 @@ use crate::{
 };
 use flowcast_units::{CollectiveOp, Time};
 
-/// What the named files say.
+/// Content of the named files.
 #[derive(Debug, Default)]
 pub(super) struct Tuned {
     pub rows: BTreeMap<CollectiveOp, Row>,
@@ -58,7 +58,7 @@ impl NamedFiles {
         })
     }
 
-    /// Reads those that are named.
+    /// Reads the files that have a name.
     pub(super) fn load(&self, open: Open, machines: u32) -> Result<Tuned, DimemasConfigError> {
         let mut tuned = Tuned::default();
         if let Some((scheduler, notes)) = read_named(&self.scheduler, open, named_files::scheduler)?
@@ -92,7 +92,7 @@ impl NamedFiles {
 }
 
 impl Tuned {
-    /// Rows of further machines that differ from those of the first, whose rows hold for all.
+    /// Notes on rows of further machines that differ from those of the first machine, whose rows apply to all.
     fn further_notes(&self) -> Vec<String> {
         self.further_rows
             .iter()
@@ -131,7 +131,7 @@ fn named(name: &str, notes: Vec<String>) -> impl Iterator<Item = String> {
     notes.into_iter().map(move |note| format!("{name}: {note}"))
 }
 
-/// Numbered lines without white space at their ends, blank lines and comments.
+/// Lines with their numbers, trimmed, without blank lines and comments.
 pub(super) fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text
         .lines()
@@ -141,7 +141,7 @@ pub(super) fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#') && !line.starts_with("//"))
 }
 
-/// A note on the field read last.
+/// A note on the last field read.
 pub(super) fn note(fields: &Fields, found: &str, reason: &str) -> String {
     format!("{}: {found}; {reason}", fields.place())
 }
@@ -166,8 +166,8 @@ const FILE_SYSTEM: [&str; 5] = [
     "hit ratio from 0 to 1",
 ];
 
-/// `"file system parameters"`, and what of it is not modelled where files cost anything: blocks, and a cache in front of the
-/// disks.
+/// `"file system parameters"`, and notes on its parts that are not modelled if file accesses take time: blocks, and a cache
+/// in front of the disks.
 pub(super) fn file_system(
     record: &ConfigRecord,
 ) -> Result<(FileSystem, Vec<String>), DimemasConfigError> {

@@ -46,7 +46,7 @@ impl WideAreaRecord {
             3 => Traffic::Linear,
             _ => Traffic::Constant,
         };
-        // The tool compares it with bytes per nanosecond. A negative one never counts there.
+        // The tool compares it with bytes per nanosecond. A negative value never applies there.
         let max_traffic = Rate::from_bytes_per_second(fields.number()?.max(0.0) * 1e9);
         let bandwidth = fields.rate()?;
         let model = repeats(&mut fields)?;
@@ -61,7 +61,7 @@ impl WideAreaRecord {
         })
     }
 
-    /// The network between the sites; nothing if there is one site.
+    /// Network between the sites; empty if there is only one site.
     pub(super) fn network(&self, tuned: &Tuned, connections: Vec<Connection>) -> WideArea {
         if self.machines < 2 {
             return WideArea::default();
@@ -78,7 +78,7 @@ impl WideAreaRecord {
     }
 }
 
-/// The model of collective operations by its number.
+/// Reads the number of a model of collective operations.
 pub(super) fn repeats(fields: &mut Fields) -> Result<Repeats, DimemasConfigError> {
     Ok(match fields.whole(1, 3)? {
         1 => Repeats::Constant,
@@ -103,9 +103,10 @@ const DEDICATED: [&str; 13] = [
     "flight time in seconds",
 ];
 
-/// `"dedicated connection information"`: its number, by which the first that admits a message is found, and itself.
+/// `"dedicated connection information"`: the connection and its number. The search for the first connection that admits a
+/// message follows these numbers.
 ///
-/// The communicators are read and, as in the tool, not looked at.
+/// The communicators are read but ignored, as in the tool.
 pub(super) fn dedicated_connection(
     record: &ConfigRecord,
 ) -> Result<NumberedConnection, DimemasConfigError> {
@@ -147,14 +148,14 @@ pub(super) fn dedicated_connection(
     })
 }
 
-/// A dedicated connection and where it stands.
+/// A dedicated connection and its position in the file.
 pub(super) struct NumberedConnection {
     number: u32,
     place: Place,
     connection: Connection,
 }
 
-/// The connections by number, if all of them join two of so many machines.
+/// The connections in order of their numbers, if all of them connect two of the `machines` machines.
 pub(super) fn connections(
     mut records: Vec<NumberedConnection>,
     machines: u32,
@@ -210,14 +211,14 @@ const ACCELERATOR_WITHOUT_NUMBER: [&str; 6] = [
 
 /// Accelerators of a node.
 pub(super) struct Accelerators {
-    /// The node, counted over all machines.
+    /// Node number, counted over all machines.
     pub node: Node,
     pub place: Place,
     pub count: u32,
     pub speed: f64,
 }
 
-/// `"accelerator node information"`, as the tool reads it (7 fields) or as its manual has it (6, one accelerator).
+/// `"accelerator node information"`, in the tool's form (7 fields) or in the manual's form (6 fields, one accelerator).
 pub(super) fn accelerator(record: &ConfigRecord) -> Result<Accelerators, DimemasConfigError> {
     let with_number = record.fields.len() != ACCELERATOR_WITHOUT_NUMBER.len();
     let mut fields = record.fields(if with_number {
@@ -242,7 +243,7 @@ pub(super) fn accelerator(record: &ConfigRecord) -> Result<Accelerators, Dimemas
 }
 
 impl Accelerators {
-    /// What of them is lost.
+    /// Note on the properties of the accelerators that are not modelled.
     pub(super) fn note(&self) -> Option<String> {
         let Accelerators {
             node, place, count, ..

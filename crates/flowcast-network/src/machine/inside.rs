@@ -1,51 +1,52 @@
-//! What a message between two ranks of one node costs: `T = L + size/bandwidth`, by the network's rule.
+//! Cost of a message between two ranks of the same node: `T = L + size/bandwidth`, by the network's rule.
 //!
-//! A file that says nothing of it does not say that such messages are free: the built-in network `shared-memory`, measured
-//! inside a socket, stands in. A stated 0 is meant, as in Dimemas' configurations, which state both values always.
+//! A file without these values does not mean that such messages are free. The built-in network `shared-memory`, measured
+//! within a socket, supplies the missing values. An explicit 0 is used as given, as in Dimemas' configurations, which always
+//! state both values.
 
 use std::fmt;
 
 use super::{Machine, NodeGroup};
 use flowcast_units::{Bytes, Rate, Time};
 
-/// The built-in network whose interface stands in for what a file leaves open.
+/// Built-in network whose interface supplies values that a file leaves open.
 pub(crate) const STAND_IN: &str = "shared-memory";
 
-/// Its figures: its file is not read for them, which would take a millisecond.
+/// Values of that network. They are repeated here because reading its file would take a millisecond.
 const STAND_IN_LATENCY: Time = Time::from_nanos(760.0);
 const STAND_IN_RATE: Rate = Rate::from_bytes_per_second(39_038e6);
 
-/// What a message inside a node costs: `latency + size/rate`.
+/// Cost of a message within a node: `latency + size/rate`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InsideNode {
-    /// Start-up of a message, whatever its size.
+    /// Start-up time of a message of any size.
     pub latency: Time,
     /// Bytes per second; 0 is infinite.
     pub rate: Rate,
 }
 
-/// Who says what messages inside nodes cost. Shown, it goes on from "inside nodes".
+/// Source of the costs of messages within nodes. The displayed text continues the words "inside nodes".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsideSource {
-    /// The network file.
+    /// The network file states the costs.
     Stated,
-    /// The network file, and they cost nothing.
+    /// The network file states costs of 0.
     StatedFree,
-    /// `STAND_IN`, as the network file says nothing.
+    /// The network file states no costs; `STAND_IN` supplies them.
     StandIn,
-    /// The network file, and `STAND_IN` where it says nothing.
+    /// The network file states some costs; `STAND_IN` supplies the others.
     Partly,
 }
 
 impl InsideNode {
-    /// How long a message of this size takes.
+    /// Time of a message of this size.
     pub fn time_for(&self, size: Bytes) -> Time {
         self.latency + self.rate.time_for(size)
     }
 }
 
 impl NodeGroup {
-    /// So many nodes with so many processors, usual in all else.
+    /// Creates `count` nodes with `cpus` processors each and defaults in all other fields.
     pub fn new(count: u32, cpus: u32) -> NodeGroup {
         NodeGroup {
             count,
@@ -54,7 +55,7 @@ impl NodeGroup {
         }
     }
 
-    /// What a message inside one of these nodes costs.
+    /// Cost of a message within one of these nodes.
     pub fn inside(&self) -> InsideNode {
         InsideNode {
             latency: self.intra_latency.unwrap_or(STAND_IN_LATENCY),
@@ -64,7 +65,7 @@ impl NodeGroup {
 }
 
 impl Machine {
-    /// Sets the cost of messages inside each node.
+    /// Sets the cost of messages within each node.
     pub fn set_inside(&mut self, inside: InsideNode) {
         self.nodes = self.groups();
         for group in &mut self.nodes {
@@ -73,7 +74,7 @@ impl Machine {
         }
     }
 
-    /// Its groups of nodes; where it names none, the one of as many nodes as there are ranks.
+    /// Groups of nodes. If the machine names none, a single group with as many nodes as ranks.
     pub fn groups(&self) -> Vec<NodeGroup> {
         match self.nodes.is_empty() {
             true => vec![NodeGroup {
@@ -86,7 +87,7 @@ impl Machine {
 }
 
 impl InsideSource {
-    /// Of these groups of nodes.
+    /// Determines the source for these groups of nodes.
     pub fn from_groups(groups: &[NodeGroup]) -> InsideSource {
         let mut costs = groups.iter().flat_map(|group| {
             [

@@ -1,13 +1,13 @@
-//! Random perturbation: what is drawn is added to a latency, a bandwidth or a relative speed each time it is used.
+//! Random perturbation: a drawn value is added to a latency, a bandwidth or a relative speed at each use.
 //!
-//! Written as text with units: `normal 0ns 500ns` (mean, standard deviation), `uniform -1us 2us` (least, most), `none`.
+//! The text form has units: `normal 0ns 500ns` (mean, standard deviation), `uniform -1us 2us` (least, most), `none`.
 
 use std::{fmt, marker::PhantomData, str::FromStr};
 
 use flowcast_units::{Rate, Time, UnitError};
 
 section! {
-    /// What varies, and how.
+    /// Quantities that vary at random, with their distributions.
     pub struct Randomness: Default + Copy {
         /// Start of the random numbers.
         /// Default: 0. Example: `7`.
@@ -37,7 +37,7 @@ section! {
 }
 
 impl Randomness {
-    /// Whether any of the distributions varies; the seed alone changes nothing.
+    /// `true` if at least one of the distributions varies. The seed alone has no effect.
     pub fn varies(&self) -> bool {
         *self
             != Randomness {
@@ -50,35 +50,35 @@ impl Randomness {
 /// A distribution of values of some unit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RandomDistribution<Q> {
-    /// Shape with its parameters, in the unit that `Q` stands for.
+    /// Shape with its parameters, in the unit of `Q`.
     pub shape: Shape,
     unit: PhantomData<Q>,
 }
 
-/// A distribution, in nanoseconds, bytes per second or as a plain number.
+/// Shape of a distribution, in nanoseconds, bytes per second or as a plain number.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Shape {
     /// No distribution: nothing is added.
     #[default]
     None,
-    /// A normal distribution (bell-shaped), of which negative values may be drawn too.
+    /// A normal distribution; drawn values may be negative.
     Normal {
         /// Mean of the values.
         mean: f64,
         /// Standard deviation of the values.
         deviation: f64,
     },
-    /// All values between two are equally likely.
+    /// A uniform distribution between two values.
     Uniform {
-        /// Least value that is drawn.
+        /// Smallest value.
         least: f64,
-        /// Greatest value that is drawn; not below `least`.
+        /// Largest value, at least `least`.
         most: f64,
     },
 }
 
 impl<Q> RandomDistribution<Q> {
-    /// A distribution of this shape, whose numbers are in the unit that `Q` stands for.
+    /// Creates a distribution of this shape, with numbers in the unit of `Q`.
     pub const fn new(shape: Shape) -> RandomDistribution<Q> {
         RandomDistribution {
             shape,
@@ -86,20 +86,20 @@ impl<Q> RandomDistribution<Q> {
         }
     }
 
-    /// Whether a value is drawn at all; a spread of 0 counts as varying.
+    /// `true` if a value is drawn. A distribution with a spread of 0 counts as varying.
     pub fn varies(&self) -> bool {
         self.shape != Shape::None
     }
 }
 
-/// How the values of a distribution are written.
+/// Text form of a distribution's values.
 pub(crate) trait RandomQuantity {
-    /// Reads a value that is not negative.
+    /// Reads a non-negative value.
     ///
     /// # Errors
-    /// A number without its unit.
+    /// The number has no unit.
     fn parse(text: &str) -> Result<f64, UnitError>;
-    /// Writes one.
+    /// Returns a value as text.
     fn show(value: f64) -> String;
 }
 

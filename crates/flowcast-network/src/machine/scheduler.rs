@@ -1,11 +1,11 @@
-//! How ranks that share a processor take turns.
+//! Scheduling of ranks that share a processor.
 
 use serde::{Deserialize, Serialize};
 
 use flowcast_units::Time;
 
 section! {
-    /// The scheduler of a node: the same for all nodes.
+    /// The scheduler of a node, the same for all nodes.
     #[serde(default)]
     pub struct Scheduler {
         /// Which waiting rank gets a free processor next: `fifo`, `round-robin` or `priority`.
@@ -26,16 +26,16 @@ section! {
     }
 }
 
-/// The order of the queue for processors.
+/// Order of the queue for processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// First come, first served, to the end of a computation.
+    /// First come, first served. A rank keeps the processor to the end of its computation.
     #[default]
     Fifo,
-    /// First come, first served, for a quantum at most.
+    /// First come, first served. A rank keeps the processor for at most one quantum.
     RoundRobin,
-    /// The smallest number first, of equals the first to come.
+    /// The smallest number first; of equal numbers, the first to arrive.
     Priority,
 }
 

@@ -1,10 +1,10 @@
-//! Several sites and the network between them (a "machine" of Dimemas is a site here).
+//! Several sites and the network between them (Dimemas' "machine" is a site here).
 //!
-//! A message to another site takes the wide-area latency of its node on both processors, then one link out of its site
-//! and one into the other for `S/BW`, and is there after `S/(BW · ratio) + flight time`. The ratio falls with the
-//! traffic `T` that the program itself has caused, `T_n = α T_(n-1) + (1 - α) · bytes / 10 s`, weighted by `β`:
-//! `e^(-5 βT/max)`, `log10(10 - 10 βT/max)`, `1 - βT/max`, or 1. A dedicated connection takes the messages between two
-//! sites that its conditions admit.
+//! A message to another site spends the wide-area latency of its node on both processors. Then it occupies one link out of
+//! its site and one link into the other site for `S/BW`, and arrives after `S/(BW · ratio) + flight time`. The ratio falls
+//! with the traffic `T` that the program itself has caused, `T_n = α T_(n-1) + (1 - α) · bytes / 10 s`, weighted by `β`:
+//! `e^(-5 βT/max)`, `log10(10 - 10 βT/max)`, `1 - βT/max`, or 1. A dedicated connection takes messages between two sites if
+//! they meet its conditions.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::collective::Collectives;
 use flowcast_units::{Bytes, Rate, Time};
 
 section! {
-    /// A further site: what the network inside it is like. Of the first one `nic` and `machine.buses` say it.
+    /// Network within a further site. For the first site, `nic` and `machine.buses` describe it.
     pub struct Site: Default + Copy {
         /// Bytes per second of a message between nodes of the site; 0 is infinite.
         /// Default: that of `nic`. Example: `"100MB/s"`.
@@ -55,23 +55,23 @@ section! {
     }
 }
 
-/// How the bandwidth between sites falls with the traffic.
+/// Decrease of the bandwidth between sites with traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Traffic {
-    /// `e^(-5x)` of the bandwidth is left at the share x of the greatest traffic.
+    /// `e^(-5x)` of the bandwidth remains at the share `x` of the maximum traffic.
     Exponential,
-    /// `log10(10 - 10x)` of the bandwidth is left at the share x of the greatest traffic.
+    /// `log10(10 - 10x)` of the bandwidth remains at the share `x` of the maximum traffic.
     Logarithmic,
-    /// `1 - x` of the bandwidth is left at the share x of the greatest traffic.
+    /// `1 - x` of the bandwidth remains at the share `x` of the maximum traffic.
     Linear,
-    /// Not at all: traffic takes no bandwidth away.
+    /// Traffic does not reduce the bandwidth.
     #[default]
     Constant,
 }
 
 impl Traffic {
-    /// What is left of the bandwidth at this share of the greatest traffic.
+    /// Remaining share of the bandwidth at this share of the maximum traffic.
     pub fn ratio(self, share: f64) -> f64 {
         match self {
             Traffic::Exponential => (-5.0 * share).exp(),
@@ -100,7 +100,7 @@ impl Default for WideArea {
 }
 
 impl WideArea {
-    /// Flight time from one site to another; none that is not given.
+    /// Flight time from one site to another; 0 if none is given.
     pub fn flight_time(&self, from: u32, to: u32) -> Time {
         let row = self.flight_times.get(from as usize);
         row.and_then(|row| row.get(to as usize))
@@ -108,7 +108,7 @@ impl WideArea {
             .unwrap_or(Time::ZERO)
     }
 
-    /// The dedicated connection that takes a message, by index.
+    /// Index of the dedicated connection that takes a message.
     pub fn connection(&self, from: u32, to: u32, tag: i32, size: Bytes) -> Option<usize> {
         self.connections.iter().position(|connection| {
             (connection.sites == [from, to] || connection.sites == [to, from])
@@ -118,7 +118,7 @@ impl WideArea {
 }
 
 section! {
-    /// A connection between two sites, in either direction, with one link out and one in.
+    /// A connection between two sites, for both directions, with one link out and one link in.
     pub struct Connection {
         /// The sites that it joins, counted from 0, in either order.
         sites: [u32; 2],
@@ -147,25 +147,25 @@ section! {
     }
 }
 
-/// Where a size lies.
+/// Comparison of a size with a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
-    /// Sizes below the limit, without itself.
+    /// Strictly below the limit.
     Below,
-    /// The size that is the limit.
+    /// Equal to the limit.
     Equal,
-    /// Sizes above the limit, without itself.
+    /// Strictly above the limit.
     Above,
 }
 
-/// How two conditions join.
+/// Combination of two conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Joined {
-    /// Both of them must hold.
+    /// Both must hold.
     And,
-    /// Either of them is enough.
+    /// At least one must hold.
     Or,
 }
 
@@ -180,7 +180,7 @@ impl SizeCondition {
 }
 
 impl Connection {
-    /// Whether a message may use it.
+    /// `true` if a message may use the connection.
     pub(crate) fn admits(&self, tag: i32, size: Bytes) -> bool {
         let (first, second) = (self.first.holds(size), self.second.holds(size));
         let sized = match self.joined {

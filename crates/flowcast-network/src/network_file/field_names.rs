@@ -1,6 +1,6 @@
-//! The names of all fields of a network file, and suggestions for a misspelt one.
+//! Names of all fields of a network file, and suggestions for misspelt ones.
 //!
-//! The names come from the declarations of the sections (`section!`); types that serde reads in another way are listed in
+//! The names come from the declarations of the sections (`section!`). Types that serde reads in another way are listed in
 //! `section.rs`.
 
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use crate::{
 };
 use flowcast_units::CollectiveOp;
 
-/// Refuses a dotted name that no network file has; the error suggests the names that are near.
+/// Rejects a dotted name that no network file has; the error suggests similar names.
 pub(crate) fn check(key: &str) -> Result<(), String> {
     if ALL.iter().any(|name| is_same(name, key)) {
         return Ok(());
@@ -27,14 +27,14 @@ pub(crate) fn check(key: &str) -> Result<(), String> {
     })
 }
 
-/// Whether a name from the list, in which `N` is any place of a list, is this one.
+/// `true` if the key matches a name from the list, in which `N` stands for any index.
 fn is_same(name: &str, key: &str) -> bool {
     let (mut known, mut given) = (name.split('.'), key.split('.'));
     loop {
         match (known.next(), given.next()) {
             (None, None) => return true,
             (Some("N"), Some(part)) if place(part) => {}
-            // Anything may be noted under these.
+            // Any name is allowed here.
             (Some("NAME"), Some(part)) if !part.is_empty() => {}
             (Some(a), Some(b)) if a == b => {}
             _ => return false,
@@ -46,12 +46,12 @@ fn place(part: &str) -> bool {
     part == "*" || part.parse::<usize>().is_ok()
 }
 
-/// All dotted names, sections and lists as a whole among them; `N` stands for any place of a list, `NAME` for any name.
+/// All dotted names, including sections and whole lists. `N` stands for any index in a list, `NAME` for any name.
 pub fn all() -> &'static [String] {
     &ALL
 }
 
-/// Collected once, since a file may have many origins.
+/// Collected once, because a file may have many origins.
 static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut names = MAPPINGS.map(str::to_owned).to_vec();
     collect(NetworkFile::BELOW, "", &mut names);
@@ -59,14 +59,14 @@ static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
     names
 });
 
-/// What stands below a variant of an enum.
+/// Fields below a variant of an enum.
 const MAPPINGS: [&str; 3] = [
     "machine.mapping.list",
     "machine.mapping.list.N",
     "machine.mapping.per-node",
 ];
 
-/// The names of fields in a section, which has a dot behind its name, and of all below.
+/// Collects the names of the fields of a section, whose name ends with a dot, and of all fields below.
 fn collect(fields: &[SectionField], section: &str, names: &mut Vec<String>) {
     for field in fields {
         let parts = match section.ends_with("rows.") {

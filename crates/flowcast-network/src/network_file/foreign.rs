@@ -1,10 +1,10 @@
-//! Files of other kinds that are given as a network, by what they begin with.
+//! Detection of files of other kinds that are given as a network, by their first lines.
 
 use toml::Table;
 
 use crate::error::{NetworkError, field_error};
 
-/// The fields that every network file has.
+/// Fields that every network file has.
 const REQUIRED: [&str; 6] = [
     "schema",
     "name",
@@ -14,17 +14,17 @@ const REQUIRED: [&str; 6] = [
     "nic.latency",
 ];
 
-/// Needs of a network file, in messages.
+/// Requirements for a network file, for messages.
 const NETWORK_FILE: &str = "a network file: TOML with schema = \"flowcast/network/2\", name, [point_to_point] with rule, and [nic] \
                             with latency and bandwidth, as `flowcast networks show gige-tcp` prints it";
 
-/// Refuses a text of another tool.
+/// Rejects a file of another tool.
 ///
 /// # Errors
-/// What the text is, with the line that shows it, and what was expected.
+/// Names the kind of file, the line that shows it, and the expected format.
 pub(super) fn refuse(text: &str) -> Result<(), NetworkError> {
     let lines = (1..).zip(text.lines().map(str::trim));
-    // No network file begins so; comments of XML go over several lines.
+    // No network file starts with this; XML comments span several lines.
     let is_xml = text.trim_start().starts_with('<');
     let mut contents = lines.clone().filter(|(_, line)| match is_xml {
         true => line.starts_with('<') && !is_preamble(line),
@@ -35,7 +35,7 @@ pub(super) fn refuse(text: &str) -> Result<(), NetworkError> {
             .clone()
             .find(|(_, line)| is_xml && line.starts_with('<'))
     });
-    // Some tools begin with a comment of their own.
+    // Some tools start their files with a characteristic comment.
     let comment = lines
         .clone()
         .find(|(_, line)| !line.is_empty())
@@ -51,7 +51,7 @@ pub(super) fn refuse(text: &str) -> Result<(), NetworkError> {
     }
 }
 
-/// Lines of XML before the first element of a document.
+/// `true` for lines of XML before the first element of a document.
 fn is_preamble(line: &str) -> bool {
     ["<?xml", "<!DOCTYPE", "<!--"]
         .iter()
@@ -83,7 +83,7 @@ fn of_content(line: &str) -> Option<&'static str> {
         ("rule-file-version-", "a rules file of Open MPI"),
     ];
     let known = start_of(line, &known);
-    // A rules file begins with the number of its collectives.
+    // A rules file starts with its number of collectives.
     let mut words = line
         .split('#')
         .next()
@@ -107,7 +107,8 @@ fn start_of(line: &str, known: &[(&str, &'static str)]) -> Option<&'static str> 
     found.map(|(_, kind)| *kind)
 }
 
-/// A better error than the parser's for a text that is no network file, or lacks what each has; none of other faults.
+/// Returns a better error than the parser's for a text that is not a network file or lacks required fields; `None` for other
+/// errors.
 pub(super) fn missing(error: &toml::de::Error, text: &str) -> Option<NetworkError> {
     let Ok(table) = text.parse::<Table>() else {
         return not_toml(text);
@@ -135,7 +136,7 @@ pub(super) fn missing(error: &toml::de::Error, text: &str) -> Option<NetworkErro
     ))
 }
 
-/// The error of a text that is neither TOML nor meant as a network file.
+/// The error for a text that is neither TOML nor intended as a network file.
 fn not_toml(text: &str) -> Option<NetworkError> {
     let mut lines = (1..).zip(text.lines().map(str::trim));
     let (number, line) = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;

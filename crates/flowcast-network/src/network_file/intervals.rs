@@ -1,8 +1,8 @@
-//! The section `[intervals]`: its check, and networks drawn from it.
+//! The section `[intervals]`: its validation, and networks drawn from it.
 //!
-//! No draw is below 0. Correlations are those of the normal scores. Scores are stratified: each of `n` draws takes another
-//! `n`-th of each field's distribution (McKay, Beckman and Conover's Latin hypercube), which makes few draws say what many
-//! independent ones would.
+//! Drawn values are never negative. Correlations are those of the normal scores. Scores are stratified: each of `n` draws
+//! takes a different `n`-th of each field's distribution (McKay, Beckman and Conover's Latin hypercube). A few such draws
+//! give as much information as many independent ones.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ use flowcast_statistics::{
 };
 
 impl Network {
-    /// The value of a field by its dotted name, as `--set` names it; `*` stands for the first place of a list, and a machine
-    /// without nodes has one group. None where the field is not set, or is no number.
+    /// Value of a field, by the dotted name that `--set` uses. `*` stands for the first index of a list, and a machine
+    /// without nodes has one group. `None` if the field is not set or is not a number.
     pub fn quantity(&self, field: &str) -> Option<Quantity> {
         match current_name(field) {
             "nic.bandwidth" => Some(Quantity::Rate(self.nic.rate())),
@@ -43,12 +43,12 @@ impl Network {
         }
     }
 
-    /// As many networks, each with other values of the fields that have an interval and that `matters` names; equal
-    /// seeds give equal networks. They have neither intervals nor what stands behind the numbers. None where no such
-    /// field has an interval.
+    /// Returns `draws` networks. Each has other values for the fields that have an interval and for which `matters` returns
+    /// `true`; equal seeds give equal networks. The networks have no intervals, accuracy record or provenance. Empty if no
+    /// such field has an interval.
     ///
     /// # Errors
-    /// A drawn value that the file refuses, or correlations that contradict each other.
+    /// The file format rejects a drawn value, or the correlations contradict each other.
     pub fn drawn(
         &self,
         matters: &dyn Fn(&str) -> bool,
@@ -90,7 +90,7 @@ impl Network {
         };
         let drawn = interval.at(value.number(), score);
         put(table, name, value.with_number(drawn));
-        // A field that has an interval of its own follows none.
+        // A field with its own interval does not follow another field.
         for twin in twins(name).filter(|twin| !self.intervals.contains_key(twin)) {
             let Some(before) = quantity_in(table, &twin) else {
                 continue;
@@ -100,7 +100,7 @@ impl Network {
                 Quantity::TimePerByte(_) => before.number() * (value.number() / drawn),
                 _ => before.number() * (drawn / value.number()),
             };
-            // A field of 0, infinite as a rate, has no factor.
+            // A field of 0, which is infinite for a rate, cannot be scaled.
             if after.is_finite() {
                 put(table, &twin, before.with_number(after));
             }
@@ -108,7 +108,8 @@ impl Network {
     }
 }
 
-/// By field, then by draw: stratified normal scores with the fields' correlations; none where these contradict each other.
+/// Stratified normal scores with the correlations of the fields, indexed by field, then by draw; `None` if the correlations
+/// contradict each other.
 fn scores(fields: &[(&str, &ParameterInterval)], draws: usize, seed: u64) -> Option<Vec<Vec<f64>>> {
     let mut resampler = Resampler::from_seed(seed);
     let of_strata: Vec<f64> = (0..draws)
@@ -159,7 +160,7 @@ fn given(a: &(&str, &ParameterInterval), b: &(&str, &ParameterInterval)) -> Opti
     a.1.correlations.get(b.0).copied()
 }
 
-/// Checks that each interval is one of its field's value, and that correlations are some of fields with intervals.
+/// Checks that each interval contains its field's value, and that correlations refer to fields with intervals.
 pub(crate) fn check(
     file: &Table,
     intervals: &BTreeMap<String, ParameterInterval>,

@@ -1,27 +1,26 @@
-//! The network file on disk, schema `flowcast/network/2`: one TOML document that says what a network is and what each
-//! model has to know of it.
+//! The network file on disk, schema `flowcast/network/2`: a TOML document that describes a network and the parameters that
+//! each model needs.
 //!
 //! # Design
-//! - **One file for all models.** What belongs to the network stands once ([`Network::nic`] and so on); what belongs to one
-//!   model stands in that model's section of `[sharing]`, and no other model reads it: `[sharing.flow_cuts]`,
+//! - **One file for all models.** Properties of the network appear once ([`Network::nic`] and so on). Parameters of one
+//!   model are in that model's section of `[sharing]`, and no other model reads them: `[sharing.flow_cuts]`,
 //!   `[sharing.closed_loop]`, `[sharing.alpha_fair]`, `[sharing.asymmetric]`, `[sharing.ib_penalty]`, `[sharing.packet]`.
-//!   Two things are said once and read by two models: the closed loop that follows how queues fill takes the window and
-//!   the segment of `[sharing.packet]`, and `alpha-fair` takes the `alpha` of `[sharing.closed_loop]` unless it has one.
-//! - **A rate says what it counts.** `bandwidth` is goodput, which fluid models take; `wire_rate` beside it is the rate of
-//!   frames, which `packet` takes; interface, backbone, bus and the cables of a topology
-//!   have both fields. One alone stands for
-//!   both. `latency` in `[sharing.packet]` takes the place of `nic.latency` for packets, whose own time on the wire counts
-//!   extra. So there is one network for both kinds, [`Network::seen_by`] a model.
-//! - **Units** stand in the text of each value, and a field that nobody knows is an error.
-//! - **Evidence** stands beside the values: `[intervals]` and `[origins]` by dotted field name, `[[accuracy]]` by model,
-//!   `[provenance]` of the whole file. Each is checked: names are fields, levels and shares lie between 0 and 1.
-//! - **Form and meaning are two types.** What has fields that depend on each other is read into the types of this module
-//!   and turned into those of [`crate::network`], which have enums in their place. Sections whose fields are independent
-//!   (`machine`, `collectives`, `file_system`, the parameters of one sharing model) have one type.
-//! - **Schema 1** is read by moving its fields to their new names ([`upgrade`]) before anything else happens; the same
-//!   table of names serves `--set`. The names of schema 1 keep working there. `--set nic.bandwidth=X` takes away
-//!   `nic.wire_rate`, so that X is what every model takes, each in its own kind; `--set nic.latency` does the same to the
-//!   latency of packets.
+//!   There are two exceptions: the closed loop with transient queues uses the window and the segment of
+//!   `[sharing.packet]`, and `alpha-fair` uses the `alpha` of `[sharing.closed_loop]` unless it has its own.
+//! - **A rate states what it counts.** `bandwidth` is goodput, for fluid models; `wire_rate` is the rate of frames, for
+//!   `packet`. The interface, the backbone, the bus and the cables of a topology have both fields. If only one is given, it
+//!   stands for both. `latency` in `[sharing.packet]` replaces `nic.latency` for packets, because their time on the wire is
+//!   counted separately. One network therefore serves both kinds of models through [`Network::seen_by`].
+//! - **Units** are part of the text of each value, and an unknown field is an error.
+//! - **Evidence** is stored next to the values: `[intervals]` and `[origins]` by dotted field name, `[[accuracy]]` by
+//!   model, `[provenance]` for the whole file. All of it is checked: names are fields, and levels and shares lie between 0
+//!   and 1.
+//! - **Form and meaning are two types.** Sections with fields that depend on each other are read into the types of this
+//!   module and converted into those of [`crate::network`], which have enums in their place. Sections with independent
+//!   fields (`machine`, `collectives`, `file_system`, the parameters of one sharing model) have one type.
+//! - **Schema 1** is read by first moving its fields to their new names ([`upgrade`]). `--set` uses the same table of
+//!   names, so the names of schema 1 keep working there. `--set nic.bandwidth=X` removes `nic.wire_rate`, so that every
+//!   model uses X in its own unit; `--set nic.latency` removes the latency of packets in the same way.
 
 pub mod field_names;
 mod foreign;
@@ -64,7 +63,7 @@ use topology::TopologyFile;
 pub const SCHEMA: &str = "flowcast/network/2";
 
 section! {
-    /// A network file of the present schema, section by section.
+    /// A network file of the current schema, section by section.
     pub(crate) struct NetworkFile {
         /// Always `flowcast/network/2`; files of `flowcast/network/1` are [read as well](#schema-1).
         /// Default: required. Example: `"flowcast/network/2"`.
@@ -96,7 +95,7 @@ section! {
         provenance: BTreeMap<String, String> | default,
     }
 
-    /// Of `bandwidth` and `gap_per_byte` at most one is given, and one of the three at least.
+    /// At most one of `bandwidth` and `gap_per_byte` is given, and at least one of the three rates.
     pub(crate) struct NicFile + Copy {
         /// L: from the sender's last instruction to the receiver's first.
         /// Default: required. Example: `"4.7us"`.
@@ -128,7 +127,7 @@ section! {
         choice: NicChoice | default,
     }
 
-    /// One of the two is given at least.
+    /// At least one of the two is given.
     pub(crate) struct LinkFile + Copy {
         /// Goodput; 0 is infinite.
         /// Default: one of the two is required. Example: `"9400Mbit/s"`.
@@ -138,7 +137,7 @@ section! {
         wire_rate: Option<Rate>,
     }
 
-    /// One of the two rates is given at least.
+    /// At least one of the two rates is given.
     pub(crate) struct BusFile + Copy {
         /// Nodes on each medium, at least 1: node `n` is on medium `n / nodes`.
         /// Default: all on one. Example: `8`.
@@ -156,7 +155,7 @@ impl Network {
     /// Reads a network file and applies `overrides`, pairs of dotted field name and value (`--set KEY=VALUE`).
     ///
     /// # Errors
-    /// Malformed TOML, an unknown field, a value without its unit, or fields that exclude each other.
+    /// The text is malformed TOML, a field is unknown, a value lacks its unit, or fields exclude each other.
     pub fn from_toml(text: &str, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
         if overrides.is_empty() {
             return read(text)?.try_into();
@@ -164,10 +163,10 @@ impl Network {
         overrides::apply(read_table(text)?, overrides)
     }
 
-    /// The same network with fields replaced.
+    /// The network with some fields replaced.
     ///
     /// # Errors
-    /// As [`Network::from_toml`].
+    /// The same errors as [`Network::from_toml`].
     pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
         if overrides.is_empty() {
             Ok(self.clone())
@@ -182,13 +181,13 @@ impl Network {
             .expect("a network has only tables, texts and numbers")
     }
 
-    /// The content of a network file as a table, in which overrides set fields.
+    /// Content of a network file as a table, in which overrides set fields.
     pub fn to_table(&self) -> toml::Table {
         table_of(&NetworkFile::from(self))
     }
 }
 
-/// Reads the text of a file of this schema or an earlier one.
+/// Reads the text of a file of this or an earlier schema.
 pub(crate) fn read(text: &str) -> Result<NetworkFile, NetworkError> {
     foreign::refuse(text)?;
     let upgraded = upgrade::upgraded(text)?;
@@ -202,7 +201,7 @@ pub(crate) fn read(text: &str) -> Result<NetworkFile, NetworkError> {
     )
 }
 
-/// As [`read`], without a look at the fields.
+/// Reads the text as [`read`] does, but without checking the fields.
 pub(crate) fn read_table(text: &str) -> Result<toml::Table, NetworkError> {
     foreign::refuse(text)?;
     let upgraded = upgrade::upgraded(text)?;
@@ -216,10 +215,10 @@ pub(crate) fn table_of(file: &NetworkFile) -> toml::Table {
     toml::Table::try_from(file).expect("a network has only tables, texts and numbers")
 }
 
-/// The text of a network file with another accuracy record; comments elsewhere stay.
+/// Text of a network file with another accuracy record; comments elsewhere are preserved.
 ///
 /// # Errors
-/// A text that is no network file.
+/// The text is not a network file.
 pub fn with_ledger(text: &str, entries: &[Accuracy]) -> Result<String, NetworkError> {
     #[derive(Serialize)]
     struct Section<'a> {
@@ -233,7 +232,7 @@ pub fn with_ledger(text: &str, entries: &[Accuracy]) -> Result<String, NetworkEr
     Ok(format!("{}\n{section}", document.to_string().trim_end()))
 }
 
-/// The line of a text in which an error stands, without its value.
+/// The line of a text that contains an error, without the error's value.
 fn line_at<'a>(error: &toml::de::Error, text: &'a str) -> &'a str {
     error
         .span()
@@ -244,7 +243,7 @@ fn line_at<'a>(error: &toml::de::Error, text: &'a str) -> &'a str {
         })
 }
 
-/// Names the line of the text that the user wrote, not of its upgraded form.
+/// Reports the line in the user's text instead of its upgraded form.
 fn in_original(error: toml::de::Error, upgraded: &str, original: &str) -> NetworkError {
     let line = line_at(&error, upgraded);
     match original
@@ -403,7 +402,7 @@ impl From<Nic> for NicFile {
     }
 }
 
-/// A rate of which one of the two forms is given at least.
+/// A rate of which at least one of the two forms is given.
 fn given_rate<G: Copy + From<Rate> + Into<Rate>>(
     goodput: Option<G>,
     wire: Option<Rate>,
@@ -461,7 +460,7 @@ impl From<Bus> for BusFile {
     }
 }
 
-/// No field of any section may be negative, infinite or NaN; correlations and errors have checks of their own.
+/// Rejects negative, infinite and NaN values in all sections. Correlations and errors are checked separately.
 fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
     match value {
         toml::Value::Table(table) => table
@@ -483,7 +482,7 @@ fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), Netw
     }
 }
 
-/// What stands at a dotted name.
+/// Value at a dotted name.
 pub(crate) fn value_at<'a>(table: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
     let mut parts = name.split('.');
     let first = table.get(parts.next()?)?;
@@ -493,7 +492,7 @@ pub(crate) fn value_at<'a>(table: &'a toml::Table, name: &str) -> Option<&'a tom
     })
 }
 
-/// As [`value_at`], to be changed.
+/// Mutable value at a dotted name, as [`value_at`].
 pub(crate) fn value_at_mut<'a>(
     table: &'a mut toml::Table,
     name: &str,

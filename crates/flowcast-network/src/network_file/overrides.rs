@@ -1,4 +1,4 @@
-//! `--set KEY=VALUE`: fields of a network file replaced by dotted name.
+//! `--set KEY=VALUE`: replacement of fields of a network file by dotted name.
 
 use super::{NetworkFile, field_names, foreign, line_at, upgrade};
 use crate::{
@@ -8,7 +8,8 @@ use crate::{
 use flowcast_units::TimePerByte;
 use toml::{Table, Value};
 
-/// Pairs of fields that set the same quantity, in another form or for one model. A `bandwidth` has its `wire_rate` besides.
+/// Pairs of fields that set the same quantity, in another form or for one model. Each `bandwidth` is also paired with its
+/// `wire_rate`.
 const TWINS: [(&str, &str); 5] = [
     ("nic.bandwidth", "nic.gap_per_byte"),
     ("nic.gap_per_byte", "nic.bandwidth"),
@@ -17,7 +18,7 @@ const TWINS: [(&str, &str); 5] = [
     ("sharing.alpha", "sharing.alpha_fair.alpha"),
 ];
 
-/// The fields that setting `field` removes. A draw of `field` moves them instead.
+/// Fields that are removed when `field` is set. When `field` is drawn, they change with it instead.
 pub(crate) fn twins(field: &str) -> impl Iterator<Item = String> {
     let named = TWINS.iter().filter(move |(name, _)| *name == field);
     let section = field.strip_suffix(".bandwidth").into_iter();
@@ -26,10 +27,10 @@ pub(crate) fn twins(field: &str) -> impl Iterator<Item = String> {
         .chain(section.map(|section| format!("{section}.wire_rate")))
 }
 
-/// Replaces fields in a file's content and makes a network of it.
+/// Replaces fields in a file's content and converts it into a network.
 ///
 /// # Errors
-/// A name that no field has, or a value that the field refuses; the message names the override.
+/// A name is unknown, or a field rejects its value; the message names the override.
 pub(crate) fn apply(
     mut table: Table,
     overrides: &[(String, String)],
@@ -48,7 +49,7 @@ pub(crate) fn apply(
         let parts: Vec<&str> = current.split('.').collect();
         insert(&mut table, current, &parts, literal(current, value))?;
     }
-    // Through text, because only the text form reports the name of a refused field.
+    // The table is converted to text first, because only the text form reports the name of a rejected field.
     let merged = table.to_string();
     let file: NetworkFile = toml::from_str(&merged).map_err(|error| {
         foreign::missing(&error, &merged)
@@ -70,7 +71,7 @@ pub(crate) fn apply(
     })
 }
 
-/// Takes a field away wherever a path leads; `*` is every place of a list.
+/// Removes a field at every place that a path matches; `*` matches every index of a list.
 fn remove(table: &mut Table, field: &str) {
     fn below(value: &mut Value, parts: &[&str]) {
         match (value, parts) {
@@ -99,7 +100,7 @@ fn remove(table: &mut Table, field: &str) {
         .for_each(|value| below(value, rest));
 }
 
-/// Takes away what stands behind a value that is replaced: its origin, its interval and the correlations with it.
+/// Removes the evidence for a replaced value: its origin, its interval and the correlations with it.
 fn forget(table: &mut Table, field: &str) {
     for section in ["origins", "intervals"] {
         if let Some(Value::Table(evidence)) = table.get_mut(section) {
@@ -121,7 +122,7 @@ fn matches(name: &str, field: &str) -> bool {
             .all(|(a, b): (&str, &str)| a == b || a == "*" || b == "*")
 }
 
-/// Puts a value at the end of a path of sections and places in lists; `*` is every place.
+/// Sets a value at a path of sections and list indices; `*` matches every index.
 fn insert(
     section: &mut Table,
     key: &str,
@@ -154,7 +155,7 @@ fn insert_in_list(
     value: Value,
 ) -> Result<(), NetworkError> {
     let (name, place, rest) = (parts[0], parts[1], &parts[2..]);
-    // Without groups there is one, of as many nodes as ranks: the first place stands for it.
+    // A machine without groups has one group with as many nodes as ranks. The first index refers to it.
     if items.is_empty() && name == "nodes" {
         items.push(Value::Table(Table::from_iter([(
             "count".to_owned(),
@@ -194,9 +195,8 @@ fn insert_in_list(
     Ok(())
 }
 
-/// Numbers and truth values as such, everything else as text: `3`, `0.5`, `true`, `44KB`, `flow-cuts`, with
-/// or without quotes. A rate may be given
-/// by its inverse: `8ns/B`.
+/// Parses numbers and booleans as such and everything else as text: `3`, `0.5`, `true`, `44KB`, `flow-cuts`, with or without
+/// quotes. A rate may be given by its inverse: `8ns/B`.
 fn literal(field: &str, value: &str) -> Value {
     let is_rate = field.ends_with("bandwidth") || field.ends_with("wire_rate");
     if let (true, Ok(per_byte)) = (is_rate, TimePerByte::parse(value)) {
@@ -216,7 +216,7 @@ fn literal(field: &str, value: &str) -> Value {
     }
 }
 
-/// Names the override at fault instead of a line of a text that the user never wrote.
+/// Names the override at fault instead of a line of a text that the user did not write.
 fn override_error(
     error: toml::de::Error,
     merged: &str,

@@ -15,7 +15,7 @@ use crate::{
 use flowcast_units::{Rate, Time};
 
 section! {
-    /// The section on disk. One of the shapes is given.
+    /// The section on disk. At most one of the shapes is given.
     pub(crate) struct TopologyFile: Default {
         /// Which of several ways a message takes.
         /// Default: by shape. Example: `"ecmp"`.
@@ -115,7 +115,7 @@ section! {
         global_cables: CablesFile | default,
     }
 
-    /// Any graph on disk.
+    /// An arbitrary graph on disk.
     pub(crate) struct GraphFile {
         /// Nodes of each switch, in the order of the switches.
         nodes: Vec<u32>,
@@ -193,7 +193,7 @@ impl TryFrom<TopologyFile> for Topology {
 }
 
 impl TopologyFile {
-    /// The one shape that is given, with the fields that belong to it.
+    /// Takes the given shape and the fields that belong to it.
     fn take_shape(&mut self) -> Result<TopologyShape, SharingError> {
         let given = [
             ("fat_tree", self.fat_tree.is_some()),
@@ -249,7 +249,7 @@ impl TopologyFile {
         }
         let levels = self.levels.iter().enumerate();
         if self.levels.is_empty() {
-            // What belongs to a shape is more telling than that there is none.
+            // A misplaced field of a shape is a more helpful error than a missing shape.
             self.refuse_rest()?;
         }
         Ok(TopologyShape::Levels(
@@ -259,7 +259,7 @@ impl TopologyFile {
         ))
     }
 
-    /// The cables of a shape in which all are alike.
+    /// Takes the cables of a shape with equal cables.
     fn take_cables(&mut self) -> Result<CableKind, SharingError> {
         let cables = CablesFile {
             bandwidth: self.bandwidth.take(),
@@ -269,7 +269,7 @@ impl TopologyFile {
         cables.kind("")
     }
 
-    /// Refuses what no shape has taken.
+    /// Rejects fields that no shape has taken.
     fn refuse_rest(&self) -> Result<(), SharingError> {
         const TREES: &str = "topology.fat_tree or topology.k_ary_n_tree beside it";
         const GRIDS: &str = "topology.torus or topology.mesh beside it";
@@ -302,7 +302,7 @@ impl TopologyFile {
 }
 
 impl CablesFile {
-    /// In a section below `topology`, with a dot behind it.
+    /// Converts the cables; `section` is a section below `topology`, ending with a dot, for errors.
     fn kind(self, section: &str) -> Result<CableKind, SharingError> {
         for (name, rate) in [("bandwidth", self.bandwidth), ("wire_rate", self.wire_rate)] {
             if let Some(rate) = rate.filter(|rate| rate.as_bytes_per_second() <= 0.0) {

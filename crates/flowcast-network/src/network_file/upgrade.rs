@@ -1,14 +1,14 @@
-//! Files of schema `flowcast/network/1`, and its names of fields.
+//! Files of schema `flowcast/network/1`, and their field names.
 //!
-//! There, `[sharing]` held the parameters of all models side by side, and `bandwidth` was the rate of frames where the
-//! file's own model was `packet` and goodput where it was not.
+//! In schema 1, `[sharing]` contained the parameters of all models side by side. `bandwidth` was the rate of frames if the
+//! file's model was `packet`, and goodput otherwise.
 
 use toml_edit::{Decor, DocumentMut, Item, Table, TableLike};
 
 use super::SCHEMA;
 use crate::{error::NetworkError, former_schemas, sharing::model::Model};
 
-/// Fields of schema 1 and where they stand now.
+/// Fields of schema 1 and their current names.
 const MOVED: [(&str, &str); 26] = [
     ("sharing.odd_end", "sharing.flow_cuts.odd_end"),
     ("sharing.odd_inner", "sharing.flow_cuts.odd_inner"),
@@ -41,10 +41,10 @@ const MOVED: [(&str, &str); 26] = [
     ("sharing.penalty_crowded", "sharing.ib_penalty.crowded"),
 ];
 
-/// Sections of schema 1 whose `bandwidth` is a wire rate where the file's model is `packet`.
+/// Sections of schema 1 whose `bandwidth` is a wire rate if the file's model is `packet`.
 const RATED: [&str; 3] = ["nic", "backbone", "topology"];
 
-/// The present name of a field that may have one of schema 1.
+/// Current name of a field, which may be given by its name in schema 1.
 pub fn current_name(name: &str) -> &str {
     MOVED
         .iter()
@@ -52,12 +52,12 @@ pub fn current_name(name: &str) -> &str {
         .map_or(name, |(_, new)| new)
 }
 
-/// A file of schema 1 as one of the present schema, with its comments; `None` for a file of another schema.
+/// Converts a file of schema 1 to the current schema and keeps its comments; `None` for a file of another schema.
 ///
 /// # Errors
-/// A text that is no TOML.
+/// The text is not TOML.
 pub fn upgraded(text: &str) -> Result<Option<String>, NetworkError> {
-    // The reader of the present schema says best what else is wrong.
+    // The reader of the current schema gives the best messages for other errors.
     if !text.contains(former_schemas::NETWORK) {
         return Ok(None);
     }
@@ -97,7 +97,7 @@ pub fn upgraded(text: &str) -> Result<Option<String>, NetworkError> {
     Ok(Some(document.to_string()))
 }
 
-/// `sharing.FIELD` to `sharing.SECTION.FIELD`.
+/// Moves `sharing.FIELD` to `sharing.SECTION.FIELD`.
 fn move_into_section(sharing: &mut dyn TableLike, old: &str, new: &str) {
     let (old, new) = (
         old.trim_start_matches("sharing."),
@@ -117,7 +117,7 @@ fn move_into_section(sharing: &mut dyn TableLike, old: &str, new: &str) {
     }
 }
 
-/// `bandwidth` to `wire_rate`, also in the levels of a topology.
+/// Renames `bandwidth` to `wire_rate`, also in the levels of a topology.
 fn rename_rates(item: &mut Item) {
     if let Some(levels) = item
         .get_mut("levels")
@@ -151,7 +151,7 @@ fn rename(section: &mut dyn TableLike, old: &str, new: &str) {
         .for_each(|field| field.put(section, new));
 }
 
-/// A value with the comments around it.
+/// A value with the surrounding comments.
 struct Field {
     comments: Decor,
     value: Item,

@@ -1,34 +1,35 @@
-//! The active flows, link by link, and the starts and ends since a model last allocated.
+//! The active flows, link by link, and the starts and ends since the last allocation of a model.
 //!
-//! Flows start and end one at a time, and most of the others are not affected. A model that looks only at what a change
-//! can reach allocates in a time that does not grow with the number of flows. Flows that no model tells apart, since they
-//! take the same path, may come and go under one number: they stand in the tables once, with their count.
+//! Flows start and end one at a time, and most other flows are not affected. A model that considers only the flows that a
+//! change can reach allocates in a time that does not grow with the number of flows. Flows on the same path are equal for
+//! every model, so they may share one number: the tables contain them once, with their count.
 
 use super::fabric::{Fabric, FlowPath, LinkId};
 
-/// Which flows the start or end of one flow can affect.
+/// Set of flows that the start or end of one flow can affect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// No other flow: rates do not depend on each other.
+    /// No other flow: rates are independent.
     Itself,
-    /// Flows over the same links, and those that these reach.
+    /// Flows over the same links, and flows that these reach in turn.
     Links,
-    /// Flows over the same nodes, and those that these reach.
+    /// Flows over the same nodes, and flows that these reach in turn.
     Nodes,
-    /// Flows whose data or acknowledgements cross a link that carries data of the others, and those that these reach.
+    /// Flows whose data or acknowledgements cross a link that carries data of the others, and flows that these reach in
+    /// turn.
     Queues,
 }
 
-/// The active flows of each link, with the links whose flows have changed.
+/// The active flows of each link, and the links whose flows have changed.
 #[derive(Debug, Clone, Default)]
 pub struct ActiveFlows {
-    /// By link, in no order that matters.
+    /// Flows indexed by link, in arbitrary order.
     members: Vec<Vec<u32>>,
-    /// By link: the flows whose acknowledgements cross it; empty where these do not matter.
+    /// Flows whose acknowledgements cross a link, indexed by link; empty if acknowledgements do not matter.
     acknowledging: Vec<Vec<u32>>,
-    /// By link, as `members`; empty where nobody asks for them.
+    /// Crossings indexed by link, in the order of `members`; empty if the model does not need them.
     crossings: Vec<Vec<Crossing>>,
-    /// How many flows go under each number, and over each link.
+    /// Number of flows with each flow number, and over each link.
     flows: Vec<u32>,
     flows_over: Vec<u32>,
     has_long_paths: bool,
@@ -41,12 +42,12 @@ pub struct ActiveFlows {
     count: usize,
 }
 
-/// Flows of one number on one of their links.
+/// Flows with the same number on one of their links.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Crossing {
-    /// The other link of their path; [`Crossing::LONG`] if that is not just one link out and another one in.
+    /// The other link of their path; [`Crossing::LONG`] if the path is not just one link out and another link in.
     pub other: LinkId,
-    /// How many there are.
+    /// Number of these flows.
     pub flows: u32,
 }
 
@@ -56,7 +57,7 @@ impl Crossing {
 }
 
 impl ActiveFlows {
-    /// No flows, on so many links.
+    /// Creates an empty set of flows for this number of links.
     pub fn new(links: usize) -> ActiveFlows {
         ActiveFlows {
             members: vec![Vec::new(); links],
@@ -68,7 +69,7 @@ impl ActiveFlows {
         }
     }
 
-    /// The same for models of this reach: others than [`Reach::Queues`] need not know where acknowledgements go.
+    /// Creates an empty set for models of this reach. Only [`Reach::Queues`] needs the links of acknowledgements.
     pub fn within(links: usize, reach: Reach) -> ActiveFlows {
         let mut active_flows = ActiveFlows::new(links);
         if reach != Reach::Queues {
@@ -77,7 +78,7 @@ impl ActiveFlows {
         active_flows
     }
 
-    /// The same for a model that names links ([`Changes`](super::Changes)).
+    /// Creates an empty set for a model that names links ([`Changes`](super::Changes)).
     pub fn with_crossings(links: usize) -> ActiveFlows {
         let mut active_flows = ActiveFlows::new(links);
         active_flows.acknowledging.clear();
@@ -85,12 +86,12 @@ impl ActiveFlows {
         active_flows
     }
 
-    /// The flows whose data cross a link.
+    /// Flows whose data cross a link.
     pub fn members(&self, link: LinkId) -> &[u32] {
         &self.members[link.index()]
     }
 
-    /// The flows whose acknowledgements cross a link.
+    /// Flows whose acknowledgements cross a link.
     pub fn acknowledging(&self, link: LinkId) -> &[u32] {
         &self.acknowledging[link.index()]
     }
@@ -100,38 +101,38 @@ impl ActiveFlows {
         &self.touched
     }
 
-    /// The same flows with their other links.
+    /// Crossings of a link: its flows, with the other links of their paths.
     #[inline(always)]
     pub(super) fn crossings(&self, link: LinkId) -> &[Crossing] {
         &self.crossings[link.index()]
     }
 
-    /// How many flows go under a number.
+    /// Number of flows with a flow number.
     pub(super) fn flows(&self, flow: u32) -> u32 {
         self.flows[flow as usize]
     }
 
-    /// How many flows there are over a link.
+    /// Number of flows over a link.
     pub fn flows_over(&self, link: LinkId) -> u32 {
         self.flows_over[link.index()]
     }
 
-    /// Whether there ever was a path over more than two links.
+    /// `true` if there ever was a path over more than two links.
     pub(super) fn has_long_paths(&self) -> bool {
         self.has_long_paths
     }
 
-    /// Numbers with a first flow since the model last allocated; some of them may have none again.
+    /// Flow numbers that got their first flow since the last allocation. Some of them may have lost it again.
     pub fn started(&self) -> &[u32] {
         &self.started
     }
 
-    /// How many there are.
+    /// Number of active flows.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Adds a flow that starts; the links of its path count as touched.
+    /// Adds a flow that starts and marks the links of its path as touched.
     pub fn insert(&mut self, flow: u32, path: &FlowPath) {
         if self.seen_flows.len() <= flow as usize {
             self.seen_flows.resize(flow as usize + 1, 0);
@@ -160,7 +161,7 @@ impl ActiveFlows {
         self.started.push(flow);
     }
 
-    /// Removes a flow that ends; the links of its path count as touched.
+    /// Removes a flow that ends and marks the links of its path as touched.
     pub fn remove(&mut self, flow: u32, path: &FlowPath) {
         self.count -= 1;
         self.touch(path);
@@ -213,7 +214,7 @@ impl ActiveFlows {
         }
     }
 
-    /// The model has taken the changes into account.
+    /// Clears the changes after the model has allocated.
     pub fn settle(&mut self) {
         self.touched
             .drain(..)
@@ -221,13 +222,13 @@ impl ActiveFlows {
         self.started.clear();
     }
 
-    /// The flows that the changes can reach, in groups that do not reach each other, each in ascending order.
+    /// Flows that the changes can reach, in groups that do not reach each other, each in ascending order.
     pub fn reached(&mut self, fabric: &Fabric, reach: Reach) -> Vec<Vec<usize>> {
         if reach == Reach::Itself {
             let mut started: Vec<usize> = self.started.iter().map(|flow| *flow as usize).collect();
             started.sort_unstable();
             started.dedup();
-            // None that has ended in between.
+            // Drops flows that have already ended.
             started.retain(|flow| {
                 self.members[fabric.paths[*flow].out().index()].contains(&(*flow as u32))
             });
@@ -243,7 +244,7 @@ impl ActiveFlows {
             let mut roots = vec![self.touched[index]];
             match reach {
                 Reach::Nodes => roots.push(fabric.opposite(self.touched[index])),
-                // ACKs that waited on a link without data no longer wait there, or begin to.
+                // ACKs that waited on a link without data stop waiting there, or start to wait.
                 Reach::Queues => {
                     let acknowledging = &self.acknowledging[self.touched[index].index()];
                     roots.extend(
@@ -265,7 +266,7 @@ impl ActiveFlows {
         groups
     }
 
-    /// Flows not yet seen in this search that are connected with a link.
+    /// Flows connected with a link that this search has not seen yet.
     fn connected(&mut self, fabric: &Fabric, reach: Reach, root: LinkId) -> Vec<usize> {
         let (mut links, mut found) = (vec![root], Vec::new());
         while let Some(link) = links.pop() {
@@ -307,7 +308,7 @@ fn place_of(flows: &[u32], flow: u32) -> Option<usize> {
     flows.iter().position(|other| *other == flow)
 }
 
-/// Removes a flow from a list; its index there, at which another one may be now.
+/// Removes a flow from a list. Returns its former index, which another flow may now occupy.
 fn remove_from(flows: &mut Vec<u32>, flow: u32) -> Option<usize> {
     let index = place_of(flows, flow)?;
     flows.swap_remove(index);

@@ -1,20 +1,20 @@
-//! Hierarchical Ethernet whose directions disturb each other (Zhu, Lastovetsky, Katrinis et al.), and the same with
-//! directions that do not.
+//! Hierarchical Ethernet whose directions disturb each other (Zhu, Lastovetsky, Katrinis et al.), and a variant with
+//! independent directions.
 //!
-//! With delta+ and delta- the flows into and out of a node, the time per byte of a flow from a to b is
+//! With delta+ and delta- as the numbers of flows into and out of a node, the time per byte of a flow from a to b is
 //!
 //! `beta(a,b) = max(beta_E * delta_max(a), beta_E * delta_max(b), beta_O * delta_max(backbone))`,
 //! `delta_max = max(delta+, delta-)`,
 //!
-//! where `beta_E` is the interface's time per byte, `beta_O` the backbone's, and the last term stands only between
-//! racks. The maximum over the levels is our reading. Pure fairness ([`Counted::OwnDirection`]) counts only the flow's own
-//! direction; unlike max-min it gives nobody what another leaves unused.
+//! where `beta_E` is the time per byte of the interface and `beta_O` is the time per byte of the backbone. The last term
+//! applies only between racks. The maximum over the levels is our interpretation. Pure fairness ([`Counted::OwnDirection`])
+//! counts only the flow's own direction; unlike max-min, it does not redistribute capacity that other flows leave unused.
 //!
-//! Where both directions share a link, their flows add up: `delta_max` of a half-duplex port or of a bus is all that cross
-//! it.
+//! If both directions share a link, their flows add up: `delta_max` of a half-duplex port or of a bus is the number of all
+//! flows that cross it.
 //!
-//! `backbone_from` is the number of flows below which the backbone is no limit; without it the ratio of the rates
-//! decides. `backbone_share` caps a flow over a saturated backbone.
+//! `backbone_from` is the number of flows from which the backbone is a limit; without it the ratio of the rates decides.
+//! `backbone_share` caps the rate of a flow over a saturated backbone.
 
 use super::{
     Changes, RateModel, SharingError,
@@ -22,30 +22,30 @@ use super::{
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 
-/// When the backbone limits a flow.
+/// Conditions under which the backbone limits a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Saturation {
-    /// From this many flows on; none: whenever it is slower than the interfaces.
+    /// Number of flows from which the backbone is a limit. `None`: whenever it is slower than the interfaces.
     pub from: Option<u32>,
-    /// What one flow gets at most once the backbone is saturated.
+    /// Maximum share of a flow over a saturated backbone.
     pub cap: Option<AllocatedFraction>,
 }
 
-/// Each link gives its flows equal parts of what it carries, whatever these use elsewhere.
+/// Each link divides its capacity equally among its flows, regardless of their other links.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EqualParts {
-    /// When the backbone limits flows between racks, and to how much.
+    /// Conditions under which the backbone limits flows between racks, and the limit.
     pub saturation: Saturation,
-    /// Whose flows count.
+    /// Direction whose flows are counted.
     pub counted: Counted,
 }
 
-/// Whose flows count for a link.
+/// Direction whose flows are counted for a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// Those of the busier direction: both disturb each other.
+    /// The busier direction: both disturb each other.
     BusierDirection,
-    /// Its own: "pure fairness".
+    /// The link's own direction: "pure fairness".
     OwnDirection,
 }
 
@@ -122,7 +122,7 @@ impl EqualParts {
         }
     }
 
-    /// The link or the other direction of it.
+    /// The link or its opposite direction, depending on which of them counts.
     fn counted_link(&self, fabric: &Fabric, own: LinkId, count: &impl Fn(LinkId) -> u32) -> LinkId {
         let opposite = fabric.opposite(own);
         match self.counted {
@@ -145,7 +145,7 @@ impl EqualParts {
         for own in path.data() {
             let link = self.counted_link(fabric, *own, count);
             let share = link_share(fabric, link, count(link), self.saturation);
-            // Two levels that leave the same share up to rounding: the one nearer to the node is named.
+            // If two levels leave the same share up to rounding, the one closer to the node is reported.
             if share < best.share.0 * (1.0 - 1e-12) {
                 best = Allocation {
                     share: AllocatedFraction(share),

@@ -1,16 +1,16 @@
-//! Closed-loop sharing: flows with equal windows whose data and acknowledgements wait in the links' queues.
+//! Closed-loop sharing: flows with equal windows whose data and acknowledgements wait in the queues of the links.
 //!
 //! Steady rates `r_i`, in units where a flow alone runs at 1, and queueing delays `q_l >= 0` of the links satisfy
 //!
 //! `r_i = (sum of q_l over the data path + kappa * sum of q_l over the acknowledgement path)^(-1/alpha)`,
 //! `load_l = sum of r_i over the flows through l <= C_l`, and `q_l > 0` only where `load_l = C_l`.
 //!
-//! `alpha = 1, kappa = 0` is proportional fairness, `alpha` to infinity max-min; `alpha = 1, kappa = 1` is TCP with a
-//! fixed window through lossless queues, and gives two flows in and one out of a node one half each. Zig-zags of
-//! three measure alpha (end : middle = `2^(1/alpha)`), two-in-one-out kappa.
+//! `alpha = 1, kappa = 0` is proportional fairness, and `alpha` to infinity is max-min. `alpha = 1, kappa = 1` is TCP with a
+//! fixed window through lossless queues; it gives two flows into a node and one flow out of it one half each. Zig-zags of
+//! three flows measure alpha (end : middle = `2^(1/alpha)`), two-in-one-out measures kappa.
 //!
-//! With kappa > 0 the conditions leave open which of several saturated links on a path holds the queue, and the rates of
-//! others depend on it. Data wait at the first of them, and that solution is taken.
+//! With kappa > 0 the conditions do not determine which of several saturated links on a path holds the queue, and the rates
+//! of other flows depend on it. The solution in which data wait at the first of them is used.
 
 pub(super) mod queues;
 mod relaxation;
@@ -27,34 +27,35 @@ use relaxation::{Relaxation, Restless, StopRule};
 pub struct Feedback {
     /// Exponent of the fairness; positive.
     pub alpha: f64,
-    /// Weight of the delay that acknowledgements meet; not negative.
+    /// Weight of the delay of acknowledgements; not negative.
     pub kappa: f64,
 }
 
-/// How much more each link of a path carries than the one before it, on the way to the exact capacities.
+/// Relative increase in capacity from each link of a path to the next, in the steps towards the exact capacities.
 const LEANS: [f64; 2] = [1e-2, 1e-3];
 
-/// Of a pattern with more flows than this, a change is solved from the solution before; with fewer, the flows that it
-/// affects are solved from scratch, so that the solution does not depend on the past.
+/// Number of flows above which a change is solved from the previous solution. With fewer flows, the affected flows are
+/// solved from scratch, so that the solution does not depend on the past.
 const LARGE: usize = 400;
 
-/// Ends of so many flows that differ by this part of their time are one event: the solution tells them less closely.
+/// Relative difference in time below which ends of flows in such a large pattern are one event: the solution is less
+/// precise.
 const SAME_EVENT: f64 = 1e-6;
 
-/// The model; it remembers the delays of the event before, from which the next solution is near.
+/// The model. It stores the delays of the previous event, which are close to the next solution.
 #[derive(Debug, Clone)]
 pub struct ClosedLoop {
     feedback: Feedback,
     stop: StopRule,
     delays: Vec<f64>,
-    /// Solved from change to change, if there are many flows.
+    /// State that is updated from change to change, if there are many flows.
     kept: Option<Relaxation>,
-    /// Whether there are; decided at the first change.
+    /// `true` if there are many flows; decided at the first change.
     is_large: Option<bool>,
 }
 
 impl ClosedLoop {
-    /// Solves closely, as patterns need it; [`ClosedLoop::for_program`] solves less closely.
+    /// Creates a model that solves precisely, as patterns require. [`ClosedLoop::for_program`] solves less precisely.
     pub fn new(feedback: Feedback) -> ClosedLoop {
         ClosedLoop {
             feedback,
@@ -65,8 +66,8 @@ impl ClosedLoop {
         }
     }
 
-    /// With these parameters, for the messages of a program: solved from change to change from the first one on, and
-    /// less closely.
+    /// Creates a model for the messages of a program. Each change is solved from the previous solution, beginning with the
+    /// first, and less precisely.
     pub fn for_program(feedback: Feedback) -> ClosedLoop {
         ClosedLoop {
             stop: StopRule::LOW,
@@ -75,16 +76,16 @@ impl ClosedLoop {
         }
     }
 
-    /// The queueing delay of each link in the last solution, in units of an uncontended flow's round trip.
+    /// Queueing delay of each link in the last solution, in units of the round trip of a flow without contention.
     pub fn delays(&self) -> &[f64] {
         self.kept
             .as_ref()
             .map_or(&self.delays, |kept| kept.queues().delays())
     }
 
-    /// With kappa > 0 the rates depend on which of a path's saturated links holds the queue, and the conditions leave
-    /// that open. Data wait at the first: the solution is followed from capacities that grow along the path to the
-    /// exact ones.
+    /// With kappa > 0 the rates depend on which of a path's saturated links holds the queue, and the conditions do not
+    /// determine it. Data wait at the first one: the solution is followed from capacities that grow along the path to the
+    /// exact capacities.
     fn solve(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) -> Result<Changes, Restless> {
         let mut relaxation = Relaxation::new(fabric, self.feedback);
         relaxation
@@ -93,7 +94,7 @@ impl ClosedLoop {
         if self.feedback.kappa > 0.0 {
             for lean in LEANS {
                 relaxation.queues_mut().lean(fabric, lean);
-                // A start for the next need not have converged.
+                // A starting point for the next step need not have converged.
                 let _ = relaxation.update(
                     fabric,
                     active_flows,

@@ -1,27 +1,27 @@
-//! When a flow was complete, and the rates that it had until then.
+//! Completion of a flow, and the rates that it had until then.
 
 use flowcast_units::Time;
 
 use super::fabric::{AllocatedFraction, Limit};
 
-/// When a flow's last byte arrived.
+/// Arrival of a flow's last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FlowCompletion {
-    /// When, counted from the start of the pattern.
+    /// Time of arrival, counted from the start of the pattern.
     pub end: Time,
-    /// Time since its start.
+    /// Time since the start of the flow.
     pub duration: Time,
 }
 
-/// An interval in which a flow has one rate.
+/// An interval in which a flow has a constant rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateInterval {
-    /// Instant from which on the flow has this rate.
+    /// Start of the interval.
     pub from: Time,
-    /// Instant at which the rate changes or the flow's data end.
+    /// End of the interval: the rate changes or the flow's data end.
     pub to: Time,
-    /// The flow's rate in units of a node's interface.
+    /// Rate of the flow, in units of a node's interface.
     pub share: AllocatedFraction,
-    /// What keeps it from more.
+    /// Limit that keeps the rate from being higher.
     pub limit: Limit,
 }

@@ -1,15 +1,15 @@
-//! Paths between which nothing passes, whatever flows take them and when.
+//! Groups of paths whose flows can never affect flows in other groups.
 
 use super::{
     active_flows::Reach,
     fabric::{Fabric, FlowPath},
 };
 
-/// By path through the fabric: a link that stands for its component. What a flow does reaches flows over paths of the same
-/// component alone.
+/// Returns a link that identifies the component of each path through the fabric. A flow affects only flows over paths of the
+/// same component.
 pub fn components(fabric: &Fabric, paths: &[FlowPath], reach: Reach) -> Vec<u32> {
     let mut joined: Vec<u32> = (0..fabric.link_count() as u32).collect();
-    // A message inside a node crosses no link.
+    // A message within a node crosses no link.
     for path in paths.iter().filter(|path| path.src != path.dst) {
         let out = path.out().0;
         for link in path.data() {
@@ -37,7 +37,7 @@ fn join(joined: &mut [u32], one: u32, other: u32) {
     joined[one.max(other) as usize] = one.min(other);
 }
 
-/// The link that stands for all that are joined with this one (Galler and Fischer, 1964).
+/// The link that represents all links joined with this one (Galler and Fischer, 1964).
 fn root(joined: &mut [u32], mut link: u32) -> u32 {
     while joined[link as usize] != link {
         let above = joined[link as usize];

@@ -1,4 +1,4 @@
-//! Why a sharing model gives no shares.
+//! Errors of sharing models.
 
 use std::{fmt::Display, ops::RangeInclusive};
 
@@ -6,129 +6,130 @@ use thiserror::Error;
 
 use flowcast_units::Node;
 
-/// Why a model gives no shares.
+/// Reason why a model cannot compute shares.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SharingError {
-    /// No model of that name.
+    /// No model has this name.
     #[error("no sharing model is named {found}, expected one of {expected}")]
     UnknownModel {
-        /// The name asked for, and the one that may be meant.
+        /// The requested name, with a suggestion.
         found: String,
-        /// Names of all models, with commas between.
+        /// Names of all models, separated by commas.
         expected: String,
     },
-    /// A parameter that the model needs is missing or out of range.
+    /// A required parameter of the model is missing or out of range.
     #[error("{field}: found {found}, expected {expected}")]
     Parameter {
-        /// Dotted name, as in `--set`.
+        /// Dotted field name, as in `--set`.
         field: &'static str,
-        /// Its value, or `nothing`.
+        /// Value of the parameter, or `nothing`.
         found: String,
-        /// The range.
+        /// Valid range.
         expected: &'static str,
     },
-    /// Flow cuts know dual-processor nodes only (RR-5910 section 5.2), and the strict reading was asked for.
+    /// More than two flows in one direction of a node, under the strict rules. Flow cuts are defined only for dual-processor
+    /// nodes (RR-5910 section 5.2).
     #[error(
         "node {node}: found {flows} flows {direction} at a time, expected at most 2 (flow-cuts with --strict)"
     )]
     Crowded {
         /// The node with more than two flows in one direction.
         node: Node,
-        /// Flows in one direction.
+        /// Number of flows in one direction.
         flows: u32,
-        /// `out` of the node or `in`.
+        /// Direction: `out` of the node or `in`.
         direction: &'static str,
     },
-    /// Messages that take longer than times are counted at packet level.
+    /// Messages take longer than the largest time at packet level.
     #[error(
         "packet: found messages that take {seconds:.3e} s, expected at most {most:.1e} s (sizes, starts, nic.bandwidth)"
     )]
     TooLong {
-        /// A bound on the time of all of them.
+        /// Upper bound on the total time, in seconds.
         seconds: f64,
-        /// What can be counted.
+        /// Largest representable time, in seconds.
         most: f64,
     },
-    /// More packets or connections than have numbers.
+    /// There are more packets or connections than numbers for them.
     #[error(
         "packet: found {found} packets of a connection or connections, expected at most {most}"
     )]
     TooManyPackets {
-        /// Number of packets or connections that were asked for.
+        /// Number of requested packets or connections.
         found: u64,
-        /// What can be counted.
+        /// Largest allowed number.
         most: u64,
     },
-    /// More packets than a run is to take.
+    /// There are more packets than the limit for a run.
     #[error(
         "packet: found {found} packets or more, expected at most {most}: raise sharing.packet.most_packets, or take a model \
          without packets, such as fair"
     )]
     TooMuchWork {
-        /// Packets that the messages make.
+        /// Number of packets in the messages.
         found: u64,
-        /// The most that are followed (`sharing.packet.most_packets`).
+        /// Maximum number of packets (`sharing.packet.most_packets`).
         most: u64,
     },
-    /// A path that crosses more links than a model follows.
+    /// A path crosses more links than the model supports.
     #[error(
         "found a way over {found} links, expected at most {most} under this model (fair and its kin follow any)"
     )]
     TooManyHops {
-        /// Links of the path.
+        /// Number of links on the path.
         found: usize,
-        /// The most that are followed.
+        /// Maximum number of links.
         most: usize,
     },
-    /// A topology that cannot be built, or a routing that its shape does not know.
+    /// A topology cannot be built, or its shape does not have the routing.
     #[error("{field}: found {found}, expected {expected}")]
     Topology {
-        /// Dotted name, as in `--set`.
+        /// Dotted field name, as in `--set`.
         field: String,
-        /// What stands there.
+        /// Value that was found.
         found: String,
-        /// What would be right.
+        /// Expected value.
         expected: String,
     },
-    /// A node that the topology has no place for.
+    /// The topology has no such node.
     #[error(
         "node {node}: found a flow from or to it, expected a node below {nodes}, as many as [topology] joins"
     )]
     NoSuchNode {
-        /// The node, whose number is too large.
+        /// The node whose number is too large.
         node: Node,
-        /// How many nodes there are.
+        /// Number of nodes in the topology.
         nodes: u64,
     },
-    /// The pattern says where nodes stand, and so does the network.
+    /// Both the pattern and the network place nodes.
     #[error("found `node .. rack` lines beside a network with [topology], expected one of the two")]
     RacksInTopology,
-    /// The network says twice what joins the nodes.
+    /// The network states twice how its nodes are connected.
     #[error("found [bus] beside [topology], expected one of the two")]
     BusInTopology,
-    /// Rates at which flows have no end that is a number.
+    /// At these rates, flows end at no finite time.
     #[error(
         "found {flows} flows that never end, expected rates that end them: look for a value that is too small in the network"
     )]
     Endless {
-        /// How many they are.
+        /// Number of these flows.
         flows: usize,
     },
-    /// The closed loop's equations were not solved to the accuracy promised.
+    /// The closed loop's equations were not solved to the required accuracy.
     #[error(
         "closed-loop found no steady rates for {flows} flows: a link is {residual:.1e} of its capacity off its balance \
          (try another sharing.closed_loop.alpha or sharing.closed_loop.kappa)"
     )]
     Unsettled {
-        /// Flows in the part that did not settle.
+        /// Number of flows in the part that did not converge.
         flows: usize,
-        /// Largest part of a link's capacity by which its load misses the complementarity conditions.
+        /// Largest violation of the complementarity conditions by a link's load, relative to its capacity.
         residual: f64,
     },
 }
 
 impl SharingError {
-    /// A parameter that is missing or out of range.
+    /// Creates the error for a parameter that is missing or out of range.
     pub(crate) fn parameter(
         field: &'static str,
         found: Option<f64>,
@@ -141,7 +142,7 @@ impl SharingError {
             expected,
         }
     }
-    /// The value of a parameter, if it is in range.
+    /// Returns the value of a parameter if it is in range.
     pub(crate) fn check<T: PartialOrd + Display>(
         field: &'static str,
         value: T,

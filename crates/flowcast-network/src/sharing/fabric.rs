@@ -1,14 +1,14 @@
-//! The links that flows cross: out of each node and into it, and the cables between switches, up and down.
+//! The links that flows cross: out of each node and into it, and the up and down cables between switches.
 //!
-//! A flow's data cross the out link of its source and the in link of its destination, and in between the up link of
-//! the one's rack and the down link of the other's, or the cables of a tree (`cluster::tree`). Its acknowledgements
-//! take the links of the reversed flow. Capacities and shares are in units of a node's interface: a flow alone gets
-//! the share 1.
+//! A flow's data cross the out link of its source and the in link of its destination. In between, they cross the up link of
+//! the source's rack and the down link of the destination's rack, or the cables of a tree (`cluster::tree`). Its
+//! acknowledgements use the links of the reversed flow. Capacities and shares are in units of a node's interface: a single
+//! flow gets the share 1.
 //!
-//! Where both directions share something there is one link for both: with half duplex a node's port is its out link and
-//! its in link, and the bus of a group of nodes carries what these send and what they receive. Such a link is its own
-//! opposite. Acknowledgements cross the same shared links as their data, so that they take the same part of each flow
-//! there, and the goodput of a flow alone accounts for it: fluid models charge shared links with data only.
+//! If both directions share a resource, one link represents both. With half duplex, the port of a node is both its out link
+//! and its in link. The bus of a group of nodes carries the data that these send and receive. Such a link is its own
+//! opposite. Acknowledgements cross the same shared links as their data, so they take the same share of each flow there, and
+//! the goodput of a single flow accounts for it: fluid models charge shared links only for data.
 
 mod capacities;
 mod links;
@@ -31,94 +31,94 @@ use links::{Inner, InnerName, Switches};
 pub use path::FlowPath;
 use router::{Router, Trips};
 
-/// The fraction of a node's interface that is allocated to a flow: 1 without others, never negative.
+/// Fraction of a node's interface that is allocated to a flow: 1 without contention, never negative.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct AllocatedFraction(pub f64);
 
 impl AllocatedFraction {
-    /// 1: the whole interface of a node.
+    /// The whole interface of a node, 1.
     pub const WHOLE: AllocatedFraction = AllocatedFraction(1.0);
 }
 
-/// A link, by its index in the fabric.
+/// Index of a link in the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// As an index into per-link tables.
+    /// The id as an index into tables by link.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What keeps a flow from its uncontended rate.
+/// Cause that keeps a flow below its rate without contention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Nothing but its own interface.
+    /// None except its own interface.
     Alone,
     /// A link that its data cross.
     Link(LinkId),
     /// A link on which its acknowledgements wait.
     Acknowledgements(LinkId),
-    /// An outgo or income conflict: a zig-zag of so many flows.
+    /// An outgo or income conflict: a zig-zag of this number of flows.
     ZigZag {
-        /// Its length.
+        /// Number of flows in the zig-zag.
         flows: u32,
     },
-    /// A zig-zag with more than two flows in one direction of a node, which flow cuts do not know.
+    /// A zig-zag with more than two flows in one direction of a node, which flow cuts do not define.
     CrowdedZigZag {
-        /// Its size.
+        /// Number of flows in the zig-zag.
         flows: u32,
     },
-    /// Income/outgo conflict, the flow into the middle node.
+    /// Income/outgo conflict; the flow is the one into the middle node.
     IncomingOfPair {
-        /// Path index of the flow that goes on from there.
+        /// Path index of the flow that continues from there.
         partner: u32,
     },
-    /// Income/outgo conflict, the flow out of the middle node.
+    /// Income/outgo conflict; the flow is the one out of the middle node.
     OutgoingOfPair {
-        /// Path index of the flow that comes in there.
+        /// Path index of the flow into that node.
         partner: u32,
     },
-    /// The queues of its path, packet by packet.
+    /// The queues on its path, packet by packet.
     Queues,
-    /// A flow left over between two active neighbours.
+    /// A remaining flow between two active neighbours.
     Between,
-    /// A flow left over at the start or end of its path, or alone.
+    /// A remaining flow at the start or end of its path, or alone.
     StartOrEnd,
 }
 
-/// What a model allocates to a flow.
+/// Share of a flow according to a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Allocation {
-    /// Fraction of a node's interface that the flow gets.
+    /// Fraction of a node's interface that is allocated to the flow.
     pub share: AllocatedFraction,
-    /// What keeps it from more.
+    /// Cause that limits the share.
     pub limit: Limit,
 }
 
 /// All links and the paths of all flows.
 ///
-/// Where a flow chooses between two ways as it starts (UGAL), the paths of the shortest ways stand first, one for each flow,
-/// and behind them those of the longer ways, again one for each.
+/// If flows choose between two routes when they start (UGAL), the shortest paths come first, one for each flow. The longer
+/// paths follow, again one for each flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fabric {
-    /// Path of each flow, by the flow's index.
+    /// Path of each flow, indexed by flow.
     pub paths: Vec<FlowPath>,
-    /// The interfaces, by number.
+    /// The interfaces, indexed by their dense number.
     ports: Vec<Port>,
     /// Interfaces of each node.
     nics: u32,
     inner: Vec<Inner>,
-    /// Names of the classes of links, by class.
+    /// Names of the link classes, indexed by class.
     classes: Vec<String>,
-    /// No way crosses more links between switches.
+    /// Maximum number of links between switches on a path.
     longest: u32,
     duplex: Duplex,
-    /// Behind so many paths stand those of the longer ways.
+    /// Number of flows, if the longer paths follow the shortest ones in `paths`.
     flows: Option<usize>,
     switches: Option<Switches>,
-    /// Where each message of a replay has a way of its own.
+    /// Present if each message of a replay has its own route.
     router: Option<Arc<Router>>,
 }
 
@@ -126,33 +126,33 @@ pub struct Fabric {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Port {
     node: Node,
-    /// Which of the node's, from 0.
+    /// Index among the node's interfaces, from 0.
     nic: u32,
 }
 
-/// What joins the nodes where no topology does.
+/// Connections between the nodes without a topology.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cabling {
-    /// Capacity of the link of each rack in each direction; none: the switch between the racks is no limit.
+    /// Capacity of the link of each rack in each direction. `None`: the switch between the racks is not a limit.
     pub backbone: Option<AllocatedFraction>,
-    /// What the two directions of a node's port share.
+    /// Capacity shared by the two directions of a node's port.
     pub duplex: Duplex,
-    /// The media that groups of nodes share.
+    /// Media shared by groups of nodes.
     pub bus: Option<BusShare>,
 }
 
 /// A medium for each group of nodes with consecutive numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BusShare {
-    /// Nodes of a group; none: all.
+    /// Number of nodes per group. `None`: all nodes.
     pub nodes: Option<u32>,
-    /// Of each medium, for both directions together.
+    /// Capacity of each medium, for both directions together.
     pub capacity: AllocatedFraction,
 }
 
 impl Fabric {
-    /// The fabric that these flows cross. Racks are joined by links of the capacity `backbone`; without one, or
-    /// without racks, all nodes share a switch that is no limit.
+    /// Creates the fabric for these flows. Racks are connected by links with the capacity `backbone`. Without a backbone or
+    /// without racks, all nodes share a switch that is not a limit.
     pub fn new(flows: &[Flow], racks: &Racks, backbone: Option<AllocatedFraction>) -> Fabric {
         Fabric::cabled(
             flows,
@@ -164,7 +164,7 @@ impl Fabric {
         )
     }
 
-    /// The fabric that these flows cross over such cables.
+    /// Creates the fabric for these flows over this cabling.
     pub fn cabled(flows: &[Flow], racks: &Racks, cabling: Cabling) -> Fabric {
         let trips = Trips::of_pattern(flows, capacities::ONE_INTERFACE);
         let mut router = Router::cabled(&trips, racks, cabling, capacities::ONE_INTERFACE);
@@ -172,10 +172,11 @@ impl Fabric {
         router.into_fabric(paths)
     }
 
-    /// The fabric of a network that the flows of a pattern cross: that of its topology, else racks, backbone and buses.
+    /// Creates the fabric of a network for the flows of a pattern: from its topology, or else from racks, backbone and
+    /// buses.
     ///
     /// # Errors
-    /// A topology that cannot be built or has no place for a node; racks or buses beside a topology.
+    /// The topology cannot be built or lacks a node, or there are racks or buses in addition to a topology.
     pub fn from_network(
         flows: &[Flow],
         racks: &Racks,
@@ -195,11 +196,12 @@ impl Fabric {
         Ok(fabric)
     }
 
-    /// The fabric for the messages of a program, which go between the ends of these flows. Where messages between the same
-    /// nodes take different ways, [`Fabric::way`] says which, and the paths are those of the first messages.
+    /// Creates the fabric for the messages of a program, which travel between the ends of these flows. If messages between
+    /// the same nodes take different routes, [`Fabric::way`] returns the route of each message, and the paths are those of
+    /// the first messages.
     ///
     /// # Errors
-    /// As [`Fabric::from_network`].
+    /// The same errors as [`Fabric::from_network`].
     pub fn of_program(
         flows: &[Flow],
         racks: &Racks,
@@ -225,13 +227,14 @@ impl Fabric {
         })
     }
 
-    /// Whether each message of a program has a way of its own.
+    /// `true` if each message of a program has its own route.
     pub fn has_own_ways(&self) -> bool {
         self.router.is_some()
     }
 
-    /// The way of a message of a program that is the `turn`-th between its nodes and has this number among all, while links
-    /// have such loads, by link; none where all messages between two nodes take the same way.
+    /// Returns the route of a program's message. The message is the `turn`-th between its nodes and has the number `message`
+    /// among all messages; `load` returns the current load of a link. `None` if all messages between two nodes take the same
+    /// route.
     pub fn way(
         &self,
         ends: [Node; 2],
@@ -248,18 +251,19 @@ impl Fabric {
         }
     }
 
-    /// The number of the path of a longer way that a flow may take instead of its own.
+    /// Index of the longer path that a flow may take instead of its own.
     pub fn detour(&self, flow: usize) -> Option<usize> {
         self.flows.map(|flows| flow + flows)
     }
 
-    /// The flow that takes the path with this number, which may be that of a longer way.
+    /// The flow that takes the path with this index, which may be a longer one.
     pub fn flow_on(&self, path: usize) -> usize {
         self.flows.map_or(path, |flows| path % flows)
     }
 
-    /// Whether a flow that starts prefers a longer way: if the highest load on it, up to where it leaves its group, times the
-    /// links between switches on it, is less than that of the other way (UGAL, Singh 2005).
+    /// `true` if a flow that starts prefers the longer route. The highest load on a route, up to the link on which it leaves
+    /// its group, is multiplied by the number of links between switches on the route; the smaller product wins (UGAL, Singh
+    /// 2005).
     pub fn is_less_loaded(
         &self,
         detour: &FlowPath,
@@ -278,7 +282,7 @@ impl Fabric {
         product(detour) < product(shortest)
     }
 
-    /// Each flow has chosen this path of its two; only that stays.
+    /// Keeps only the path that each flow has chosen from its two paths.
     pub fn settle_ways(&mut self, chosen: &[usize]) {
         if self.flows.take().is_some() {
             self.paths = chosen
@@ -288,7 +292,7 @@ impl Fabric {
         }
     }
 
-    /// The links of one flow and nothing else.
+    /// A fabric with only the links of one flow.
     pub fn only(&self, path: &FlowPath) -> Fabric {
         let ends = [path.src, path.dst];
         let mut inner: Vec<usize> = path
@@ -316,7 +320,7 @@ impl Fabric {
         }
     }
 
-    /// The same links without flows.
+    /// A fabric with the same links and without flows.
     pub fn without_paths(&self) -> Fabric {
         Fabric {
             ports: self.ports.clone(),
@@ -325,7 +329,7 @@ impl Fabric {
         }
     }
 
-    /// What does not depend on flows.
+    /// A fabric with only those parts that do not depend on flows.
     fn emptied(&self) -> Fabric {
         Fabric {
             paths: Vec::new(),
@@ -341,17 +345,17 @@ impl Fabric {
         }
     }
 
-    /// How many links there are, used or not.
+    /// Number of links, used or not.
     pub fn link_count(&self) -> usize {
         2 * (self.ports.len() + self.inner.len())
     }
 
-    /// No flow's data cross more links than this.
+    /// Maximum number of links that the data of a flow cross.
     pub fn most_hops(&self) -> u32 {
         self.longest + 2
     }
 
-    /// The class of a link, an index into [`Fabric::classes`]; 0 for the nodes' own.
+    /// Class of a link, an index into [`Fabric::classes`]; 0 for the nodes' own links.
     pub fn class(&self, link: LinkId) -> usize {
         match (link.index() / 2).checked_sub(self.ports.len()) {
             None => 0,
@@ -359,8 +363,8 @@ impl Fabric {
         }
     }
 
-    /// The classes of the links that data and acknowledgements cross: flows of one size over the same classes take the same
-    /// time alone.
+    /// Classes of the links that data and acknowledgements cross. Without contention, flows of the same size over the same
+    /// classes take the same time.
     pub fn classes_on(&self, path: &FlowPath) -> Vec<u8> {
         let class = |link: &LinkId| self.class(*link) as u8;
         let mut classes: Vec<u8> = path.data().iter().map(class).collect();
@@ -368,12 +372,12 @@ impl Fabric {
         classes
     }
 
-    /// What the classes of links are called.
+    /// Names of the link classes.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
 
-    /// What a link adds to the latency of each message that crosses it.
+    /// Additional latency of each message that crosses the link.
     pub fn link_latency(&self, link: LinkId) -> Time {
         match (link.index() / 2).checked_sub(self.ports.len()) {
             None => Time::ZERO,
@@ -381,13 +385,13 @@ impl Fabric {
         }
     }
 
-    /// What the links between switches add to the latency of a message.
+    /// Additional latency of a message due to the links between switches.
     pub fn latency(&self, path: &FlowPath) -> Time {
         let inner = path.data()[2..].iter();
         inner.map(|link| self.link_latency(*link)).sum()
     }
 
-    /// What a link carries.
+    /// Capacity of a link.
     pub fn capacity(&self, link: LinkId) -> AllocatedFraction {
         match (link.index() / 2).checked_sub(self.ports.len()) {
             None => AllocatedFraction::WHOLE,
@@ -395,7 +399,7 @@ impl Fabric {
         }
     }
 
-    /// The uncontended rate of a flow: the capacity of the narrowest link on its path.
+    /// Rate of a flow without contention: the capacity of the narrowest link on its path.
     pub fn uncontended_share(&self, path: &FlowPath) -> AllocatedFraction {
         path.data()[2..]
             .iter()
@@ -405,12 +409,12 @@ impl Fabric {
             })
     }
 
-    /// Whether the link belongs to a node's interface, and not to a cable between switches or to a bus.
+    /// `true` if the link belongs to a node's interface and not to a cable between switches or a bus.
     pub fn is_of_node(&self, link: LinkId) -> bool {
         link.index() < 2 * self.ports.len()
     }
 
-    /// Whether the link carries both directions: a half-duplex port or a bus.
+    /// `true` if the link carries both directions: a half-duplex port or a bus.
     pub fn is_shared(&self, link: LinkId) -> bool {
         if self.is_of_node(link) {
             self.duplex == Duplex::Half
@@ -419,14 +423,14 @@ impl Fabric {
         }
     }
 
-    /// Whether the link is a medium that a group of nodes shares.
+    /// `true` if the link is a medium shared by a group of nodes.
     pub fn is_bus(&self, link: LinkId) -> bool {
         let place = (link.index() / 2).checked_sub(self.ports.len());
         place.is_some_and(|place| matches!(self.inner[place].name, InnerName::Bus(..)))
     }
 
-    /// Whether the ACKs of all data on a link return over another link, its opposite; in a tree they may take another
-    /// cable, and over what both directions share they return over the link itself.
+    /// `true` if the ACKs of all data on a link return over another link, its opposite. In a tree they may take another
+    /// cable, and on a shared link they return over the link itself.
     pub(crate) fn acks_return_over_opposite(&self, link: LinkId) -> bool {
         match (link.index() / 2).checked_sub(self.ports.len()) {
             None => self.duplex == Duplex::Full,
@@ -434,8 +438,8 @@ impl Fabric {
         }
     }
 
-    /// How far along a path the link is: 0 out of a node, then upward, downward, and into a node. A shared link, which
-    /// stands at both ends of paths, is where it stands first.
+    /// Position of the link along a path: 0 out of a node, then upward, downward, and into a node. A shared link, which
+    /// appears at both ends of paths, has its first position.
     pub fn place(&self, link: LinkId) -> u32 {
         let top = self.longest + 1;
         match (
@@ -449,7 +453,7 @@ impl Fabric {
         }
     }
 
-    /// The link of the opposite direction; a shared link itself.
+    /// Link of the opposite direction; for a shared link, the link itself.
     pub fn opposite(&self, link: LinkId) -> LinkId {
         if self.is_shared(link) {
             link
@@ -458,7 +462,7 @@ impl Fabric {
         }
     }
 
-    /// What the link is: of a node, a bus, a rack or a cable between switches, one direction or both.
+    /// Description of the link: of a node, a bus, a rack or a cable between switches, for one direction or both.
     pub fn link(&self, link: LinkId) -> Link {
         let (place, is_outward) = (link.index() / 2, link.0.is_multiple_of(2));
         if let Some(Port { node, nic }) = self.ports.get(place).copied() {
@@ -480,7 +484,7 @@ impl Fabric {
         }
     }
 
-    /// How many of these flows cross each link.
+    /// Number of these flows on each link.
     pub(crate) fn flows_per_link(&self, active: &[usize]) -> Vec<u32> {
         let mut counts = vec![0; self.link_count()];
         for link in active.iter().flat_map(|flow| self.paths[*flow].data()) {

@@ -1,9 +1,9 @@
 //! Max-min fairness: no flow can get more without taking from one that has less (Bertsekas and Gallager,
 //! *Data Networks*, section 6.5.2). The limit of the closed loop for alpha to infinity and kappa = 0.
 //!
-//! Water-filling: the link with the least capacity for each of its unfixed flows fixes them at that share; what they
-//! take elsewhere is subtracted; and again. A link's level never falls while others are fixed, so a heap with levels
-//! that may be out of date gives the next link.
+//! Water-filling: the link with the least capacity per unfixed flow fixes these flows at that share. The capacity that they
+//! use on other links is subtracted, and the next link follows. A link's level never falls while other flows are fixed, so a
+//! heap with outdated levels still yields the next link.
 
 mod advertised;
 mod levels;
@@ -21,8 +21,8 @@ use super::{
 use advertised::Advertised;
 use levels::Levels;
 
-/// Max-min fairness over all links. Water-filling for flows that are given at once, advertised rates for flows that come
-/// and go.
+/// Max-min fairness over all links. It uses water-filling for a given set of flows, and advertised rates for flows that
+/// start and end.
 #[derive(Debug, Clone, Default)]
 pub struct Fair {
     advertised: Advertised,
@@ -69,7 +69,7 @@ impl RateModel for Fair {
     }
 }
 
-/// The max-min fair shares of these flows.
+/// Max-min fair shares of these flows.
 pub(crate) fn max_min(fabric: &Fabric, active: &[usize]) -> Vec<Allocation> {
     let mut filling = Filling::new(fabric, active);
     while let Some(Reverse(level)) = filling.heap.pop() {
@@ -87,8 +87,8 @@ pub(crate) fn max_min(fabric: &Fabric, active: &[usize]) -> Vec<Allocation> {
     filling.allocations
 }
 
-/// The rate that each of these links advertises where these flows, all that cross them, have their max-min fair shares: the
-/// most that one of them has if it is full, infinite otherwise.
+/// Rates that these links advertise when these flows, all that cross them, have their max-min fair shares. The rate is the
+/// largest share of a flow on a full link, and infinite for other links.
 fn filled_rates(
     fabric: &Fabric,
     active_flows: &ActiveFlows,
@@ -140,7 +140,7 @@ struct Filling<'a> {
     active: &'a [usize],
     free: Vec<f64>,
     unfixed: Vec<u32>,
-    /// Positions in `active`, grouped by link; `first[link]` is where a link's group begins.
+    /// Positions in `active`, grouped by link; `first[link]` is the start of a link's group.
     members: Vec<u32>,
     first: Vec<u32>,
     is_fixed: Vec<bool>,

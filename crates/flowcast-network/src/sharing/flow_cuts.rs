@@ -1,20 +1,20 @@
 //! Flow cuts (Martinasso and Méhaut, RR-5910, sections 5.1 to 5.3): a flow in a conflict with the cut alpha gets
-//! `1/(1+alpha)` of its uncontended rate.
+//! `1/(1+alpha)` of its rate without contention.
 //!
 //! 1. Flows that share an out link or an in link are dominant. They form zig-zags (each flow shares its source with
 //!    one neighbour and its destination with the other). An open zig-zag of odd length cuts its ends by `odd_end` and
 //!    the inner flows by `odd_inner`, `odd_end`, ... in turn; any other by 1. (The headings of Table 2 are swapped.)
-//! 2. The others form directed paths, paired from the upstream end; a pair cuts `0` and `io_out`.
-//! 3. A flow left over is cut by `include` between two active neighbours, else by `start_end`.
+//! 2. The other flows form directed paths, paired from the upstream end; the cuts of a pair are `0` and `io_out`.
+//! 3. A remaining flow has the cut `include` between two active neighbours, and `start_end` elsewhere.
 //!
-//! The paper leaves two things open. Directed rings pair up from the flow listed first, and the odd one out counts as
-//! left over. A zig-zag with more than two flows in one direction of a node (the paper's nodes have two processors)
-//! is refused when strict; else its flows share alpha-fairly, with the alpha that gives the profile's own cuts in a
-//! zig-zag of three: `2^(1/alpha) = (1+odd_inner)/(1+odd_end)`, max-min where that ratio is 1. Racks do not matter.
+//! The paper leaves two cases open. Directed rings are paired from the flow listed first, and an odd flow counts as a
+//! remaining one. A zig-zag with more than two flows in one direction of a node (the paper's nodes have two processors) is
+//! rejected in strict mode. Otherwise its flows share alpha-fairly, with the alpha that gives the profile's own cuts in a
+//! zig-zag of three: `2^(1/alpha) = (1+odd_inner)/(1+odd_end)`, or max-min if that ratio is 1. Racks do not matter.
 //!
-//! At half-duplex ports flows share a link whichever their direction. A flow into a node and one out of it are then
-//! neighbours in a zig-zag, and there are no income/outgo conflicts. Where the shares do not fit into a bus, all of its
-//! flows get the same part less.
+//! At half-duplex ports, flows share a link regardless of their direction. A flow into a node and one out of it are then
+//! neighbours in a zig-zag, and there are no income/outgo conflicts. If the shares exceed the capacity of a bus, all of its
+//! flows are scaled down by the same factor.
 
 use super::{
     RateModel, SharingError, bus,
@@ -26,39 +26,39 @@ use super::{
 /// The cuts of Table 2.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cuts {
-    /// The two ends of an odd zig-zag, and every second flow inside.
+    /// Cut of the two ends of an odd zig-zag, and of every second inner flow.
     pub odd_end: f64,
-    /// The other flows inside.
+    /// Cut of the other inner flows.
     pub odd_inner: f64,
-    /// The outgoing flow of an income/outgo conflict.
+    /// Cut of the outgoing flow in an income/outgo conflict.
     pub io_out: f64,
-    /// A flow left over between two active neighbours.
+    /// Cut of a remaining flow between two active neighbours.
     pub include: f64,
-    /// A flow left over elsewhere.
+    /// Cut of a remaining flow elsewhere.
     pub start_end: f64,
 }
 
-/// What to do with more than two flows in one direction of a node.
+/// Treatment of more than two flows in one direction of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strictness {
-    /// Refuse them: the paper does not define them.
+    /// Rejects them: the paper does not define them.
     Strict,
-    /// Let them share alpha-fairly, which the paper does not have.
+    /// Lets them share alpha-fairly, which is not in the paper.
     #[default]
     Extended,
 }
 
-/// The model of flow cuts, with the cuts of one kind of network.
+/// The flow-cut model, with the cuts of one kind of network.
 #[derive(Debug, Clone)]
 pub struct FlowCuts {
     cuts: Cuts,
     strictness: Strictness,
-    /// None: max-min.
+    /// `None`: max-min.
     crowded: Option<ClosedLoop>,
 }
 
 impl FlowCuts {
-    /// A model with these cuts; crowded zig-zags share max-min where the cuts give no alpha above 0 and up to 100.
+    /// Creates a model with these cuts. Crowded zig-zags share max-min unless the cuts give an alpha above 0 and up to 100.
     pub fn new(cuts: Cuts, strictness: Strictness) -> FlowCuts {
         let ratio = (1.0 + cuts.odd_inner) / (1.0 + cuts.odd_end);
         let alpha = std::f64::consts::LN_2 / ratio.ln();
@@ -160,7 +160,7 @@ impl FlowCuts {
     }
 }
 
-/// Flows by their position in `active`, in the order in which they hang together.
+/// Connected flows in order, by their position in `active`.
 struct ZigZag {
     flows: Vec<usize>,
     is_closed: bool,
@@ -170,7 +170,7 @@ struct ActivePattern<'a> {
     fabric: &'a Fabric,
     active: &'a [usize],
     counts: Vec<u32>,
-    /// Positions of the flows of each link.
+    /// Positions of the flows on each link.
     members: Vec<Vec<usize>>,
     allocations: Vec<Allocation>,
 }
@@ -233,7 +233,7 @@ impl<'a> ActivePattern<'a> {
         })
     }
 
-    /// Out and in link of the flow at this position.
+    /// Out link and in link of the flow at this position.
     fn ends(&self, position: usize) -> [usize; 2] {
         let path = &self.fabric.paths[self.active[position]];
         [path.out().index(), path.into().index()]
@@ -253,7 +253,7 @@ impl<'a> ActivePattern<'a> {
             .any(|link| self.counts[link] > 2)
     }
 
-    /// The dominant flows in groups that hang together: open zig-zags from one end to the other, then the rest.
+    /// Connected groups of dominant flows: open zig-zags from one end to the other, then the rest.
     fn zigzags(&self) -> Vec<ZigZag> {
         let mut is_seen = vec![false; self.active.len()];
         let mut zigzags = Vec::new();
@@ -281,7 +281,7 @@ impl<'a> ActivePattern<'a> {
         zigzags
     }
 
-    /// All dominant flows that hang together with this one; a zig-zag that begins at its end comes in its order.
+    /// All dominant flows connected with this one; if it is an end of a zig-zag, they are in the zig-zag's order.
     fn connected(&self, start: usize, is_seen: &mut [bool]) -> Vec<usize> {
         let mut found = vec![start];
         is_seen[start] = true;
@@ -301,7 +301,7 @@ impl<'a> ActivePattern<'a> {
         found
     }
 
-    /// The flow after (`ends` 1) or before (`ends` 0) this one on a directed path of flows that are not dominant.
+    /// The flow after (`end` 1) or before (`end` 0) this one on a directed path of flows that are not dominant.
     fn along(&self, position: usize, end: usize) -> Option<usize> {
         let shared_node = self.ends(position)[end] ^ 1;
         match self.members[shared_node][..] {

@@ -1,12 +1,12 @@
-//! The InfiniBand penalty model (Vienne, Martinasso, Vincent and Méhaut, 2008): a flow from s to e takes
-//! `max(ps, pe)` times as long as alone.
+//! The InfiniBand penalty model (Vienne, Martinasso, Vincent and Méhaut, 2008): a flow from s to e takes `max(ps, pe)` times
+//! as long as a single flow.
 //!
-//! `ps = 1` if s sends one flow, else the greatest over the flows of s of `outdeg(s) * beta_s` (times `gamma` where
-//! the receiver has more than two flows); `pe = 1` if e receives one flow, else
+//! `ps = 1` if s sends one flow; otherwise it is the maximum over the flows of s of `outdeg(s) * beta_s` (times `gamma` if
+//! the receiver has more than two flows). `pe = 1` if e receives one flow; otherwise it is
 //! `(flows s->e) * beta_e * (senders to e)`. The shares of a link may sum to slightly more than 1.
 //!
-//! At half-duplex ports the flows and the pairs of both directions count; what does not fit into a bus gets less by the same
-//! part.
+//! At half-duplex ports, the flows and pairs of both directions count. If the shares exceed the capacity of a bus, they are
+//! scaled down by the same factor.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use super::{
 /// The penalties and their published weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IbPenalty {
-    /// `beta_s`: weight of the flows that leave a node; 0.925 as published.
+    /// `beta_s`: weight of the flows out of a node; 0.925 as published.
     pub out: f64,
-    /// `beta_e`: weight of the flows that enter a node; 0.965 as published.
+    /// `beta_e`: weight of the flows into a node; 0.965 as published.
     pub into: f64,
-    /// `gamma`: factor of a sender whose receiver has more than two flows; 1.35 as published.
+    /// `gamma`: factor for a sender whose receiver has more than two flows; 1.35 as published.
     pub crowded: f64,
 }
 
@@ -78,10 +78,10 @@ impl RateModel for IbPenalty {
     }
 }
 
-/// What one node sends to another.
+/// Flows from one node to another.
 struct IbPenaltyPair {
     flows: u32,
-    /// The links out of the one and into the other.
+    /// Links out of the sender and into the receiver.
     ends: [LinkId; 2],
 }
 

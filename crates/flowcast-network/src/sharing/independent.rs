@@ -1,4 +1,4 @@
-//! No sharing at all: each flow runs as if alone. The baseline that the other models are held against.
+//! No sharing: each flow runs as if it were alone. This is the baseline for the other models.
 
 use super::{
     RateModel, SharingError,
@@ -6,7 +6,7 @@ use super::{
     fabric::{Allocation, Fabric, Limit},
 };
 
-/// Flows that do not meet.
+/// Flows that do not affect each other.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Independent;
 

@@ -1,35 +1,35 @@
-//! How loaded the links of each class are: the part of the time in which they would be busy at their full rates.
+//! Utilisation of the links of each class: the fraction of time in which they would be busy at their full rates.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::fabric::{Fabric, FlowPath, LinkId};
 use flowcast_units::Time;
 
-/// The load of a class of links, of which only those count that carry data.
+/// Utilisation of a class of links. Only links that carry data count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassLoad {
-    /// The class, such as `node` or `global`.
+    /// Name of the class, such as `node` or `global`.
     pub class: String,
-    /// How many of its links carry data.
+    /// Number of links in the class that carry data.
     pub links: usize,
-    /// Their utilisation on average, from 0 to 1.
+    /// Their mean utilisation, from 0 to 1.
     pub mean: f64,
-    /// The highest utilisation of one of them.
+    /// Highest utilisation among them.
     pub highest: f64,
-    /// That link; the first of several.
+    /// Link with the highest utilisation; the first of several.
     pub busiest: String,
 }
 
-/// What the links of a fabric have carried. Several threads may note different links.
+/// Work of the links of a fabric. Several threads may record different links.
 #[derive(Debug)]
 pub struct LinkLoads {
     fabric: Fabric,
-    /// By link: nanoseconds at the rate of an interface, as bits.
+    /// Indexed by link: time at the rate of an interface in nanoseconds, as bits of a floating-point number.
     work: Vec<AtomicU64>,
 }
 
 impl LinkLoads {
-    /// Nothing yet.
+    /// Creates a record without work.
     pub fn new(fabric: &Fabric) -> LinkLoads {
         LinkLoads {
             work: std::iter::repeat_with(|| AtomicU64::new(0f64.to_bits()))
@@ -39,7 +39,7 @@ impl LinkLoads {
         }
     }
 
-    /// A message whose data take so long at the rate of an interface goes along a path.
+    /// Records a message on a path; `work` is the time of its data at the rate of an interface.
     pub fn add(&self, path: &FlowPath, work: Time) {
         for link in path.data() {
             let sum = &self.work[link.index()];
@@ -48,7 +48,7 @@ impl LinkLoads {
         }
     }
 
-    /// The loads over a time, by class, those that carry nothing left out.
+    /// Utilisation over a period, by class. Classes without data are omitted.
     pub fn by_class(&self, time: Time) -> Vec<ClassLoad> {
         let classes = self.fabric.classes();
         let mut loads: Vec<Vec<(f64, u32)>> = vec![Vec::new(); classes.len()];

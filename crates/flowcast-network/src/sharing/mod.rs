@@ -1,28 +1,28 @@
-//! Sharing models: which rates concurrent flows get, and the `[sharing]` section of a network file.
+//! Sharing models, which determine the rates of concurrent flows, and the `[sharing]` section of a network file.
 //!
-//! A flow carries a message from one node to another over the links of its path ([`fabric`]): out of its source, up and
-//! down the cables between switches, into its destination; its ACKs return over the links of the reversed path. All
-//! rates are in units of a node's interface, so that a flow without others has its uncontended rate, 1 or the capacity of
-//! the narrowest link on its path. A model answers one question, [`RateModel::shares`]: which fraction `r_i` of a node's
-//! interface is allocated to each of the active flows? When flows start and end is not its business (`flowcast-traffic`).
+//! A flow carries a message from one node to another over the links of its path ([`fabric`]): out of its source, up and down
+//! the cables between switches, into its destination. Its ACKs return over the links of the reversed path. All rates are in
+//! units of a node's interface, so the rate of a flow without contention is 1 or the capacity of the narrowest link on its
+//! path. A model answers one question, [`RateModel::shares`]: which fraction `r_i` of a node's interface is allocated to
+//! each of the active flows? Models do not decide when flows start and end (`flowcast-traffic`).
 //!
 //! - [`independent`]: `r_i = 1`.
 //! - [`fair`]: max-min fairness. `sum of r_i over the flows through l <= C_l` on each link `l`, and each flow crosses a full
 //!   link on which no flow gets more (Bertsekas and Gallager, Data Networks, section 6.5.2).
-//! - [`asymmetric`]: `r_i = 1/max(degrees of its two nodes, flows over the backbone)`, counted by direction or, where data
-//!   and ACKs disturb each other, as the larger of both directions (Zhu et al.).
+//! - [`asymmetric`]: `r_i = 1/max(degrees of its two nodes, flows over the backbone)`, counted by direction, or as the
+//!   larger of both directions if data and ACKs disturb each other (Zhu et al.).
 //! - [`flow_cuts`]: `r_i = 1/(1 + cut)`, with measured cuts for each kind of conflict (Martinasso and Méhaut, RR-5910,
 //!   sections 5.1 to 5.3).
 //! - [`ib_penalty`]: `r_i = 1/max(p_source, p_destination)` (Vienne et al., 2008).
-//! - [`closed_loop`]: flows with fixed windows fill queues of delays `q_l >= 0`, and
+//! - [`closed_loop`]: flows with fixed windows fill queues with delays `q_l >= 0`, and
 //!   `r_i = (sum of q_l over data + kappa * sum of q_l over ACKs)^(-1/alpha)` with `q_l > 0` only on full links. Its steady
 //!   rates are solved link by link (`relaxation`); [`quasi_dynamic`] lets the queues change with time.
 //!
-//! Half-duplex ports (`nic.duplex`) and media that a group of nodes shares (`[bus]`) are links that carry both directions:
-//! what the models say of a link holds for them too, with the flows of both directions.
+//! Half-duplex ports (`nic.duplex`) and media shared by a group of nodes (`[bus]`) are links that carry both directions. The
+//! rules for links apply to them with the flows of both directions.
 //!
-//! [`active_flows`] has the flows by link and what has changed, so that a model allocates anew only what a start or an end
-//! can reach; [`rates`] makes the models from a network; [`protocol`] has the parameters of the packet level.
+//! [`active_flows`] contains the flows by link and their changes, so that a model only reallocates flows that a start or an
+//! end can reach. [`rates`] creates the models for a network. [`protocol`] has the parameters of the packet level.
 
 pub mod active_flows;
 pub mod asymmetric;
@@ -52,65 +52,65 @@ pub use parameters::{
     SaturationParameters, Sharing,
 };
 
-/// What a model allocates anew; what is not named stays as it was.
+/// New allocations of a model. Everything that is not listed stays unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// New allocations, by flow.
+    /// New allocations with their flows.
     pub flows: Vec<(u32, Allocation)>,
-    /// Whether a model that can may name links instead of flows: then their shares and holders change.
+    /// `true` if a capable model may report links instead of flows: the shares of links, and the links that hold back flows.
     pub may_name_links: bool,
-    /// Whether nobody asks what keeps flows from more; then a model may name any reason.
+    /// `true` if the limits of flows are not needed; a model may then report any limit.
     pub ignores_limits: bool,
-    /// New shares of links: each flow that a link holds back has the link's share.
+    /// New shares of links. Each flow that a link holds back has the share of the link.
     pub links: Vec<(LinkId, f64)>,
-    /// Flows that another link than before holds back, and which.
+    /// Flows that are held back by another link than before, with that link.
     pub held: Vec<(u32, LinkId)>,
 }
 
-/// A rule by which active flows share the links that they cross.
+/// A rule by which active flows share links.
 pub trait RateModel: Send {
-    /// The allocations of the active flows; `active` are indices of the fabric's paths, in ascending order, and the result
+    /// Allocations of the active flows. `active` contains indices of the fabric's paths in ascending order, and the result
     /// has the same order.
     ///
     /// # Errors
-    /// The model does not know these flows' situation, or found no solution.
+    /// The model does not support the situation of these flows, or found no solution.
     fn shares(
         &mut self,
         fabric: &Fabric,
         active: &[usize],
     ) -> Result<Vec<Allocation>, SharingError>;
 
-    /// Which flows the start or end of one can affect.
+    /// Flows that the start or end of a flow can affect.
     fn reach(&self) -> Reach {
         Reach::Nodes
     }
 
-    /// Whether what a flow gets depends, to the last bit, on nothing but the flows within [`RateModel::reach`] and when these
-    /// came: not on numbers that flows have, nor on what the model has solved elsewhere.
+    /// `true` if the share of a flow depends, to the last bit, only on the flows within [`RateModel::reach`] and their start
+    /// times. It must not depend on flow numbers or on other solutions of the model.
     fn is_local(&self) -> bool {
         false
     }
 
-    /// Whether flows over the same path always get the same share, so that they may go under one number.
+    /// `true` if flows over the same path always get the same share, so that they may share one number.
     fn is_by_path(&self) -> bool {
         false
     }
 
-    /// Whether a flow that is alone on all its links has its uncontended share, whatever other flows do.
+    /// `true` if a flow that is alone on all its links always has its share without contention, regardless of other flows.
     fn spares_lone_flows(&self) -> bool {
         false
     }
 
-    /// The part of a time up to which ends are one event, because the rates are no more exact; 0 if they are.
+    /// Relative difference in time up to which ends are one event, because rates are not more precise; 0 for exact rates.
     fn tolerance(&self, _fabric: &Fabric) -> f64 {
         0.0
     }
 
-    /// As [`RateModel::shares`] for all active flows, but only what may have changed since they were last settled. One
-    /// model has to see all changes of the active flows, one after the other.
+    /// Updates the allocations of all active flows, as [`RateModel::shares`] would compute them, but only those that may
+    /// have changed since the last settlement. A single model must see all changes of the active flows in order.
     ///
     /// # Errors
-    /// As [`RateModel::shares`].
+    /// The same errors as [`RateModel::shares`].
     fn update(
         &mut self,
         fabric: &Fabric,

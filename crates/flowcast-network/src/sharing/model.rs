@@ -1,24 +1,24 @@
-//! The names of the sharing models.
+//! Names of the sharing models.
 
 use super::error::SharingError;
 use crate::near;
 use flowcast_units::named;
 
-/// What stands in the place of a sharing model where Dimemas' links, buses and processors hold.
+/// Name used in place of a sharing model if Dimemas' links, buses and processors apply.
 pub const LIMITS: &str = "limits";
 
 named! {
     /// A model of concurrent communications.
     pub enum Model {
-        /// Flows do not meet.
+        /// Flows do not affect each other.
         Independent = "independent",
-        /// Max-min fairness: a flow can get more only at the cost of one that has no more.
+        /// Max-min fairness: a flow can only get more at the cost of a flow that has no more.
         Fair = "fair",
-        /// Own direction's flows only (seed of the asymmetric model's comparison).
+        /// Counts only the flows of the own direction (basis for the comparison with the asymmetric model).
         DegreeFair = "degree-fair",
         /// Flow cuts (RR-5910, sections 5.1 to 5.3).
         FlowCuts = "flow-cuts",
-        /// Hierarchical Ethernet with disturbed directions.
+        /// Hierarchical Ethernet with directions that disturb each other.
         Asymmetric = "asymmetric",
         /// Windows, queues and acknowledgements.
         ClosedLoop = "closed-loop",
@@ -32,7 +32,7 @@ named! {
 }
 
 impl Model {
-    /// The model of this name.
+    /// Returns the model with this name.
     ///
     /// # Errors
     /// [`SharingError::UnknownModel`] lists the names.

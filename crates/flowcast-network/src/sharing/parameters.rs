@@ -1,17 +1,17 @@
-//! The parameters of the sharing models: the section `[sharing]` of a network.
+//! Parameters of the sharing models: the section `[sharing]` of a network.
 
 use serde::{Deserialize, Serialize};
 
 use super::model::Model;
 use flowcast_units::{Bytes, Rate, Time};
 
-/// Parameters of the sharing models: each model reads those of its own section.
+/// Parameters of the sharing models. Each model reads those of its own section.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sharing {
-    /// The model that is used when none is asked for.
+    /// Default model.
     pub model: Option<Model>,
-    /// Whether programs follow Dimemas' rules when no model is asked for, even where nothing is limited: `model = "limits"`,
-    /// as in every network that comes from a `.cfg`.
+    /// `true` if programs follow Dimemas' rules by default, even if nothing is limited: `model = "limits"`, as in every
+    /// network from a `.cfg`.
     pub limits: bool,
     /// Parameters of the model `flow-cuts`: table `[sharing.flow_cuts]` of the network file.
     pub flow_cuts: FlowCutParameters,
@@ -19,16 +19,18 @@ pub struct Sharing {
     pub closed_loop: LoopParameters,
     /// Parameters of the model `alpha-fair`: table `[sharing.alpha_fair]` of the network file.
     pub alpha_fair: AlphaParameters,
-    /// Of `asymmetric` and `degree-fair`.
+    /// Parameters of the models `asymmetric` and `degree-fair`: table `[sharing.asymmetric]` of the network file.
     pub asymmetric: SaturationParameters,
     /// Parameters of the model `ib-penalty`: table `[sharing.ib_penalty]` of the network file.
     pub ib_penalty: PenaltyParameters,
-    /// Of `packet`; `closed-loop` takes `segment` and `window` where it is transient.
+    /// Parameters of the model `packet`: table `[sharing.packet]` of the network file. A transient `closed-loop` uses its
+    /// `segment` and `window`.
     pub packet: PacketParameters,
 }
 
 section! {
-    /// `[sharing.flow_cuts]`: a flow with the cut c gets 1/(1+c) of its rate (RR-5910 Table 2). The model needs all five.
+    /// `[sharing.flow_cuts]`: a flow with the cut `c` gets `1/(1+c)` of its rate (RR-5910 Table 2). The model needs all five
+    /// cuts.
     pub struct FlowCutParameters: Default + Copy {
         /// Cut of the two ends of an odd zig-zag.
         /// Default: required. Example: `0.5`.
@@ -78,7 +80,7 @@ section! {
         backbone_share: Option<Rate>,
     }
 
-    /// `[sharing.ib_penalty]`: parameters of the model `ib-penalty`; absent ones are as published.
+    /// `[sharing.ib_penalty]`: parameters of the model `ib-penalty`; absent ones have their published values.
     pub struct PenaltyParameters: Default + Copy {
         /// Weight of the flows that leave a node, above 0.
         /// Default: 0.925.
@@ -142,11 +144,11 @@ section! {
     }
 }
 
-/// How a sender finds its window.
+/// Congestion control of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Congestion {
-    /// Slow start up to `sharing.packet.window`, which nothing makes smaller.
+    /// Slow start up to `sharing.packet.window`, which is never reduced.
     #[default]
     Fixed,
     /// Reno: slow start and congestion avoidance as in RFC 5681.
@@ -157,13 +159,13 @@ pub enum Congestion {
     Bbr,
 }
 
-/// Which messages go over one connection.
+/// Assignment of messages to connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
-    /// Each has its own, new one.
+    /// Each message has its own, new connection.
     #[default]
     Each,
-    /// Those from one node to another, one after the other.
+    /// Messages from one node to another use one connection, one after the other.
     Pair,
 }

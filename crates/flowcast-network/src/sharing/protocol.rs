@@ -1,70 +1,71 @@
-//! What the packet level has to know of the transport: the section `[sharing.packet]`.
+//! Transport parameters of the packet level: the section `[sharing.packet]`.
 
 pub use super::parameters::{Congestion, Connections};
 use super::{error::SharingError, parameters::PacketParameters};
 use flowcast_units::{Bytes, Time};
 
-/// Payload of a full packet where the largest IP packet has 1500 bytes.
+/// Payload of a full packet if the largest IP packet has 1500 bytes.
 pub const SEGMENT: u64 = 1448;
 /// Payload of the largest packet.
 pub(crate) const LARGEST_SEGMENT: u64 = 65_000;
-/// What a frame has beside its payload: 52 bytes of TCP and IP headers with time stamps, 14 of Ethernet, 24 of preamble,
-/// checksum and gap.
+/// Bytes of a frame in addition to its payload: 52 bytes of TCP and IP headers with time stamps, 14 of Ethernet, 24 of
+/// preamble, checksum and gap.
 pub const FRAME_OVERHEAD: u64 = 90;
 
-/// A run of so many packets takes 5 to 10 s.
+/// Default limit on the packets of a run. A run with this number of packets takes 5 to 10 s.
 const MOST_PACKETS: u64 = 100_000_000;
 
-/// How the transport sends: congestion control, packet size, windows and buffers.
+/// Transport settings: congestion control, packet size, windows and buffers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Protocol {
-    /// How a sender finds its window.
+    /// Congestion control of a sender.
     pub congestion: Congestion,
     /// Payload of a full packet.
     pub segment: Bytes,
-    /// Most bytes in flight, whatever the congestion control says: the receiver's window.
+    /// Maximum number of bytes in flight, regardless of the congestion control: the receiver's window.
     pub window: Bytes,
-    /// Of a message in a program, what the sender's system takes before it is acknowledged; at least a window.
+    /// Bytes of a program's message that the sender's system accepts before they are acknowledged; at least a window.
+    /// `None`: no such buffer.
     pub send_buffer: Option<Bytes>,
-    /// The congestion window of a new connection.
+    /// Congestion window of a new connection.
     pub first_window: Bytes,
-    /// Bytes that wait at most before a port of the switch.
+    /// Maximum number of bytes that wait in front of a port of the switch. `None`: no limit.
     pub queue: Option<Bytes>,
     /// Bytes that a link lets through at once after a pause.
     pub burst: Bytes,
-    /// Which messages go over one connection.
+    /// Assignment of messages to connections.
     pub connections: Connections,
-    /// Whether a connection that was idle falls back to its first window.
+    /// `true` if an idle connection falls back to its first window.
     pub idle_restart: bool,
-    /// How often the messages were carried before over the same connections, which keep their windows.
+    /// Number of previous transmissions of the messages over the same connections, which keep their windows.
     pub warm_ups: u32,
-    /// Whether a sender keeps what it has in its own interface's queue small.
+    /// `true` if a sender keeps its data in its own interface's queue small.
     pub small_queues: bool,
-    /// With several seeds: how much later than its time a message may start.
+    /// With several seeds: maximum delay of a message's start.
     pub jitter: Time,
-    /// With several seeds: the standard deviation of the logarithm of what a message alone takes.
+    /// With several seeds: standard deviation of the logarithm of a message's time without contention.
     pub noise: f64,
-    /// Most packets of a run.
+    /// Maximum number of packets of a run.
     pub most_packets: u64,
 }
 
-/// Equal windows through queues that lose nothing.
+/// Equal windows through lossless queues.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Windows {
-    /// Bytes that each keeps in flight.
+    /// Bytes that each flow keeps in flight.
     pub window: Bytes,
     /// Payload of a full packet.
     pub segment: Bytes,
 }
 
 impl Protocol {
-    /// From the fields of a network file.
+    /// Creates the protocol from the fields of a network file.
     ///
     /// # Errors
-    /// A field out of range, by name.
+    /// A field is out of range; the error names it.
     pub fn new(given: &PacketParameters) -> Result<Protocol, SharingError> {
         let congestion = given.congestion.unwrap_or_default();
-        // 32 KiB socket buffers, as reference measurements had them; Linux' largest send buffer.
+        // 32 KiB socket buffers, as in the reference measurements; Linux' largest send buffer.
         let window = if congestion == Congestion::Fixed {
             Bytes(44_000)
         } else {

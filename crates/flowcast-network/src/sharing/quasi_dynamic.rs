@@ -1,20 +1,21 @@
-//! Quasi-dynamic queues: the closed loop for programs, whose messages start and end by the million.
+//! Quasi-dynamic queues: the closed loop for programs, with millions of messages that start and end.
 //!
-//! For kappa > 0 the conditions of the steady rates ([`closed_loop`](super::closed_loop)) may have several solutions, and a
-//! replay that solved them at each event would depend on how, and how closely, it does. Here the past decides, as in real
-//! queues. Let `F_l(q)` be the delay that fills link `l` while all others stay as they are, 0 if its flows cannot fill it.
+//! For kappa > 0 the conditions of the steady rates ([`closed_loop`](super::closed_loop)) may have several solutions. A
+//! replay that solved them at each event would depend on the method and precision of the solver. Here the past decides, as
+//! in real queues. Let `F_l(q)` be the delay that fills link `l` while all others are fixed, and 0 if its flows cannot fill
+//! it.
 //!
-//! - When flows start or end, the links of their paths take the delay that fills them, in two turns, links out of sources
-//!   before links into destinations (`fit`): flows that share a link with them adapt at once.
+//! - When flows start or end, the links of their paths get the delay that fills them, in two turns, with links out of
+//!   sources before links into destinations (`fit`). Flows that share a link with them adapt immediately.
 //! - Between events all links approach their balance, `dq_l/dt = (F_l(q) - q_l) / lag` (`approach`), with one step of
 //!   Newton's method for `F_l(q) - q_l`.
 //!
 //! A flow's rate is `(sum of q over data + kappa * sum of q over ACKs)^(-1/alpha)`. A state at rest satisfies the
-//! conditions. For the two directions of a node or rack, `F` is that of both together (`Queues::split`).
+//! conditions. For the two directions of a node or rack, `F` is solved for both together (`Queues::split`).
 //!
-//! Without racks and for kappa <= 1, `F` does not increase differences of delays: a change of the delay that data see at one
-//! node moves that at another by the part of the other's load that the shared flows are, and these parts add up to at most
-//! 1. So neither do the steps, and their errors do not grow.
+//! Without racks and for kappa <= 1, `F` does not increase differences of delays. A change in the delay that data see at one
+//! node changes the delay at another node by the share of the other's load that belongs to the shared flows, and these
+//! shares add up to at most 1. The steps therefore do not increase differences either, and their errors do not grow.
 
 use super::{
     active_flows::ActiveFlows,
@@ -22,31 +23,31 @@ use super::{
     fabric::{Fabric, FlowPath, LinkId},
 };
 
-/// Turns in which the links of a change are filled.
+/// Number of turns in which the links of a change are filled.
 const TURNS: u32 = 2;
-/// The last relative step of Newton's method for a link that is filled; it doubles the digits with each.
+/// Relative step after which Newton's method stops for a filled link; each step doubles the number of correct digits.
 const LAST_STEP: f64 = 1e-6;
-/// Largest alpha at which the delays, which grow with the power alpha of the inverse rates, can follow in such steps.
+/// Largest alpha for which the steps can follow the delays, which grow with the power alpha of the inverse rates.
 pub(super) const STEEPEST: f64 = 8.0;
-/// A delay that no flow falls below.
+/// Minimum delay of a flow.
 const SHORTEST: f64 = 1e-6;
-/// Links whose delays are off by no more than this are at rest.
+/// Largest distance from balance at which a link counts as at rest.
 const REST: f64 = 1e-10;
 
-/// The queues, and the delays of the flows.
+/// The queues, and the links of the flows.
 #[derive(Debug, Clone)]
 pub struct QuasiDynamicQueues {
     queues: Queues,
-    /// By flow.
+    /// Indexed by flow.
     ends: Vec<FlowEnds>,
-    /// By link: the sum of the rates, and of each over the flow's delay.
+    /// Indexed by link: sum of the rates, and sum of each rate divided by the flow's delay.
     loads: Vec<(f64, f64)>,
     loaded: Vec<LinkId>,
     elsewhere: Vec<f64>,
     touched: Vec<LinkId>,
 }
 
-/// Out link, in link, and whether there are more.
+/// Out link and in link of a flow, and a flag for further links.
 #[derive(Debug, Clone, Copy, Default)]
 struct FlowEnds {
     out: u32,
@@ -55,7 +56,7 @@ struct FlowEnds {
 }
 
 impl QuasiDynamicQueues {
-    /// Queues of all links of the fabric, empty at first.
+    /// Creates empty queues for all links of the fabric.
     pub fn new(fabric: &Fabric, feedback: Feedback) -> QuasiDynamicQueues {
         QuasiDynamicQueues {
             queues: Queues::new(fabric, feedback),
@@ -67,7 +68,7 @@ impl QuasiDynamicQueues {
         }
     }
 
-    /// A flow starts; [`QuasiDynamicQueues::fit`] follows.
+    /// Registers a flow that starts; [`QuasiDynamicQueues::fit`] must follow.
     pub fn enter(&mut self, flow: u32, path: &FlowPath) {
         if self.ends.len() <= flow as usize {
             self.ends.resize(flow as usize + 1, FlowEnds::default());
@@ -80,7 +81,7 @@ impl QuasiDynamicQueues {
         self.ends[flow as usize] = ends;
     }
 
-    /// The rate of a flow in units of a node's interface, at most its uncontended rate.
+    /// Rate of a flow in units of a node's interface, at most its rate without contention.
     pub fn share(&self, fabric: &Fabric, flow: u32) -> f64 {
         let ends = self.ends[flow as usize];
         if ends.is_longer {
@@ -89,21 +90,22 @@ impl QuasiDynamicQueues {
         self.queues.rate(self.delay_of_nodes(ends)).min(1.0)
     }
 
-    /// Apart from the other flows, whose share needs no registers to be saved then.
+    /// A separate function, so that the share of other flows needs no saved registers.
     #[cold]
     fn share_between_racks(&self, fabric: &Fabric, flow: u32) -> f64 {
         let share = self.queues.rate(self.delay(fabric, flow));
         share.min(fabric.uncontended_share(&fabric.paths[flow as usize]).0)
     }
 
-    /// The delay of each link.
+    /// Delay of each link.
     pub fn delays(&self) -> &[f64] {
         self.queues.delays()
     }
 
     /// Fills the links of the flows that have started or ended.
     pub fn fit(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
-        // One after the other, so the order must be that of the links and not of what started first at this instant.
+        // Links are filled one after the other. They are sorted so that the result does not depend on which flow started
+        // first at this instant.
         let mut links = std::mem::take(&mut self.touched);
         links.clear();
         links.extend_from_slice(active_flows.touched());
@@ -116,7 +118,7 @@ impl QuasiDynamicQueues {
         self.touched = links;
     }
 
-    /// Moves all links this part of the way to their balance; whether they were there.
+    /// Moves all links by the fraction `part` of the distance to their balance. Returns `true` if they were at rest.
     pub fn approach(&mut self, fabric: &Fabric, flows: &[u32], part: f64) -> bool {
         for flow in flows {
             self.weigh(fabric, *flow);
@@ -144,7 +146,7 @@ impl QuasiDynamicQueues {
         }
     }
 
-    /// The delay of the links of a flow's two nodes.
+    /// Delay of the links of a flow's two nodes.
     fn delay_of_nodes(&self, ends: FlowEnds) -> f64 {
         self.queues.seen(LinkId(ends.out)) + self.queues.seen(LinkId(ends.into))
     }
@@ -170,7 +172,7 @@ impl QuasiDynamicQueues {
         *sums = (sums.0 + rate, sums.1 + slope);
     }
 
-    /// A step of one link, or of both directions with the first of them; how far it was from its balance.
+    /// Makes a step for one link, or for both directions at the first of them. Returns the distance from balance.
     fn go(&mut self, fabric: &Fabric, link: LinkId, part: f64) -> f64 {
         let other = fabric.opposite(link);
         if !self.queues.is_paired(link) {
@@ -190,12 +192,13 @@ impl QuasiDynamicQueues {
         let [near, far] = [0, 1].map(|at| goal[at] - before[at]);
         self.queues
             .set_pair(out, [before[0] + part * near, before[1] + part * far]);
-        // Of what data see: at kappa = 1 the rates do not depend on which of the two links holds the queue.
+        // The distance counts the delays that data see: at kappa = 1 the rates do not depend on which of the two links holds
+        // the queue.
         let kappa = self.queues.feedback.kappa;
         (near + kappa * far).abs().max((far + kappa * near).abs())
     }
 
-    /// One step of Newton's method to the delay that fills the link.
+    /// One step of Newton's method towards the delay that fills the link.
     fn balance(&self, link: LinkId) -> f64 {
         let (load, slope) = self.loads[link.index()];
         if load == 0.0 {

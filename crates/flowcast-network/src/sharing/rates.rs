@@ -18,16 +18,16 @@ use crate::network::Network;
 use flowcast_units::Rate;
 
 impl Model {
-    /// The model that a network asks for; max-min fairness if it does not.
+    /// Returns the model that a network selects, by default max-min fairness.
     pub fn from_network(network: &Network) -> Model {
         network.sharing.model.unwrap_or(Model::Fair)
     }
 }
 
-/// Makes a rate model with the network's parameters; none for [`Model::Packet`].
+/// Creates a rate model with the network's parameters; `None` for [`Model::Packet`].
 ///
 /// # Errors
-/// A parameter that is missing or out of range.
+/// A parameter is missing or out of range.
 pub fn rate_model(
     model: Model,
     network: &Network,
@@ -53,10 +53,10 @@ pub fn rate_model(
     }))
 }
 
-/// The windows with which the closed loop is stepped through the filling of queues; none where its steady rates hold.
+/// Windows for a closed loop that simulates the filling of queues; `None` if its steady rates apply.
 ///
 /// # Errors
-/// A closed loop that is not that of equal windows through lossless queues, or no window.
+/// The closed loop does not have equal windows through lossless queues, or the window is missing.
 pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windows>, SharingError> {
     let sharing = &network.sharing;
     if model != Model::ClosedLoop || sharing.closed_loop.transient != Some(true) {
@@ -87,10 +87,10 @@ pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windo
     Ok(Some(Windows { window, segment }))
 }
 
-/// As [`rate_model`], for the messages of a program, which are many: the closed loop follows them less closely.
+/// Creates a model as [`rate_model`] does, but for the many messages of a program: the closed loop is solved less precisely.
 ///
 /// # Errors
-/// As [`rate_model`].
+/// The same errors as [`rate_model`].
 pub fn program_model(
     model: Model,
     network: &Network,
@@ -104,11 +104,11 @@ pub fn program_model(
     }))
 }
 
-/// The parameters of the loop if the messages of a program follow it ([`super::quasi_dynamic`]): where acknowledgements wait,
-/// since without that the steady rates are the only ones, and up to an alpha that the steps can cope with.
+/// Parameters of the loop for messages of a program that follow quasi-dynamic queues ([`super::quasi_dynamic`]). `None` if
+/// acknowledgements do not wait, because the steady rates are then unique, and for an alpha that is too large for the steps.
 ///
 /// # Errors
-/// A parameter that is out of range.
+/// A parameter is out of range.
 pub fn quasi_dynamic_feedback(
     model: Model,
     network: &Network,
@@ -120,10 +120,10 @@ pub fn quasi_dynamic_feedback(
         .filter(|Feedback { alpha, kappa }| *kappa > 0.0 && *alpha <= STEEPEST))
 }
 
-/// The interface's rate, which must be finite.
+/// Rate of the interface, which must be finite.
 ///
 /// # Errors
-/// A rate of 0, which stands for infinite.
+/// The rate is 0, which stands for infinite.
 pub fn finite_rate(network: &Network) -> Result<Rate, SharingError> {
     let rate = network.nic.rate();
     if rate.as_bytes_per_second() > 0.0 {
@@ -166,7 +166,7 @@ fn feedback(given: &LoopParameters) -> Result<Feedback, SharingError> {
     Ok(Feedback { alpha, kappa })
 }
 
-/// The closed loop without its acknowledgements.
+/// Parameters of the closed loop without its acknowledgements.
 fn alpha_fair(sharing: &Sharing) -> Result<Feedback, SharingError> {
     let alpha = match sharing.alpha_fair.alpha {
         None => exponent("sharing.closed_loop.alpha", sharing.closed_loop.alpha)?,

@@ -1,13 +1,14 @@
-//! Dragonflies: groups of switches, each joined with each other one by global cables.
+//! Dragonflies: groups of switches, each connected with every other group by global cables.
 //!
-//! The switches of a group are all joined with each other (Kim, Dally, Scott and Abts, 2008), or leaves with spines, of which
-//! the spines have the global cables (Dragonfly+: Shpiner et al., 2017). A group deals its global cables to the other groups in
-//! the order of their numbers, as many to each, and the first switch has the first ones (Hastings et al., 2015: the absolute
-//! arrangement), or its switches have one after the other in turn.
+//! Within a group, all switches are connected with each other (Kim, Dally, Scott and Abts, 2008), or leaves are connected
+//! with spines that have the global cables (Dragonfly+: Shpiner et al., 2017). A group distributes its global cables to the
+//! other groups in the order of their numbers, the same number to each. Either the first switch has the first cables (the
+//! absolute arrangement of Hastings et al., 2015), or the switches take one cable each in turn.
 //!
-//! The shortest way ([`Routing::Minimal`]) crosses one global cable, for which a hash of source and destination decides where
-//! there are several. Valiant's way crosses a third group, which a hash of the message chooses (Valiant and Brebner, 1981);
-//! inside a group another switch. UGAL (Singh, 2005) takes one of these two as a message starts.
+//! The shortest route ([`Routing::Minimal`]) crosses one global cable; if there are several, a hash of source and
+//! destination selects it. Valiant's route crosses a third group, selected by a hash of the message (Valiant and Brebner,
+//! 1981); within a group, it crosses another switch. UGAL (Singh, 2005) chooses between these two routes when a message
+//! starts.
 
 use std::collections::BTreeSet;
 
@@ -15,55 +16,55 @@ use super::wiring::{Cable, Hop, Routing, Switch, Trip, Wiring, mixed};
 use flowcast_units::{Node, named};
 use serde::{Deserialize, Serialize};
 
-/// What the switches of a group are joined by.
+/// Connections between the switches of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inside {
-    /// Each with each: a Dragonfly.
+    /// All switches are connected with each other: a Dragonfly.
     All {
-        /// How many switches.
+        /// Number of switches.
         switches: u32,
     },
-    /// Leaves, which have the nodes, with spines, which have the global cables: a Dragonfly+.
+    /// Leaves, which have the nodes, are connected with spines, which have the global cables: a Dragonfly+.
     LeavesAndSpines {
-        /// How many leaves.
+        /// Number of leaves.
         leaves: u32,
-        /// How many spines.
+        /// Number of spines.
         spines: u32,
     },
 }
 
 named! {
-    /// At which switches of a group its global cables are.
+    /// Distribution of the global cables of a group over its switches.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Arrangement {
-        /// The first ones at the first switch, as many as it has room for.
+        /// The first cables are at the first switch, up to its capacity, and so on.
         #[default]
         Absolute = "absolute",
-        /// One at each switch in turn: cables between two groups are at as many switches as there are.
+        /// The switches take one cable each in turn: cables between two groups are at as many switches as possible.
         Spread = "spread",
     }
 }
 
-/// Groups of switches.
+/// Parameters of a Dragonfly or Dragonfly+.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dragonfly {
-    /// How many groups.
+    /// Number of groups.
     pub groups: u32,
-    /// The switches of each.
+    /// Switches of each group.
     pub inside: Inside,
-    /// Nodes on each switch, of a Dragonfly+ on each leaf.
+    /// Number of nodes on each switch; in a Dragonfly+, on each leaf.
     pub nodes: u32,
-    /// Global cables of each switch, of a Dragonfly+ of each spine.
+    /// Number of global cables of each switch; in a Dragonfly+, of each spine.
     pub global: u32,
-    /// Cables between two groups; none: as many as there are for all.
+    /// Number of cables between two groups. `None`: the largest number that is possible for all pairs.
     pub per_pair: Option<u32>,
-    /// At which switches these are.
+    /// Distribution of the global cables over switches.
     pub arrangement: Arrangement,
 }
 
 impl Dragonfly {
-    /// Switches of a group that have nodes.
+    /// Number of switches per group that have nodes.
     pub(crate) fn leaves(&self) -> u32 {
         match self.inside {
             Inside::All { switches } => switches,
@@ -71,7 +72,7 @@ impl Dragonfly {
         }
     }
 
-    /// Switches of a group that have global cables.
+    /// Number of switches per group that have global cables.
     pub(crate) fn gateways(&self) -> u32 {
         match self.inside {
             Inside::All { switches } => switches,
@@ -79,12 +80,12 @@ impl Dragonfly {
         }
     }
 
-    /// Global cables of a group.
+    /// Number of global cables of a group.
     fn ports(&self) -> u32 {
         self.gateways() * self.global
     }
 
-    /// Cables between two groups.
+    /// Number of cables between two groups.
     pub(crate) fn cables_per_pair(&self) -> u32 {
         let most = match self.groups {
             1 => 0,
@@ -97,10 +98,10 @@ impl Dragonfly {
         node.0 / (self.nodes * self.leaves())
     }
 
-    /// The switch of a group to which the cable with this number to another group belongs.
+    /// Index of the switch in `group` that has the `cable`-th cable to the group `other`.
     fn gateway(&self, group: u32, other: u32, cable: u32) -> u32 {
         let per_pair = self.cables_per_pair();
-        // With room for as many cables to itself, switch n has those to group n.
+        // If there is also room for cables from each group to itself, switch n has the cables to group n.
         let has_room = self.ports() >= self.groups * per_pair;
         let place = if other < group || has_room {
             other
@@ -115,7 +116,7 @@ impl Dragonfly {
     }
 }
 
-/// A Dragonfly with the ways that messages take.
+/// A Dragonfly with its routing.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RoutedDragonfly {
     pub shape: Dragonfly,
@@ -123,16 +124,16 @@ pub(crate) struct RoutedDragonfly {
     pub seed: u64,
 }
 
-/// Class of the cables inside a group, and of those between groups.
+/// Classes of the cables within a group and of those between groups.
 pub(crate) const LOCAL: u8 = 1;
 pub(crate) const GLOBAL: u8 = 2;
 
-/// For what draws are made.
+/// Purposes of random draws.
 const WHICH_CABLE: u64 = 1;
 const WHICH_GROUP: u64 = 2;
 const WHICH_SWITCH: u64 = 3;
 
-/// A way as it grows: at which switch of which group it is.
+/// A route under construction, with its current group and switch.
 struct SwitchWalk<'a> {
     dragonfly: &'a RoutedDragonfly,
     plane: u32,
@@ -145,9 +146,9 @@ struct SwitchWalk<'a> {
 /// A switch of a group.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
-    /// One with nodes.
+    /// A switch with nodes.
     Leaf(u32),
-    /// One with global cables; in a Dragonfly those have nodes as well.
+    /// A switch with global cables; in a Dragonfly it has nodes as well.
     Gateway(u32),
 }
 
@@ -161,14 +162,14 @@ impl SwitchWalk<'_> {
         }
     }
 
-    /// Between leaf and spine.
+    /// Adds the cable between a leaf and a spine.
     fn climb(&mut self, leaf: u32, spine: u32, is_up: bool) {
         let leaves = self.dragonfly.shape.leaves();
         let cable = self.cable(LOCAL, self.group * leaves + leaf, spine);
         self.way.push(Hop::along(cable, is_up));
     }
 
-    /// To another switch of the group.
+    /// Continues to another switch of the group.
     fn go_to(&mut self, target: Place) {
         match (self.dragonfly.shape.inside, self.at, target) {
             (Inside::All { switches }, Place::Leaf(from) | Place::Gateway(from), to) => {
@@ -199,7 +200,7 @@ impl SwitchWalk<'_> {
         self.at = target;
     }
 
-    /// To another group over one global cable.
+    /// Continues to another group over one global cable.
     fn cross(&mut self, group: u32) {
         let shape = self.dragonfly.shape;
         self.draw = mixed(self.draw);
@@ -238,7 +239,7 @@ impl RoutedDragonfly {
         walk.go_to(Place::Leaf(self.leaf(trip.dst)));
     }
 
-    /// Over another group, or over another switch of the same group.
+    /// Adds a route over another group, or over another switch within a group. Returns `false` if there is none.
     fn over_another(&self, trip: &Trip, way: &mut Vec<Hop>) -> bool {
         let (from, to) = (self.shape.group_of(trip.src), self.shape.group_of(trip.dst));
         if from == to {
@@ -261,7 +262,8 @@ impl RoutedDragonfly {
         true
     }
 
-    /// The cables inside a group on ways between nodes of these groups: all, or those that join its gateways to them.
+    /// Collects the cables within `group` on routes between nodes of the groups `used`: all cables if the group is one of
+    /// these, otherwise those that connect its gateways to these groups.
     fn local_cables(&self, group: u32, used: &[u32], cables: &mut Vec<Cable>) {
         let (shape, numbers) = (self.shape, 0..self.shape.cables_per_pair());
         let gateways: BTreeSet<u32> = match used.binary_search(&group) {
@@ -312,7 +314,7 @@ impl RoutedDragonfly {
     }
 }
 
-/// A cable of the first plane.
+/// Creates a cable of the first plane.
 fn cable(class: u8, switch: u32, port: u32) -> Cable {
     Cable {
         class,
@@ -322,7 +324,7 @@ fn cable(class: u8, switch: u32, port: u32) -> Cable {
     }
 }
 
-/// The number with this place among those that are neither of two.
+/// The `place`-th number that differs from both given numbers.
 fn another(place: u32, one: u32, other: u32) -> u32 {
     let (low, high) = (one.min(other), one.max(other));
     let place = place + u32::from(place >= low);
@@ -616,7 +618,7 @@ mod tests {
     #[test]
     fn switch_n_has_the_cable_to_group_n_where_there_is_room() {
         let routed = routed(shapes()[1], Routing::Minimal);
-        // Of SimGrid's Dragonfly zone: from group 0 over its switch 2 to switch 0 of group 2.
+        // As in SimGrid's Dragonfly zone: from group 0 through its switch 2 to switch 0 of group 2.
         let names: Vec<String> = hops(&routed, 1, 11)
             .into_iter()
             .map(|hop| routed.name(hop))

@@ -1,34 +1,34 @@
-//! Switches and cables as a list gives them, with shortest ways.
+//! Switches and cables from a list, with shortest routes.
 //!
-//! At each switch the cables that lead nearer to the destination stand in the order of the list; of `n` such cables the message
-//! takes the one with the number `destination mod n` (`d-mod-k`), or what a hash says.
+//! At each switch, the cables that lead closer to the destination are in the order of the list. From `n` such cables the
+//! message takes the one with the number `destination mod n` (`d-mod-k`), or the one that a hash selects.
 
 use super::wiring::{Cable, Hop, Routing, Switch, Trip, Wiring};
 use flowcast_units::Node;
 
-/// More switches than this are not routed: the table of distances is their number squared.
+/// Maximum number of switches: the size of the table of distances is the square of this number.
 pub(crate) const MOST_SWITCHES: u32 = 4096;
 
 /// Cables of one class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edges {
-    /// The switches at both ends of each.
+    /// The switches at both ends of each cable.
     pub between: Vec<[u32; 2]>,
-    /// Parallel cables for each.
+    /// Number of parallel cables for each pair of switches.
     pub count: u32,
 }
 
-/// Any switches and cables.
+/// Arbitrary switches and cables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SwitchGraph {
-    /// By node: its switch.
+    /// Switch of each node.
     pub nodes: Vec<u32>,
-    /// The cables, by class, from 1.
+    /// The cables, by class; classes are counted from 1.
     pub edges: Vec<Edges>,
 }
 
 impl SwitchGraph {
-    /// How many switches there are: up to the largest number.
+    /// Number of switches, up to the largest switch number.
     pub(crate) fn switches(&self) -> u32 {
         let of_cables = self
             .edges
@@ -39,24 +39,25 @@ impl SwitchGraph {
     }
 }
 
-/// A graph with the ways that messages take.
+/// A graph with its routing.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RoutedGraph {
     graph: SwitchGraph,
     classes: Vec<String>,
     routing: Routing,
     seed: u64,
-    /// By switch: the cables there, away from it, with the switch at the other end.
+    /// Indexed by switch: its cables in the outward direction, with the switch at the other end.
     around: Vec<Vec<(Hop, u32)>>,
-    /// By destination, then by switch: how many cables it is there.
+    /// Number of cables to a destination, indexed by destination, then by switch.
     distances: Vec<Vec<u16>>,
 }
 
-/// The distance of switches that are not joined.
+/// Distance of switches that are not connected.
 const FAR: u16 = u16::MAX;
 
 impl RoutedGraph {
-    /// With the names of the classes, from 1; none if two nodes have no way between them: their numbers.
+    /// Creates the graph with the names of its classes, counted from 1. If two nodes have no route between them, the error
+    /// contains their numbers.
     pub(crate) fn new(
         graph: SwitchGraph,
         classes: Vec<String>,
@@ -224,7 +225,7 @@ mod tests {
             check_ways(&ring(routing), 5);
         }
         let ring = ring(Routing::DModK);
-        // From switch 0 to switch 2 there are four cables to go by: 3 mod 4 is the last.
+        // Switch 0 has four cables towards switch 2; 3 mod 4 selects the last one.
         assert_eq!(
             ring.name(hops(&ring, 0, 3)[0]),
             "ring cable from switch 0 to switch 3, cable 1"

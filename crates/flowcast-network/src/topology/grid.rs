@@ -1,8 +1,8 @@
-//! Tori and meshes: switches at the places of a grid, each joined with its neighbours in every dimension.
+//! Tori and meshes: switches at the points of a grid, each connected with its neighbours in every dimension.
 //!
 //! Switch `s` has the coordinates `s mod d_0`, `s / d_0 mod d_1` and so on. A message crosses one dimension after the other,
-//! from the first on, the shorter way round (dimension-order routing; Dally and Seitz, 1987). Where both ways round are as
-//! long, it goes upward unless to coordinate 0, as SimGrid's torus zone does.
+//! starting with the first, in the shorter direction (dimension-order routing; Dally and Seitz, 1987). If both directions
+//! are equally long, it goes upward unless the destination has the coordinate 0, as in SimGrid's torus zone.
 
 use super::wiring::{Cable, Hop, Switch, Trip, Wiring};
 use flowcast_units::Node;
@@ -10,11 +10,11 @@ use flowcast_units::Node;
 /// A torus or a mesh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwitchGrid {
-    /// Switches along each dimension.
+    /// Number of switches along each dimension.
     pub sides: Vec<u32>,
-    /// Whether each row is closed to a ring.
+    /// `true` if each row is closed to a ring.
     pub is_torus: bool,
-    /// Nodes on each switch.
+    /// Number of nodes on each switch.
     pub nodes_per_switch: u32,
 }
 
@@ -22,13 +22,13 @@ pub struct SwitchGrid {
 const NAMES: [&str; 3] = ["x", "y", "z"];
 
 impl SwitchGrid {
-    /// What a dimension is called, from 0.
+    /// Name of a dimension, counted from 0.
     pub(crate) fn dimension(at: usize) -> String {
         let name = NAMES.get(at).map(|name| (*name).to_owned());
         name.unwrap_or_else(|| format!("dimension {at}"))
     }
 
-    /// Of the switch that a node hangs on, by dimension.
+    /// Coordinates of the switch that a node is attached to, by dimension.
     pub fn coordinates(&self, node: Node) -> Vec<u32> {
         let switch = self.switch_of(node).number;
         let dimensions = 0..self.sides.len();
@@ -41,7 +41,7 @@ impl SwitchGrid {
         self.sides.iter().product()
     }
 
-    /// Switches between two neighbours of a dimension.
+    /// Difference in number between two neighbours in a dimension.
     fn stride(&self, dimension: usize) -> u32 {
         self.sides[..dimension].iter().product()
     }
@@ -50,7 +50,7 @@ impl SwitchGrid {
         switch / self.stride(dimension) % self.sides[dimension]
     }
 
-    /// How far it is from one coordinate to another, and whether the way goes upward.
+    /// Number of steps from one coordinate to another; `true` if the route goes upward.
     fn steps(&self, dimension: usize, from: u32, to: u32) -> (u32, bool) {
         let side = self.sides[dimension];
         if !self.is_torus {
@@ -140,7 +140,7 @@ impl Wiring for SwitchGrid {
     fn cables_to_switches(&self, from: Node, cables: &mut [u16]) {
         let from = self.switch_of(from).number;
         let mut row = vec![0];
-        // A row, then the rows of a plane, which are copies so many cables farther off, and so on.
+        // Starts with a row. The rows of a plane are copies that are some cables farther away, and so on.
         for (dimension, side) in self.sides.iter().enumerate() {
             let here = self.coordinate(from, dimension);
             let mut rows = Vec::with_capacity(row.len() * *side as usize);
@@ -156,7 +156,7 @@ impl Wiring for SwitchGrid {
     fn cables(&self, _nodes: &[Node]) -> Vec<Cable> {
         let mut cables = Vec::new();
         for (dimension, side) in self.sides.iter().enumerate() {
-            // A ring of two is one cable.
+            // A ring of two switches has one cable.
             let is_closed = self.is_torus && *side > 2;
             let switches = (0..self.switches())
                 .filter(|switch| is_closed || self.coordinate(*switch, dimension) + 1 < *side);

@@ -1,4 +1,4 @@
-//! Ways are walks, and what topologies tell.
+//! Tests of routes and other properties of topologies.
 
 use super::{
     wiring::{Hop, Wiring},
@@ -7,7 +7,7 @@ use super::{
 use dragonfly::Arrangement;
 use std::collections::BTreeSet;
 
-/// The cables of the first message.
+/// Cables on the route of the first message.
 pub(crate) fn hops(wiring: &dyn Wiring, src: u32, dst: u32) -> Vec<Hop> {
     hops_of(wiring, src, dst, 0)
 }
@@ -24,7 +24,7 @@ fn hops_of(wiring: &dyn Wiring, src: u32, dst: u32, message: u64) -> Vec<Hop> {
     way
 }
 
-/// Whether these cables lead from the one switch to the other.
+/// Checks that these cables lead from the switch of one node to that of the other.
 pub(crate) fn assert_walk(wiring: &dyn Wiring, way: &[Hop], src: u32, dst: u32) {
     let mut at = wiring.switch_of(Node(src));
     for hop in way {
@@ -38,7 +38,8 @@ pub(crate) fn assert_walk(wiring: &dyn Wiring, way: &[Hop], src: u32, dst: u32) 
     assert_eq!(at, wiring.switch_of(Node(dst)), "{src} {dst} {way:?}");
 }
 
-/// Whether all ways and detours between so many nodes are walks, and ways over the cables that there are between their ends.
+/// Checks that all routes and detours between the first `nodes` nodes are connected, and that routes only use cables known
+/// for their ends.
 pub(crate) fn check_ways(wiring: &dyn Wiring, nodes: u32) {
     for (src, dst) in (0..nodes).flat_map(|src| (0..nodes).map(move |dst| (src, dst))) {
         let both = [src.min(dst), src.max(dst)].map(Node);
@@ -66,7 +67,8 @@ pub(crate) fn check_ways(wiring: &dyn Wiring, nodes: u32) {
     }
 }
 
-/// Whether the shortest way is as long as the shortest of the ways that messages take, which a pair of nodes may not take.
+/// Checks that the shortest route between two switches is as long as the shortest route of a message between nodes on them.
+/// The routes of a single pair of nodes may all be longer.
 fn check_distances(topology: &Topology) {
     let wiring = topology.wiring().unwrap();
     let nodes: Vec<Node> = (0..wiring.nodes().unwrap_or(40) as u32).map(Node).collect();

@@ -1,35 +1,35 @@
-//! Trees of switches with one or more ways up: racks, two-level trees, fat trees, k-ary n-trees; and the ways through them.
+//! Trees of switches with one or more upward routes: racks, two-level trees, fat trees, k-ary n-trees; and routing in them.
 //!
-//! Nodes hang on the switches of level 1, `down` on each; groups of level `i` join `down` groups of the level below.
-//! Each switch has `up` parents, with `cables` parallel cables to each, so that a group of level `i + 1` has as many
-//! switches as a group of level `i` times its `up` (an extended generalised fat tree, Öhring et al., 1995; with parallel
-//! cables Zahavi's, 2012). Where the last level has cables upward, a core that is no limit joins all.
+//! Each switch of level 1 has `down` nodes. Groups of level `i` combine `down` groups of the level below. Each switch has
+//! `up` parents, with `cables` parallel cables to each. A group of level `i + 1` therefore has as many switches as a group
+//! of level `i` times its `up` (an extended generalised fat tree, Öhring et al., 1995; with parallel cables, Zahavi's,
+//! 2012). If the last level has upward cables, a core that is not a limit connects all groups.
 //!
-//! A message goes up as far as it must and down again. Which cable it takes upward is a matter of [`Routing`]. By the
-//! destination (D-mod-k, Zahavi et al., 2010) it is at level `i` the cable `floor(dst / switches of a group) mod cables`: all
-//! messages to one node come down the same way, and neighbouring destinations go up different cables.
+//! A message goes up only as far as necessary and then down. [`Routing`] selects the upward cable. With routing by
+//! destination (D-mod-k, Zahavi et al., 2010), it is at level `i` the cable `floor(dst / switches of a group) mod cables`.
+//! All messages to one node then come down the same route, and messages to neighbouring destinations go up different cables.
 
 use thiserror::Error;
 
 use super::wiring::{Cable, Hop, Routing, Switch, Trip, Wiring};
 use flowcast_units::Node;
 
-/// More levels than any network has.
+/// Maximum number of levels, above that of any network.
 const MOST_LEVELS: usize = 8;
 
 /// The switches of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level {
-    /// Nodes, or groups of the level below, that each group joins.
+    /// Number of nodes, or of groups of the level below, in each group.
     pub down: u32,
-    /// Parents of each switch in the level above; 0 at the top.
+    /// Number of parents of each switch in the level above; 0 at the top.
     pub up: u32,
-    /// Parallel cables to each parent.
+    /// Number of parallel cables to each parent.
     pub cables: u32,
 }
 
 impl Level {
-    /// With one cable to each parent.
+    /// Creates a level with one cable to each parent.
     pub const fn new(down: u32, up: u32) -> Level {
         Level {
             down,
@@ -38,21 +38,21 @@ impl Level {
         }
     }
 
-    /// Cables upward of each switch.
+    /// Number of upward cables of each switch.
     fn ports(self) -> u64 {
         u64::from(self.up) * u64::from(self.cables)
     }
 }
 
-/// Levels that make no tree.
+/// Error: the levels do not form a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("level {level}: found {found}, expected {expected}")]
 pub struct TreeError {
-    /// Counted from 0, as the field of a file is.
+    /// Index of the level, counted from 0 as in a file's field.
     pub level: usize,
-    /// The value of the level that cannot be.
+    /// Invalid value of the level.
     pub found: String,
-    /// What would be right.
+    /// Expected value.
     pub expected: String,
 }
 
@@ -71,10 +71,10 @@ fn refused(level: usize, found: String, expected: &str) -> Result<Tree, TreeErro
 }
 
 impl Tree {
-    /// From its levels, the lowest first.
+    /// Creates a tree from its levels, the lowest first.
     ///
     /// # Errors
-    /// No level or too many, a level that joins nothing, cables that lead nowhere or are missing.
+    /// There is no level or too many, a level contains nothing, or cables lead nowhere or are missing.
     pub fn new(levels: Vec<Level>) -> Result<Tree, TreeError> {
         if levels.is_empty() || levels.len() > MOST_LEVELS {
             return refused(0, format!("{} levels", levels.len()), "1 to 8 levels");
@@ -129,11 +129,11 @@ impl Tree {
         Ok(Tree { levels })
     }
 
-    /// A k-ary n-tree (Petrini and Vanneschi, 1997): `n` levels of switches, `k` nodes or switches below each and `k` switches
-    /// above, `k^n` nodes; lowest switches have one cable upward for so many nodes.
+    /// Creates a k-ary n-tree (Petrini and Vanneschi, 1997): `n` levels of switches, `k` nodes or switches below each switch
+    /// and `k` switches above it, `k^n` nodes. The lowest switches have one upward cable for `oversubscription` nodes.
     ///
     /// # Errors
-    /// No level or too many, or an over-subscription that does not divide `k`.
+    /// There is no level or too many, or the over-subscription does not divide `k`.
     pub fn k_ary(arity: u32, levels: u32, oversubscription: u32) -> Result<Tree, TreeError> {
         if oversubscription == 0 || !arity.is_multiple_of(oversubscription) {
             return Err(TreeError {
@@ -153,11 +153,11 @@ impl Tree {
         Tree::new(all)
     }
 
-    /// A fat tree of switches with so many ports (Al-Fares et al., 2008): three levels, `ports^3 / 4` nodes. With an
-    /// over-subscription of `n` the lowest switches have one cable upward for `n` nodes.
+    /// Creates a fat tree of switches with `ports` ports (Al-Fares et al., 2008): three levels, `ports^3 / 4` nodes. With an
+    /// over-subscription of `n` the lowest switches have one upward cable for `n` nodes.
     ///
     /// # Errors
-    /// An odd number of ports, or an over-subscription that does not divide half of it.
+    /// The number of ports is odd, or the over-subscription does not divide half of it.
     pub fn fat(ports: u32, oversubscription: u32) -> Result<Tree, TreeError> {
         let half = ports / 2;
         if ports < 2 || ports % 2 == 1 || ports > 1 << 9 {
@@ -187,17 +187,17 @@ impl Tree {
         ])
     }
 
-    /// Its levels, the lowest first.
+    /// Levels of the tree, the lowest first.
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// How many levels have cables upward.
+    /// Number of levels with upward cables.
     pub fn depth(&self) -> usize {
         self.levels.iter().filter(|level| level.up > 0).count()
     }
 
-    /// How many nodes there are; none if a core joins any number.
+    /// Number of nodes; `None` if a core connects any number.
     pub fn nodes(&self) -> Option<u64> {
         let top = self.levels.last().expect("a tree has a level");
         (top.up == 0).then(|| {
@@ -208,25 +208,25 @@ impl Tree {
         })
     }
 
-    /// Nodes below a switch of this level, from 0 for the nodes themselves.
+    /// Number of nodes below a switch of this level; level 0 is the nodes themselves.
     fn below(&self, level: usize) -> u64 {
         let levels = self.levels[..level].iter();
         levels.map(|level| u64::from(level.down)).product()
     }
 
-    /// In which group of this level the node is.
+    /// Index of the group of this level that contains the node.
     fn group(&self, node: Node, level: usize) -> u64 {
         u64::from(node.0) / self.below(level)
     }
 
-    /// Switches of a group of this level, from 1.
+    /// Number of switches in a group of this level. Levels are counted from 1.
     fn switches(&self, level: usize) -> u64 {
         let levels = self.levels[..level - 1].iter();
         levels.map(|level| u64::from(level.up)).product()
     }
 }
 
-/// A tree with the way that messages take upward.
+/// A tree with its upward routing.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RoutedTree {
     pub tree: Tree,
@@ -235,7 +235,7 @@ pub(crate) struct RoutedTree {
 }
 
 impl RoutedTree {
-    /// The cable upward at a level, whose groups have so many switches.
+    /// Selects the upward cable at a level whose groups have `switches` switches.
     fn port(&self, trip: &Trip, place: usize, switches: u64, ports: u64) -> u64 {
         match self.routing {
             Routing::Ecmp => trip.pair_draw(self.seed, place as u64) % ports,
@@ -291,7 +291,7 @@ impl Wiring for RoutedTree {
             if level.up == 0 {
                 break;
             }
-            // Those outside its group are two cables farther off.
+            // Switches outside the group are two cables farther away.
             let group = from / below * below;
             let (before, rest) = cables.split_at_mut(group);
             let after = rest.get_mut(below..).unwrap_or_default();
@@ -336,7 +336,7 @@ impl Wiring for RoutedTree {
         let place = usize::from(cable.class) - 1;
         let level = self.tree.levels[place];
         let switches = self.tree.switches(place + 1) as u32;
-        // A core that is no limit is one switch.
+        // A core that is not a limit is a single switch.
         let above = self.tree.levels.get(place + 1).map_or(0, |above| {
             let group = cable.switch / switches / above.down;
             let here = cable.switch % switches * level.up + cable.port % level.up;
@@ -454,7 +454,8 @@ mod tests {
             let mut served: BTreeMap<Cable, BTreeSet<u32>> = BTreeMap::new();
             let nodes = tree.nodes().unwrap() as u32;
             let tree = routed(tree, Routing::DModK);
-            // All that leave the first pod: a cable to the core carries what goes to a share of the destinations.
+            // All routes out of the first pod: a cable to the core carries the messages to an equal share of the
+            // destinations.
             for dst in ports * ports / 4..nodes {
                 for src in 0..ports * ports / 4 {
                     let up = hops(&tree, src, dst)[1].cable;

@@ -1,34 +1,34 @@
-//! What every topology says of its switches and cables: the ways between nodes, and what their cables are called.
+//! Interface of all topologies: routes between nodes, and names of cables.
 
 use flowcast_units::{Node, named};
 use serde::{Deserialize, Serialize};
 
 named! {
-    /// Which of several ways a message takes.
+    /// Choice among the possible routes of a message.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Routing {
-        /// Upward by the destination: at level `i` the cable `floor(dst / switches of a group) mod cables`.
+        /// Upward by destination: at level `i` the cable `floor(dst / switches of a group) mod cables`.
         DModK = "d-mod-k",
-        /// The same by the source.
+        /// Upward by source, with the same formula.
         SModK = "s-mod-k",
-        /// By a hash of the message.
+        /// Selected by a hash of the message.
         Random = "random",
-        /// By a hash of source and destination, so that a pair of nodes keeps its way.
+        /// Selected by a hash of source and destination, so that all messages of a pair of nodes take the same route.
         Ecmp = "ecmp",
         /// One dimension after the other.
         DimensionOrder = "dimension-order",
-        /// The shortest way.
+        /// The shortest route.
         Minimal = "minimal",
-        /// Over a group in between, by a hash of the message.
+        /// Over an intermediate group, selected by a hash of the message.
         Valiant = "valiant",
-        /// The shortest way or the one over a group in between, by the load of both as the message starts.
+        /// The shortest route or the one over an intermediate group, depending on the load of both when the message starts.
         Ugal = "ugal",
     }
 }
 
 impl Routing {
-    /// Whether all messages between two nodes take the same way.
+    /// `true` if all messages between two nodes take the same route.
     pub fn is_by_pair(self) -> bool {
         !matches!(self, Routing::Random | Routing::Valiant | Routing::Ugal)
     }
@@ -39,11 +39,11 @@ impl Routing {
 pub struct Cable {
     /// Index of its class among those of [`Topology::classes`](super::Topology::classes), from 1.
     pub class: u8,
-    /// Which of the equal planes of switches it is in, from 0.
+    /// Plane of equal switches that contains the cable, from 0.
     pub plane: u32,
-    /// The switch, or pair of groups, at which it is counted.
+    /// The switch, or pair of groups, that the cable is counted with.
     pub switch: u32,
-    /// Which of the cables there.
+    /// Index among the cables there.
     pub port: u32,
 }
 
@@ -52,7 +52,7 @@ pub struct Cable {
 pub struct Hop {
     /// The cable.
     pub cable: Cable,
-    /// Against the direction in which the cable is counted: in trees downward.
+    /// `true` for the direction opposite to the one in which the cable is counted; in trees, downward.
     pub is_backward: bool,
 }
 
@@ -64,7 +64,7 @@ impl Hop {
         }
     }
 
-    /// Along the cable if the condition holds.
+    /// Crosses the cable forward if the condition holds, otherwise backward.
     pub(crate) fn along(cable: Cable, is_forward: bool) -> Hop {
         Hop {
             cable,
@@ -72,7 +72,7 @@ impl Hop {
         }
     }
 
-    /// The same cable the other way.
+    /// Crosses the cable in the opposite direction.
     pub(crate) fn back(self) -> Hop {
         Hop {
             is_backward: !self.is_backward,
@@ -81,33 +81,33 @@ impl Hop {
     }
 }
 
-/// A message that looks for its way.
+/// A message to be routed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trip {
-    /// Where it begins.
+    /// Source node.
     pub src: Node,
-    /// Where it ends.
+    /// Destination node.
     pub dst: Node,
-    /// The plane of switches that it takes.
+    /// Plane of switches that the message uses.
     pub plane: u32,
-    /// Its number among all messages.
+    /// Number of the message among all messages.
     pub message: u64,
 }
 
 impl Trip {
-    /// A draw that is the same for all messages of the pair.
+    /// Random number that is the same for all messages of the pair.
     pub(crate) fn pair_draw(&self, seed: u64, salt: u64) -> u64 {
         let pair = u64::from(self.src.0) << 32 | u64::from(self.dst.0);
         mixed(mixed(seed ^ salt).wrapping_add(pair))
     }
 
-    /// A draw of the message's own.
+    /// Random number of this message.
     pub(crate) fn own_draw(&self, seed: u64, salt: u64) -> u64 {
         mixed(self.pair_draw(seed, salt).wrapping_add(self.message))
     }
 }
 
-/// The output function of SplitMix64 (Steele, Lea and Flood, 2014).
+/// Output function of SplitMix64 (Steele, Lea and Flood, 2014).
 pub(crate) fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -118,44 +118,45 @@ pub(crate) fn mixed(number: u64) -> u64 {
 /// A switch, within its plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Switch {
-    /// Its level in a tree, from 1; of a Dragonfly+ 1 for leaves and 2 for spines; else 1.
+    /// Level in a tree, from 1. In a Dragonfly+, 1 for leaves and 2 for spines; otherwise 1.
     pub level: u8,
-    /// Counted from 0 within its level.
+    /// Number within the level, counted from 0.
     pub number: u32,
 }
 
 /// Switches and cables of one plane.
 pub(crate) trait Wiring: std::fmt::Debug + Send + Sync {
-    /// How many nodes there are; none if any number.
+    /// Number of nodes; `None` if there is no limit.
     fn nodes(&self) -> Option<u64>;
 
-    /// No way between switches crosses more cables.
+    /// Maximum number of cables on a route between switches.
     fn longest(&self) -> u32;
 
-    /// Appends the cables between the switches of both nodes, from the source to the destination.
+    /// Appends the cables between the switches of both nodes, from source to destination.
     fn way(&self, trip: &Trip, way: &mut Vec<Hop>);
 
-    /// Appends a longer way; false if there is none.
+    /// Appends a longer route; returns `false` if there is none.
     fn detour(&self, _trip: &Trip, _way: &mut Vec<Hop>) -> bool {
         false
     }
 
-    /// By switch with nodes, in the order of their numbers: how many cables the shortest way crosses from this node's switch there.
+    /// Fills in the number of cables on the shortest route from this node's switch to each switch with nodes, in the order
+    /// of switch numbers.
     fn cables_to_switches(&self, from: Node, cables: &mut [u16]);
 
-    /// All cables that ways between these nodes, in ascending order, may cross.
+    /// All cables that routes between these nodes may cross; the nodes are in ascending order.
     fn cables(&self, nodes: &[Node]) -> Vec<Cable>;
 
-    /// The switch that a node hangs on.
+    /// The switch that a node is attached to.
     fn switch_of(&self, node: Node) -> Switch;
 
     /// The two ends of a cable, in the direction in which it is counted.
     fn ends(&self, cable: Cable) -> [Switch; 2];
 
-    /// At which level two nodes meet, an index into [`Wiring::meetings`].
+    /// Level at which two nodes meet, an index into [`Wiring::meetings`].
     fn meeting(&self, one: Node, other: Node) -> usize;
 
-    /// What the levels are called at which nodes meet, the nearest first: by how many switches they are apart.
+    /// Names of the levels at which nodes meet, the closest first. By default they state the distance in switches.
     fn meetings(&self) -> Vec<String> {
         let farther = (1..=self.longest()).map(|steps| match steps {
             1 => "1 switch further".to_owned(),
@@ -166,12 +167,13 @@ pub(crate) trait Wiring: std::fmt::Debug + Send + Sync {
             .collect()
     }
 
-    /// How many cables of each class (from 1) leave what nodes share that meet at this level or below.
+    /// Number of cables of each class (from 1) that leave a unit at this level of meeting. Nodes in the same unit meet at
+    /// this level or below.
     fn leaving(&self, meeting: usize) -> Vec<(u8, u64)>;
 
-    /// What people call a cable in one direction.
+    /// Name of a cable in one direction, for users.
     fn name(&self, hop: Hop) -> String;
 
-    /// What people call a switch.
+    /// Name of a switch for users.
     fn switch_name(&self, switch: Switch) -> String;
 }

@@ -1,4 +1,4 @@
-//! The communications file: the model of each collective operation, and what else it may say.
+//! The communications file: the model of each collective operation, and other settings.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::{
 };
 use flowcast_units::{CollectiveOp, Time};
 
-/// The table without a communications file, and on top of it the rows of one.
+/// The table that applies without a communications file, overridden by the rows of one.
 ///
-/// Fan-in moves what the deciding process sends, fan-out what it receives; `Reduce` alone has a model of its own,
-/// constant whatever the environment says.
+/// Fan-in moves the data that the deciding process sends, fan-out the data that it receives. Only `Reduce` has its own
+/// model, which is constant regardless of the environment record.
 pub(in crate::dimemas_cfg) fn table(
     model: Repeats,
     rows: BTreeMap<CollectiveOp, Row>,
@@ -76,7 +76,7 @@ const QUANTUM: [&str; 1] = ["bytes"];
 const EXPECTED_LINE: &str = "a line that begins with Machine globalop:, External globalop:, Machine policy:, Policy:, \
                              Quantum size (bytes): or Flight time:, or an operation id and its models";
 
-/// Reads a communications file for `machines` machines.
+/// Reads a communications file of a configuration with `machines` machines.
 pub(in crate::dimemas_cfg) fn read(text: &str, machines: u32) -> Result<Tuned, DimemasConfigError> {
     let mut tuned = Tuned::default();
     for (line, content) in content_lines(text) {
@@ -132,10 +132,10 @@ pub(in crate::dimemas_cfg) fn read(text: &str, machines: u32) -> Result<Tuned, D
     Ok(tuned)
 }
 
-/// Flight times between so many machines are filled up with zeros.
+/// Maximum number of machines for which missing flight times are filled with zeros.
 const MOST_FILLED: u32 = 256;
 
-/// Seconds from one machine to each.
+/// Reads the flight times from one machine to each machine, in seconds.
 fn read_flight_times(
     record: &ConfigRecord,
     machines: u32,
@@ -152,7 +152,7 @@ fn read_flight_times(
             expected: format!("a machine and its flight times to {machines} machines"),
         });
     };
-    // Of very many machines, rows that are not given stay empty: no file takes the square of a number in it.
+    // With very many machines, missing rows stay empty, so that no file can request memory for the square of a number in it.
     let width = if machines <= MOST_FILLED {
         machines as usize
     } else {
@@ -193,7 +193,7 @@ fn phase(fields: &mut Fields) -> Result<Phase, DimemasConfigError> {
     let size = fields.choice(&["MIN", "MAX", "MEAN", "2MAX", "S+R"])?;
     let repeats = Repeats::parse(repeats).expect("these names are among the model's own");
     let size = match repeats {
-        // A phase that does not happen has no size, and its text has no place for one.
+        // A phase that does not happen has no size, and its text has no field for one.
         Repeats::Null => PhaseSize::Max,
         _ => PhaseSize::from_name(size).expect("these names are among the model's own"),
     };

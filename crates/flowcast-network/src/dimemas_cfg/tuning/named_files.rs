@@ -26,7 +26,7 @@ const POLICIES: [&str; 8] = [
 const POLICY: [&str; 1] = ["policy"];
 const SECONDS: [&str; 1] = ["seconds"];
 
-/// The scheduler file: how ranks share processors, and what of it is not modelled.
+/// Reads the scheduler file: how ranks share processors, and notes on settings that are not modelled.
 pub(in crate::dimemas_cfg) fn scheduler(
     text: &str,
 ) -> Result<(Scheduler, Vec<String>), DimemasConfigError> {
@@ -59,7 +59,7 @@ pub(in crate::dimemas_cfg) fn scheduler(
             }
             "Quantum (seconds)" => scheduler.quantum = record.fields(&SECONDS)?.seconds()?,
             _ if known => return Err(unknown_line(line, content)),
-            // The other policies have lines of their own; the note on the policy covers them.
+            // The other policies have their own lines; the note on the policy covers them.
             _ => {}
         }
     }
@@ -75,7 +75,7 @@ fn unknown_line(line: usize, content: &str) -> DimemasConfigError {
     }
 }
 
-/// Whether the policy is modelled as it is.
+/// Sets the policy. Returns `true` if the policy is modelled exactly.
 fn policy(
     record: &ConfigRecord,
     scheduler: &mut Scheduler,
@@ -101,7 +101,7 @@ fn policy(
 
 const DISTRIBUTION: [&str; 3] = ["distribution", "first parameter", "second parameter"];
 
-/// What may vary at random: the names of the file that comes with Dimemas, and those that its source reads.
+/// Quantities that may vary at random: their names in the file that comes with Dimemas, and the names that its source reads.
 const VARIED: [(&str, &str); 7] = [
     ("processor_ratio_dist", "Processor"),
     ("Network_bandwidth_ratio_dist", "Network bandwidth"),
@@ -115,8 +115,8 @@ const VARIED: [(&str, &str); 7] = [
     ),
 ];
 
-/// The random file: `"processor_ratio_dist" NORMAL 0.0 0.0` or `Processor: NORMAL 0.0 0.0`. Latencies are in
-/// nanoseconds and bandwidths in MB/s, as the tool adds them.
+/// Reads the random file, with lines such as `"processor_ratio_dist" NORMAL 0.0 0.0` or `Processor: NORMAL 0.0 0.0`.
+/// Latencies are in nanoseconds and bandwidths in MB/s, as the tool adds them.
 pub(in crate::dimemas_cfg) fn random(text: &str) -> Result<Randomness, DimemasConfigError> {
     const MEGABYTES: f64 = 1_048_576.0;
     let mut random = Randomness::default();
@@ -180,7 +180,7 @@ fn known(name: &str) -> bool {
         .any(|(one, other)| name == *one || name == *other)
 }
 
-/// A distribution and its two parameters, multiplied; one that never gives anything but 0 is none.
+/// Reads a distribution and its two parameters, multiplied by `factor`. A distribution that only yields 0 counts as none.
 fn shape(fields: &mut Fields, factor: f64) -> Result<Shape, DimemasConfigError> {
     let name = fields.choice(&["NONE", "NORMAL", "UNIFORM"])?;
     let (first, second) = (fields.number()? * factor, fields.number()? * factor);

@@ -1,4 +1,4 @@
-//! The reference page of the network file: its tables are printed from the fields, whose values are tried.
+//! The reference page of the network file: its tables are generated from the fields, and the values in them are tested.
 
 use super::*;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 
 const PAGE: &str = include_str!("../../../../../docs/reference/network-file.md");
 
-/// The fields of a section that have a row in its table, with the parts of their doc comments.
+/// A field with a row in the table of its section, and the parts of its doc comment.
 struct Row {
     field: SectionField,
     what: String,
@@ -17,7 +17,7 @@ struct Row {
 }
 
 impl Row {
-    /// None of a field whose comment has neither a default nor an example: it has a section of its own, or prose.
+    /// `None` for a field whose comment has neither a default nor an example: it has its own section, or only prose.
     fn new(field: &SectionField) -> Option<Row> {
         let text = field.docs.join("").trim().to_owned();
         let (rest, example) = text.split_once(" Example: ").unwrap_or((&text, ""));
@@ -51,7 +51,7 @@ impl Row {
     }
 }
 
-/// The fields of a section by its name, in which `N` is a place of a list and `NAME` any name; those of none by `document`.
+/// Fields of a section by its name, in which `N` is an index of a list and `NAME` any name; `document` is the whole file.
 fn fields(section: &str) -> &'static [SectionField] {
     let mut fields = NetworkFile::BELOW;
     for part in section.split('.').filter(|part| *part != "document") {
@@ -67,7 +67,7 @@ fn rows(section: &str) -> Vec<Row> {
     fields(section).iter().filter_map(Row::new).collect()
 }
 
-/// The section of whose fields a table follows.
+/// Section whose table of fields follows this line.
 fn marked(line: &str) -> Option<&str> {
     line.strip_prefix("<!-- fields of ")?.strip_suffix(" -->")
 }
@@ -99,7 +99,7 @@ fn the_tables_of_the_page_are_printed_from_the_fields() {
     assert_eq!(printed, PAGE, "TRYCMD=overwrite prints the tables anew");
 }
 
-/// The sections with a table on the page.
+/// Sections with a table on the page.
 fn sections() -> Vec<&'static str> {
     PAGE.lines().filter_map(marked).collect()
 }
@@ -108,7 +108,7 @@ fn sections() -> Vec<&'static str> {
 fn each_field_with_a_row_stands_on_the_page() {
     fn check(below: &[SectionField], section: &str) {
         let has_rows = below.iter().any(|field| Row::new(field).is_some());
-        // Several lists have places with the same fields.
+        // Entries of several lists have the same fields.
         let has_table = sections()
             .iter()
             .any(|known| format!("{:?}", fields(known)) == format!("{below:?}"));
@@ -126,7 +126,7 @@ fn each_field_with_a_row_stands_on_the_page() {
     check(NetworkFile::BELOW, "document");
 }
 
-/// A network with a value in a field, and with what the field needs beside it.
+/// A network with a value in a field and other fields that this field requires.
 fn with_value(field: &str, value: &str) -> Result<Network, NetworkError> {
     let mut base = builtin::network("gige-tcp").expect("it is built in");
     base.machine.nodes = vec![Default::default()];
@@ -153,7 +153,7 @@ fn with_value(field: &str, value: &str) -> Result<Network, NetworkError> {
 fn each_field_of_the_page_takes_the_values_that_the_page_gives() {
     let (mut problems, mut tried) = (Vec::new(), 0);
     for section in sections() {
-        // Pieces and records have fields that are needed together.
+        // Pieces and records have fields that must be given together.
         if ["overheads", "intervals", "origins", "accuracy"]
             .iter()
             .any(|one| section.starts_with(one))
@@ -170,13 +170,13 @@ fn each_field_of_the_page_takes_the_values_that_the_page_gives() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Where the parser does not do what the row of a field says.
+/// Differences between the row of a field and the behaviour of the parser.
 fn row_problems(name: &str, row: &Row) -> Vec<String> {
     let is_infinite = row.what.contains("0 is infinite");
     let has_zero = is_infinite || row.what.contains("0 is no limit") || row.default == "0";
     let example = row.example.trim_matches('`').trim_matches('"');
     let zero = has_zero.then_some("0").into_iter();
-    // No list can be set as a whole.
+    // A list cannot be set as a whole.
     let values =
         zero.chain((!example.is_empty() && !example.starts_with(['[', '{'])).then_some(example));
     let refused = values.filter_map(|value| {

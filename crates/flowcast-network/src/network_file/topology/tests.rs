@@ -82,7 +82,7 @@ fn errors_name_the_field() {
     }
 }
 
-/// A section for each shape, with all of its fields.
+/// A section for each shape with all of its fields.
 const SECTIONS: [&str; 8] = [
     "fat_tree = 8\noversubscription = 2\nbandwidth = \"1GB/s\"\nlatency = \"100ns\"\nrouting = \"ecmp\"\nseed = 3",
     "oversubscription = 2\nrouting = \"random\"\n[k_ary_n_tree]\narity = 4\nlevels = 3",

@@ -1,9 +1,9 @@
-//! The queueing delays of the links, and the delay that fills one link while all others stay as they are. Both ways of
-//! solving the closed loop ([`relaxation`](super::relaxation), [`following`](crate::sharing::quasi_dynamic)) are made of these.
+//! Queueing delays of the links, and the delay that fills one link while all others are fixed. Both solvers of the closed
+//! loop ([`relaxation`](super::relaxation), [`following`](crate::sharing::quasi_dynamic)) build on these.
 //!
-//! Where the ACKs of all data over a link return over its opposite, as at a node, the two directions are solved together:
-//! with queues `q_out` and `q_in`, data that leave see `x = q_out + kappa * q_in`, data that enter `y = q_in + kappa *
-//! q_out`. Solved one after the other, the two would converge very slowly for kappa near 1.
+//! If the ACKs of all data over a link return over its opposite, as they do at a node, the two directions are solved
+//! together. With queues `q_out` and `q_in`, outgoing data see the delay `x = q_out + kappa * q_in` and incoming data see
+//! `y = q_in + kappa * q_out`. Solving one after the other would converge very slowly for kappa near 1.
 
 use super::Feedback;
 use crate::sharing::{
@@ -14,18 +14,19 @@ use crate::sharing::{
 /// Steps of Newton's method for one link.
 const NEWTON_STEPS: usize = 30;
 
-/// The queues before all links. Delays are in units of the round trip of an uncontended flow.
+/// The queues in front of all links. Delays are in units of the round trip of a flow without contention.
 #[derive(Debug, Clone)]
 pub(in crate::sharing) struct Queues {
     pub feedback: Feedback,
     capacities: Vec<f64>,
-    /// By link: whether its opposite carries the ACKs of all its data.
+    /// Indexed by link: `true` if the opposite link carries the ACKs of all its data.
     is_paired: Vec<bool>,
-    /// By link: whether data and their ACKs both cross it. It delays both, by a part of the loop's delay that data alone
-    /// stand for: `1 + kappa` is only the scale of its queue.
+    /// Indexed by link: `true` if data and their ACKs both cross it, so that its queue delays both. The delay of such a link
+    /// is `1 + kappa` times the delay in its queue. It therefore counts for the data alone, and not again for the ACKs.
     is_shared: Vec<bool>,
     delays: Vec<f64>,
-    /// By link: the delay that data over it see there, with that of their ACKs on the opposite link if it is paired.
+    /// Indexed by link: delay that data see there. For a paired link it includes the delay of their ACKs on the opposite
+    /// link.
     seen: Vec<f64>,
 }
 
@@ -42,7 +43,7 @@ impl Queues {
         }
     }
 
-    /// The delays of an earlier solution, on links that carry data now.
+    /// Starts from the delays of an earlier solution, on links that carry data now.
     pub(in crate::sharing) fn start_from(&mut self, delays: &[f64], active_flows: &ActiveFlows) {
         for (link, delay) in (0..)
             .map(LinkId)
@@ -59,7 +60,7 @@ impl Queues {
         }
     }
 
-    /// Gives each link of a path `lean` times more capacity than the link before it has.
+    /// Adds the share `lean` to the capacity of each link for every link before it on a path.
     pub(in crate::sharing) fn lean(&mut self, fabric: &Fabric, lean: f64) {
         self.capacities = links(fabric)
             .map(|link| fabric.capacity(link).0 * (1.0 + lean * f64::from(fabric.place(link))))
@@ -78,7 +79,7 @@ impl Queues {
         self.delays[link.index()]
     }
 
-    /// What data over a link see there.
+    /// Delay that data over a link see there.
     pub(in crate::sharing) fn seen(&self, link: LinkId) -> f64 {
         self.seen[link.index()]
     }
@@ -87,7 +88,7 @@ impl Queues {
         self.is_paired[link.index()]
     }
 
-    /// The part of `sum of q over the data path + kappa * sum of q over the ACKs' path` between the two nodes' own links.
+    /// The part of `sum of q over the data path + kappa * sum of q over the ACKs' path` between the links of the two nodes.
     pub(in crate::sharing) fn inner_delay(&self, path: &FlowPath) -> f64 {
         let data: f64 = path.data()[2..].iter().map(|link| self.seen(*link)).sum();
         let acks = path.acknowledgements()[2..].iter();
@@ -95,7 +96,7 @@ impl Queues {
         data + self.feedback.kappa * acks.map(|link| self.seen(*link)).sum::<f64>()
     }
 
-    /// The rate of a flow with this delay, in units of an uncontended flow's.
+    /// Rate of a flow with this delay, in units of the rate without contention.
     pub(in crate::sharing) fn rate(&self, delay: f64) -> f64 {
         if self.feedback.alpha == 1.0 {
             1.0 / delay
@@ -109,7 +110,7 @@ impl Queues {
         self.seen[link.index()] = delay;
     }
 
-    /// The delays of a paired link that points outward, and of its opposite.
+    /// Delays of a paired link that points outward, and of its opposite.
     pub(in crate::sharing) fn pair(&self, out: LinkId) -> [f64; 2] {
         [self.delays[out.index()], self.delays[out.index() + 1]]
     }
@@ -120,8 +121,9 @@ impl Queues {
         (self.seen[out], self.seen[into]) = (delay + kappa * other, other + kappa * delay);
     }
 
-    /// The delays of a paired link that points outward and of its opposite whose data would each fill their link with
-    /// these delays seen. For kappa > 1 either of the two may hold the queue; it stays where it is.
+    /// Splits two delays into those of a paired outward link and its opposite. The given delays are the ones that the data
+    /// of each direction must see to fill its link. For kappa > 1 either of the two may hold the queue; it stays where it
+    /// is.
     pub(in crate::sharing) fn split(&self, link: LinkId, [out, into]: [f64; 2]) -> [f64; 2] {
         let (kappa, before) = (self.feedback.kappa, self.pair(link));
         let stays_in = before[1] > before[0] && kappa * into >= out;
@@ -138,11 +140,11 @@ impl Queues {
         }
     }
 
-    /// The delay, seen by its data, that fills a link whose flows have the delays `elsewhere` on all others; 0 if they
+    /// Delay, seen by its data, that fills a link whose flows have the delays `elsewhere` on all other links; 0 if they
     /// cannot fill it. Newton's method ends with a step below `precision`, relative to the delay.
     ///
-    /// `(sum of rates)^-alpha` is concave, grows with the delay, and is straight for flows with equal delays elsewhere:
-    /// after its first step Newton's method approaches the solution from below.
+    /// `(sum of rates)^-alpha` is concave, increases with the delay, and is linear for flows with equal delays elsewhere.
+    /// After its first step, Newton's method therefore approaches the solution from below.
     pub(in crate::sharing) fn filling_delay(
         &self,
         link: LinkId,
@@ -166,7 +168,7 @@ impl Queues {
             // d(load^-alpha) = load^(-alpha - 1) * sum of rate / delay
             let step = (target - height) / (height / load * slope);
             let next = delay + step;
-            // The first step, from above, may end below what is possible.
+            // The first step, from above, may end below the valid range.
             delay = if next > 0.0 { next } else { delay * 0.1 };
             if step.abs() <= precision * delay {
                 break;
@@ -175,14 +177,14 @@ impl Queues {
         delay
     }
 
-    /// One step of Newton's method towards the delay that fills a link: `load` is the sum of its flows' rates, `slope`
-    /// that of each rate over the flow's delay.
+    /// One step of Newton's method towards the delay that fills a link. `load` is the sum of the rates of its flows, `slope`
+    /// the sum of each rate divided by the flow's delay.
     pub(in crate::sharing) fn newton_step(&self, link: LinkId, load: f64, slope: f64) -> f64 {
         let excess = power(load / self.capacity(link), self.feedback.alpha) - 1.0;
         (self.seen(link) + excess * load / slope).max(0.0)
     }
 
-    /// The sum of the rates, and of each over the flow's delay.
+    /// Sum of the rates, and sum of each rate divided by the flow's delay.
     fn load(&self, elsewhere: impl Iterator<Item = f64>, delay: f64) -> (f64, f64) {
         elsewhere.fold((0.0, 0.0), |(load, slope), other| {
             let rate = self.rate(other + delay);
@@ -195,7 +197,7 @@ fn links(fabric: &Fabric) -> impl Iterator<Item = LinkId> {
     (0..fabric.link_count() as u32).map(LinkId)
 }
 
-/// A power, without a call where none is needed.
+/// Computes a power, without a library call for exponents of 1 and -1.
 fn power(base: f64, exponent: f64) -> f64 {
     match exponent {
         1.0 => base,

@@ -1,17 +1,17 @@
-//! The steady rates of the closed loop, found link by link (nonlinear Gauss-Seidel relaxation).
+//! Steady rates of the closed loop, solved link by link (nonlinear Gauss-Seidel relaxation).
 //!
-//! The delay of one link is set to what fills it, or to 0 if its flows cannot fill it, while all other delays stay as they
-//! are. That changes the rates of its flows, and with them the loads of other links, which are visited next, until no
-//! link is further from its balance than a tolerance ([`StopRule`]). For kappa = 0 each visit maximises the dual of the
-//! network utility `sum of r^(1-alpha)/(1-alpha)` along one coordinate (Kelly, Maulloo and Tan, 1998; Mo and Walrand,
-//! 2000), so the visits converge for every alpha. For kappa > 0 there is no such function, and rings in which each link
-//! moves the next may oscillate. So after some visits each link adapts its step: shorter where its delay swings to and fro,
-//! longer than the way to its balance (over-relaxation) where it creeps.
+//! A visit to a link sets its delay to the value that fills it, or to 0 if its flows cannot fill it, while all other delays
+//! are fixed. This changes the rates of its flows and the loads of other links, which are visited next, until the imbalance
+//! of every link is below a tolerance ([`StopRule`]). For kappa = 0 each visit maximises the dual of the network utility
+//! `sum of r^(1-alpha)/(1-alpha)` along one coordinate (Kelly, Maulloo and Tan, 1998; Mo and Walrand, 2000), so the visits
+//! converge for every alpha. For kappa > 0 no such function exists, and cycles in which each link moves the next may
+//! oscillate. After some visits each link therefore adapts its step: shorter if its delay oscillates, longer than the
+//! distance to its balance (over-relaxation) if it converges slowly.
 //!
-//! When a flow starts or ends, the solution before is the start, and only the links of its path are visited at first: the
-//! cost depends on how far the change is felt and not on the number of flows.
+//! When a flow starts or ends, the relaxation starts from the previous solution and visits only the links of the flow's path
+//! at first. The cost depends on the reach of the change and not on the number of flows.
 //!
-//! A link whose flows have all come through the same earlier link that is no wider has no queue.
+//! A link has no queue if all its flows have come through the same earlier link with at most the same capacity.
 
 use std::collections::VecDeque;
 
@@ -22,18 +22,18 @@ use crate::sharing::{
     fabric::{AllocatedFraction, Allocation, Fabric, FlowPath, Limit, LinkId},
 };
 
-/// How closely links are balanced.
+/// Precision with which links are balanced.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::sharing) struct StopRule {
-    /// Largest part of its capacity by which a link may be off its balance at first.
+    /// Maximum imbalance of a link at the start, relative to its capacity.
     pub close: f64,
-    /// The same in the end.
+    /// Maximum imbalance of a link at the end, relative to its capacity.
     pub far: f64,
-    /// Visits after which the tolerance grows.
+    /// Number of visits after which the tolerance grows.
     pub visits: u32,
-    /// Visits that make it ten times as large.
+    /// Number of visits that multiply the tolerance by ten.
     pub tenfold: f64,
-    /// The longest step of a link, as a part of the way to its balance.
+    /// Longest step of a link, as a fraction of the distance to its balance.
     pub boldness: f64,
 }
 
@@ -46,13 +46,13 @@ impl StopRule {
         tenfold: 5_000.0,
         boldness: 1.5,
     };
-    /// The same where that does not converge.
+    /// Used if the exact rule does not converge.
     pub(in crate::sharing) const CAUTIOUS: StopRule = StopRule {
         far: 1e-6,
         boldness: 0.3,
         ..StopRule::EXACT
     };
-    /// For patterns of many flows, whose ends it tells to about 1e-4.
+    /// For patterns of many flows. Their ends are precise to about 1e-4.
     pub(in crate::sharing) const HIGH: StopRule = StopRule {
         close: 1e-5,
         far: 3e-4,
@@ -60,7 +60,7 @@ impl StopRule {
         tenfold: 4.0,
         boldness: 1.5,
     };
-    /// For programs, whose messages start and end by the million.
+    /// For programs with millions of messages.
     pub(in crate::sharing) const LOW: StopRule = StopRule {
         close: 1e-5,
         far: 1e-3,
@@ -86,61 +86,62 @@ impl StopRule {
     }
 }
 
-/// Visits after which the relaxation gives up.
+/// Number of visits after which the relaxation gives up.
 const MOST_VISITS: u32 = 50_000;
-/// What is left after so many visits is accepted up to this multiple of the tolerance.
+/// The imbalance after that number of visits is accepted up to this multiple of the tolerance.
 const ROUGH: f64 = 10.0;
-/// Visits from which on links adapt their steps.
+/// Number of visits from which links adapt their steps.
 const ADAPT_FROM: u32 = 64;
-/// A step after one in the opposite direction, and after one in the same, as a multiple of the one before.
+/// Factor of a step that follows one in the opposite direction, and of a step that follows one in the same direction.
 const SHORTER: f64 = 0.7;
 const LONGER: f64 = 1.05;
-/// The least step, as a part of the way to the balance.
+/// Shortest step, as a fraction of the distance to the balance.
 const LEAST_STEP: f64 = 0.02;
-/// Rates that differ by this part are the same.
+/// Relative difference below which two rates are equal.
 const SAME: f64 = 1e-9;
-/// Relative step, in units of the tolerance, that is the last: Newton's method doubles the digits with each.
+/// Relative step, in units of the tolerance, after which Newton's method stops: each step doubles the number of correct
+/// digits.
 const LAST_STEP: f64 = 1e-2;
-/// No flow is faster than its node's interface once links are balanced. Larger rates on the way there would cost the sums
-/// of rates their digits.
+/// Upper limit for rates. In a balanced state no flow is faster than its node's interface. Larger intermediate rates would
+/// reduce the precision of the sums of rates.
 const FASTEST: f64 = 2.0;
 
-/// The relaxation does not converge.
+/// Error: the relaxation does not converge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::sharing) struct Restless {
-    /// The largest part of its capacity by which a link is off its balance.
+    /// Largest imbalance of a link, relative to its capacity.
     pub imbalance: f64,
 }
 
-/// Delays, loads and rates, and which links are out of balance.
+/// Delays, loads and rates, and the links that are out of balance.
 #[derive(Debug, Clone)]
 pub(in crate::sharing) struct Relaxation {
     queues: Queues,
-    /// By link: the sum of its flows' rates.
+    /// Sum of the rates of a link's flows, indexed by link.
     loads: Vec<f64>,
     is_waiting: Vec<bool>,
-    /// Links that are visited even if they are in balance.
+    /// Links that are visited even if they are balanced.
     is_asked_for: Vec<bool>,
     waiting: VecDeque<LinkId>,
-    /// By link, or by the first of a pair.
+    /// Indexed by link, or by the first link of a pair.
     steps: Vec<RelaxationStep>,
-    /// Links whose steps are not those at the start.
+    /// Links whose steps differ from the initial ones.
     adapted: Vec<LinkId>,
-    /// By flow.
+    /// Indexed by flow.
     states: Vec<RelaxationState>,
-    /// The delays of a link's flows on all others.
+    /// Delays of a link's flows on all other links.
     elsewhere: Vec<f64>,
     moved: Vec<u32>,
 }
 
-/// How closely a link is balanced, and its longest step once steps adapt.
+/// Precision with which a link is balanced, and its longest step once steps adapt.
 #[derive(Debug, Clone, Copy)]
 struct RelaxationPace {
     tolerance: f64,
     boldness: Option<f64>,
 }
 
-/// Which part of the way to its balance a link goes, and where the last step went.
+/// Step of a link as a fraction of the distance to its balance, and the direction of the last step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct RelaxationStep {
     part: f64,
@@ -162,7 +163,8 @@ impl RelaxationStep {
         };
     }
 
-    /// From a delay towards another; a delay that vanishes step by step becomes 0 in the end.
+    /// Returns the delay after a step from `before` towards `after`. A delay that decreases towards 0 becomes 0 once it is
+    /// small.
     fn toward(self, before: f64, after: f64) -> f64 {
         let delay = if self.part == 1.0 {
             after
@@ -181,13 +183,13 @@ impl RelaxationStep {
 struct RelaxationState {
     delay: f64,
     rate: f64,
-    /// The rate in the last changes.
+    /// Rate in the last reported changes.
     notified: f64,
-    /// The links of its path at its nodes, and whether there are others.
+    /// The links of the path at its nodes; a flag tells if there are other links.
     out: LinkId,
     into: LinkId,
     has_inner_links: bool,
-    /// Its uncontended rate.
+    /// Rate without contention.
     alone: f64,
     has_moved: bool,
 }
@@ -208,7 +210,7 @@ impl RelaxationState {
 }
 
 impl Relaxation {
-    /// Empty queues.
+    /// Creates a relaxation with empty queues.
     pub(in crate::sharing) fn new(fabric: &Fabric, feedback: Feedback) -> Relaxation {
         let links = fabric.link_count();
         Relaxation {
@@ -233,8 +235,8 @@ impl Relaxation {
         &mut self.queues
     }
 
-    /// Balances the links that the flows' changes have touched, and all links that these affect; adds the flows whose
-    /// rates have changed to `changes`.
+    /// Balances the links that changes of flows have touched, and all links that these affect. Adds the flows whose rates
+    /// have changed to `changes`.
     pub(in crate::sharing) fn update(
         &mut self,
         fabric: &Fabric,
@@ -273,8 +275,8 @@ impl Relaxation {
         Ok(())
     }
 
-    /// As [`Relaxation::update`], where that has failed: from all links on, with shorter steps, by which rings of links that
-    /// swing about their balance come to rest.
+    /// Balances as [`Relaxation::update`] does, for cases in which that has failed. It starts from all links and takes
+    /// shorter steps, so that cycles of oscillating links converge.
     pub(super) fn update_with_care(
         &mut self,
         fabric: &Fabric,
@@ -294,10 +296,10 @@ impl Relaxation {
         )
     }
 
-    /// Which flows have started and ended.
+    /// Registers the flows that have started and ended.
     fn take_in(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         for flow in active_flows.started() {
-            // Indices are used again: the last flow of this one counts no more.
+            // Indices are reused: the previous flow with this index no longer counts.
             let state = RelaxationState::new(fabric, &fabric.paths[*flow as usize]);
             let size = self.states.len().max(*flow as usize + 1);
             self.states.resize(size, state);
@@ -327,7 +329,7 @@ impl Relaxation {
         }
     }
 
-    /// Whether a link that waited is still out of balance, or the opposite that is visited with it.
+    /// `true` if a link that waited, or the opposite link that is visited with it, is still out of balance.
     fn needs_visit(&mut self, fabric: &Fabric, link: LinkId, tolerance: f64) -> bool {
         std::mem::take(&mut self.is_asked_for[link.index()])
             || self.imbalance(link) > tolerance
@@ -397,7 +399,7 @@ impl Relaxation {
         self.come_again(into, pace);
     }
 
-    /// The step of a link that is so far from its balance.
+    /// Step of a link whose delays differ from their targets by `apart`.
     fn step(&mut self, link: LinkId, apart: [f64; 2], pace: RelaxationPace) -> RelaxationStep {
         let step = &mut self.steps[link.index()];
         if let Some(boldness) = pace.boldness {
@@ -409,14 +411,14 @@ impl Relaxation {
         *step
     }
 
-    /// After a shorter step a link may be out of balance although no rate has moved.
+    /// Queues the link for another visit: after a shorter step it may be out of balance although no rate has changed.
     fn come_again(&mut self, link: LinkId, pace: RelaxationPace) {
         if self.imbalance(link) > pace.tolerance {
             self.wait(link);
         }
     }
 
-    /// Sets a flow's rate to what the delays say; links that get out of balance are visited later.
+    /// Sets the rate of a flow according to the delays. Links that get out of balance are queued for a visit.
     fn move_flow(&mut self, fabric: &Fabric, flow: u32, tolerance: f64) {
         let state = &mut self.states[flow as usize];
         let mut delay = self.queues.seen(state.out) + self.queues.seen(state.into);
@@ -458,7 +460,7 @@ impl Relaxation {
         }
     }
 
-    /// The delay that fills a link while all others stay as they are.
+    /// Delay that fills a link while all others are fixed.
     fn filling_delay(
         &mut self,
         fabric: &Fabric,
@@ -481,7 +483,8 @@ impl Relaxation {
             .filling_delay(link, self.elsewhere.iter().copied(), precision)
     }
 
-    /// Whether all flows of a link have come through one earlier link that is no wider: then none of them waits here.
+    /// `true` if all flows of a link have come through one earlier link with at most the same capacity, so that none of them
+    /// waits here.
     fn is_served_before(&self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> bool {
         let [first, others @ ..] = active_flows.members(link) else {
             return true;
@@ -499,7 +502,7 @@ impl Relaxation {
         })
     }
 
-    /// The rates that differ from those in earlier changes.
+    /// Collects the rates that differ from those reported earlier.
     fn collect_changes(&mut self, fabric: &Fabric, tolerance: f64, changes: &mut Changes) {
         while let Some(flow) = self.moved.pop() {
             let state = &mut self.states[flow as usize];
@@ -528,7 +531,7 @@ impl Relaxation {
         }
     }
 
-    /// The longest queue on the way of the data or of their ACKs.
+    /// The longest queue on the path of the data or of their ACKs.
     fn limit(&self, path: &FlowPath) -> Limit {
         let mut longest = (0.0, Limit::Alone);
         let data = path
@@ -547,7 +550,7 @@ impl Relaxation {
             )
         });
         for (delay, limit) in data.chain(acks) {
-            // Of delays that differ by rounding the first is named.
+            // If delays differ only by rounding, the first one is reported.
             if delay > longest.0 * (1.0 + 1e-6) {
                 longest = (delay, limit);
             }

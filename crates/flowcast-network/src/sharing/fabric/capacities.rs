@@ -1,4 +1,4 @@
-//! The capacities of a network's links in units of its interface.
+//! Capacities of a network's links, in units of its interface.
 
 use super::{AllocatedFraction, BusShare};
 use crate::{
@@ -8,16 +8,16 @@ use crate::{
 };
 use flowcast_units::Node;
 
-/// The interfaces of a node, and which of them messages take.
+/// The interfaces of a node, and the rule by which messages choose one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct NodeInterfaces {
     pub count: u32,
     pub choice: NicChoice,
-    /// Bytes per second of each.
+    /// Rate of each interface, in bytes per second.
     pub rate: f64,
 }
 
-/// A node with one interface, whose rate is the unit.
+/// A node with one interface, whose rate is the unit of rates.
 pub(super) const ONE_INTERFACE: NodeInterfaces = NodeInterfaces {
     count: 1,
     choice: NicChoice::Pair,
@@ -25,12 +25,12 @@ pub(super) const ONE_INTERFACE: NodeInterfaces = NodeInterfaces {
 };
 
 impl NodeInterfaces {
-    /// Whether all messages between two nodes take the same interface.
+    /// `true` if all messages between two nodes use the same interface.
     pub(super) fn is_by_pair(&self) -> bool {
         self.count == 1 || self.choice == NicChoice::Pair
     }
 
-    /// Which interface the `turn`-th message between two nodes takes, the same number at both ends.
+    /// Interface of the `turn`-th message between two nodes; the number is the same at both ends.
     pub(super) fn chosen(&self, [src, dst]: [Node; 2], turn: u32) -> u32 {
         match self.choice {
             _ if self.count == 1 => 0,
@@ -43,15 +43,15 @@ impl NodeInterfaces {
     }
 }
 
-/// Refuses more planes of switches than a node has interfaces.
+/// Rejects networks with more planes of switches than interfaces per node.
 pub(crate) fn check_planes(network: &Network) -> Result<(), SharingError> {
     interfaces(network).map(drop)
 }
 
-/// The interfaces of each node of a network.
+/// Interfaces of each node of a network.
 ///
 /// # Errors
-/// More planes of switches than interfaces.
+/// There are more planes of switches than interfaces.
 pub(super) fn interfaces(network: &Network) -> Result<NodeInterfaces, SharingError> {
     let (planes, count) = (
         network
@@ -74,10 +74,10 @@ pub(super) fn interfaces(network: &Network) -> Result<NodeInterfaces, SharingErr
     })
 }
 
-/// The backbone's rate in units of the interface's.
+/// Rate of the backbone, in units of the interface's rate.
 ///
 /// # Errors
-/// A network whose interface has no rate.
+/// The interface of the network has no rate.
 pub fn backbone_share(network: &Network) -> Result<Option<AllocatedFraction>, SharingError> {
     let nic = network.nic.rate().as_bytes_per_second();
     let rate = network
@@ -95,10 +95,10 @@ pub fn backbone_share(network: &Network) -> Result<Option<AllocatedFraction>, Sh
         .transpose()
 }
 
-/// A link's rate in units of the interface's.
+/// Rate of a link, in units of the interface's rate.
 ///
 /// # Errors
-/// Rates so far apart that flows would have no end that is a number.
+/// The rates differ so much that flows would end at no finite time.
 pub(super) fn share(
     field: &'static str,
     rate: f64,
@@ -115,7 +115,7 @@ pub(super) fn share(
     })
 }
 
-/// The media that groups of nodes share, in units of the interface's rate; none that are no limit.
+/// Media shared by groups of nodes, in units of the interface's rate; `None` if they are not a limit.
 pub(super) fn bus_share(network: &Network) -> Result<Option<BusShare>, SharingError> {
     let nic = network.nic.rate().as_bytes_per_second();
     let Some(bus) = network.bus else {
@@ -138,7 +138,7 @@ pub(super) fn bus_share(network: &Network) -> Result<Option<BusShare>, SharingEr
     }))
 }
 
-/// Rates of links need an interface's rate to be held against.
+/// Error for link rates without an interface rate to compare them with.
 pub(super) fn infinite_interface() -> SharingError {
     SharingError::parameter(
         "nic.bandwidth",

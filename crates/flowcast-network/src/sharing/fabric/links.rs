@@ -1,4 +1,4 @@
-//! The links of a fabric and what people call them.
+//! Links of a fabric and their names for users.
 
 use std::{fmt, sync::Arc};
 
@@ -10,40 +10,40 @@ use crate::topology::{
 };
 use flowcast_units::{Node, Time};
 
-/// The class of the cables between groups, where there are groups.
+/// Class of the cables between groups, if there are groups.
 pub(super) const GLOBAL_CLASS: usize = GLOBAL as usize;
 
-/// A link, as people call it. Interfaces are counted from 0.
+/// Description of a link for users. Interfaces are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
-    /// What an interface of a node sends.
+    /// Outgoing direction of a node's interface.
     Out {
         /// The node.
         node: Node,
-        /// The interface, where there are several.
+        /// The interface, if there are several.
         nic: Option<u32>,
     },
-    /// What an interface of a node receives.
+    /// Incoming direction of a node's interface.
     In {
         /// The node.
         node: Node,
-        /// The interface, where there are several.
+        /// The interface, if there are several.
         nic: Option<u32>,
     },
-    /// What a half-duplex interface of a node sends and receives.
+    /// Half-duplex interface of a node, in both directions.
     Port {
         /// The node.
         node: Node,
-        /// The interface, where there are several.
+        /// The interface, if there are several.
         nic: Option<u32>,
     },
-    /// What nodes with consecutive numbers, from the one to the other, send and receive.
+    /// Bus of the nodes with consecutive numbers from the first to the second, in both directions.
     Bus(Node, Node),
-    /// What a rack sends to the others.
+    /// Link from a rack to the other racks.
     Up(String),
-    /// What a rack receives from the others.
+    /// Link from the other racks to a rack.
     Down(String),
-    /// One direction of a cable between switches, in the words of its topology.
+    /// One direction of a cable between switches, as named by its topology.
     Cable(String),
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Link {
     }
 }
 
-/// Behind the name of a node that has several.
+/// Suffix of a node's name if the node has several interfaces.
 struct Interface(Option<u32>);
 
 impl fmt::Display for Interface {
@@ -72,7 +72,7 @@ impl fmt::Display for Interface {
 }
 
 impl Link {
-    /// With the word for what it is: `link out of node 3`, `global cable from group 3 to group 5`.
+    /// Description with the kind of link: `link out of node 3`, `global cable from group 3 to group 5`.
     pub fn phrase(&self) -> String {
         let name = self.to_string();
         match self {
@@ -88,9 +88,9 @@ pub(super) struct Inner {
     pub name: InnerName,
     pub capacity: AllocatedFraction,
     pub latency: Time,
-    /// Index of its class in the fabric.
+    /// Index of the class in the fabric.
     pub class: u8,
-    /// How far along paths both directions are.
+    /// Position of both directions along paths.
     pub place: [u16; 2],
 }
 
@@ -98,18 +98,18 @@ pub(super) struct Inner {
 pub(super) enum InnerName {
     Rack(String),
     Cable(Cable),
-    /// In both directions by one link.
+    /// One link represents both directions.
     Bus(Node, Node),
 }
 
-/// The switches that a topology makes.
+/// Switches of a topology.
 #[derive(Debug, Clone)]
 pub(super) struct Switches {
     pub topology: Arc<Topology>,
     pub wiring: Arc<dyn Wiring>,
 }
 
-/// The wiring follows from the topology.
+/// The topology determines the wiring.
 impl PartialEq for Switches {
     fn eq(&self, other: &Switches) -> bool {
         self.topology == other.topology

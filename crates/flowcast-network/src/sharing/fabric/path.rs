@@ -1,10 +1,11 @@
-//! The path of a flow: few links in place, many behind a pointer.
+//! The path of a flow: short paths are stored inline, long ones behind a pointer.
 
 use std::sync::Arc;
 
 use super::LinkId;
 
-/// So many links in one direction stand in place: those of a switch, and of racks with a backbone.
+/// Maximum number of links per direction that are stored inline. It is sufficient for a switch, and for racks with a
+/// backbone.
 const FEW: usize = 4;
 
 /// The path of one flow.
@@ -14,17 +15,17 @@ pub struct FlowPath {
     pub src: u32,
     /// Dense number of the interface at the destination.
     pub dst: u32,
-    /// Links that the data cross, and those that the acknowledgements cross.
+    /// Number of links that the data cross, and number of links that the acknowledgements cross.
     hops: [u16; 2],
-    /// The links of each direction that has few.
+    /// The links of each direction with at most `FEW` links.
     few: [[LinkId; FEW]; 2],
-    /// The links of the data, then those of the acknowledgements, where one of them has more.
+    /// The links of the data, then those of the acknowledgements, if either has more.
     many: Option<Arc<[LinkId]>>,
 }
 
 impl FlowPath {
-    /// Between two interfaces, of the data and of the acknowledgements: the links out of the one and into the other, and those in
-    /// between in the order of travel.
+    /// Creates a path between two interfaces. For the data and for the acknowledgements it takes the links out of one
+    /// interface and into the other, and the links in between in order of travel.
     pub(super) fn new(
         [src, dst]: [u32; 2],
         ends: [[LinkId; 2]; 2],
@@ -47,7 +48,7 @@ impl FlowPath {
         }
     }
 
-    /// The same between the interfaces 0 and 1, over links with other numbers.
+    /// Copy of the path between the interfaces 0 and 1, over renumbered links.
     pub(super) fn renumbered(&self, number: impl Fn(LinkId) -> LinkId) -> FlowPath {
         let both = [self.data(), self.acknowledgements()];
         let between = both
@@ -59,7 +60,7 @@ impl FlowPath {
         )
     }
 
-    /// The links that the data cross: out, in, and those in between from the source to the destination.
+    /// Links that the data cross: out, in, then the links in between from source to destination.
     #[inline(always)]
     pub fn data(&self) -> &[LinkId] {
         match usize::from(self.hops[0]) {
@@ -68,7 +69,7 @@ impl FlowPath {
         }
     }
 
-    /// The links that the acknowledgements cross, in the same order.
+    /// Links that the acknowledgements cross, in the same order.
     #[inline(always)]
     pub fn acknowledgements(&self) -> &[LinkId] {
         match usize::from(self.hops[1]) {
@@ -77,7 +78,7 @@ impl FlowPath {
         }
     }
 
-    /// Apart, so that callers stay small.
+    /// A separate function, so that callers stay small.
     #[inline(never)]
     fn many_of_data(&self) -> &[LinkId] {
         let many = self.many.as_deref().unwrap_or(&[]);
@@ -90,12 +91,12 @@ impl FlowPath {
         &many[usize::from(self.hops[0])..]
     }
 
-    /// The links that the data cross, from the source to the destination.
+    /// Links that the data cross, from source to destination.
     pub fn data_in_order(&self) -> impl Iterator<Item = LinkId> {
         in_order(self.data())
     }
 
-    /// The links that the acknowledgements cross, from the destination to the source.
+    /// Links that the acknowledgements cross, from destination to source.
     pub fn acknowledgements_in_order(&self) -> impl Iterator<Item = LinkId> {
         in_order(self.acknowledgements())
     }
@@ -112,7 +113,7 @@ impl FlowPath {
         self.few[0][1]
     }
 
-    /// Whether it crosses more than the two nodes' links.
+    /// `true` if the path crosses more than the links of the two nodes.
     pub(crate) fn is_between_racks(&self) -> bool {
         self.hops[0] > 2
     }
@@ -126,7 +127,7 @@ impl Clone for FlowPath {
         }
     }
 
-    /// Where both have few links nothing is counted.
+    /// Without long paths, no reference counter changes.
     #[inline]
     fn clone_from(&mut self, source: &FlowPath) {
         (self.src, self.dst) = (source.src, source.dst);

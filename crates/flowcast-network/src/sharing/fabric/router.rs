@@ -1,4 +1,4 @@
-//! Which links the messages between nodes cross, in the order in which these are numbered.
+//! Routes of the messages between nodes, as links in the order in which links are numbered.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
@@ -21,7 +21,7 @@ use crate::{
 };
 use flowcast_units::{Node, Time};
 
-/// A message that looks for its way, with the interface that it takes at both ends.
+/// A message to be routed, with the interface that it uses at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RoutedMessage {
     src: Node,
@@ -47,17 +47,17 @@ impl RoutedMessage {
     }
 }
 
-/// All messages that a fabric has paths for, and the interfaces between which they go.
+/// All messages that need paths in a fabric, and the interfaces at their ends.
 #[derive(Debug)]
 pub(super) struct Trips {
     messages: Vec<RoutedMessage>,
-    /// Ascending.
+    /// In ascending order.
     ports: Vec<Port>,
     interfaces: NodeInterfaces,
 }
 
 impl Trips {
-    /// The flows of a pattern, and the interfaces that they take.
+    /// The flows of a pattern, and the interfaces that they use.
     pub(super) fn of_pattern(flows: &[Flow], interfaces: NodeInterfaces) -> Trips {
         let mut turns: BTreeMap<(Node, Node), u32> = BTreeMap::new();
         let mut messages = Vec::with_capacity(flows.len());
@@ -112,36 +112,36 @@ impl Trips {
     }
 }
 
-/// Each once.
+/// Sorts the values and removes duplicates.
 fn ascending<T: Ord>(mut all: Vec<T>) -> Vec<T> {
     all.sort_unstable();
     all.dedup();
     all
 }
 
-/// Knows the links between all interfaces of the messages.
+/// Routes messages over the links between their interfaces.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Router {
     ports: Vec<Port>,
     interfaces: NodeInterfaces,
     duplex: Duplex,
     between: Between,
-    /// The links between the ports.
+    /// Links between the ports.
     inner: Vec<Inner>,
     classes: Vec<LinkClass>,
 }
 
-/// What joins the ports.
+/// Connections between the ports.
 #[derive(Debug, Clone, PartialEq)]
 enum Between {
     /// Racks and buses.
     Racks(RackLinks),
-    /// The cables of a topology, each with the number of its forward direction.
+    /// The cables of a topology, with the link number of each cable's forward direction.
     Switches(Switches, HashMap<Cable, u32>),
 }
 
 impl Router {
-    /// Over racks and buses.
+    /// Creates a router over racks and buses.
     pub(super) fn cabled(
         trips: &Trips,
         racks: &Racks,
@@ -185,10 +185,10 @@ impl Router {
         }
     }
 
-    /// Over what joins the nodes of a network.
+    /// Creates a router over the topology of a network, or over its racks and buses.
     ///
     /// # Errors
-    /// A topology that cannot be built or has no place for a node; racks or buses beside a topology.
+    /// The topology cannot be built or lacks a node, or there are racks or buses in addition to a topology.
     pub(super) fn of_network(
         trips: &Trips,
         racks: &Racks,
@@ -240,7 +240,7 @@ impl Router {
         }
     }
 
-    /// Gives each cable that any message between the ends of these may cross its number.
+    /// Numbers all cables that messages between the ends of these trips may cross.
     pub(super) fn number_all(&mut self, trips: &Trips) {
         let Between::Switches(switches, _) = &self.between else {
             return;
@@ -273,11 +273,11 @@ impl Router {
         }
     }
 
-    /// The paths of these messages; links get their numbers in the order in which they are used.
+    /// Paths of these messages. Links are numbered in the order in which they are used.
     pub(super) fn paths(&mut self, trips: &Trips) -> Vec<FlowPath> {
         let is_by_pair = match &self.between {
             Between::Switches(switches, _) => switches.topology.routing.is_by_pair(),
-            // Few links are found as fast as they are looked up.
+            // With few links, searching is as fast as a lookup.
             Between::Racks(_) => {
                 return trips.messages.iter().map(|trip| self.path(trip)).collect();
             }
@@ -301,7 +301,7 @@ impl Router {
         paths
     }
 
-    /// The longer ways of these messages, whose paths are those where there is none.
+    /// Longer paths of these messages; the given path for a message without a longer one.
     pub(super) fn detours(&mut self, trips: &Trips, paths: &[FlowPath]) -> Vec<FlowPath> {
         let mut detours = Vec::with_capacity(paths.len());
         for (trip, path) in trips.messages.iter().zip(paths) {
@@ -311,7 +311,7 @@ impl Router {
         detours
     }
 
-    /// A message that is the `turn`-th between its nodes and has this number among all.
+    /// A message that is the `turn`-th between its nodes and has the number `message` among all messages.
     pub(super) fn trip(&self, [src, dst]: [Node; 2], turn: u32, message: u32) -> RoutedMessage {
         RoutedMessage {
             src,
@@ -321,7 +321,7 @@ impl Router {
         }
     }
 
-    /// The path of a message over links that have numbers.
+    /// Path of a message over links that already have numbers.
     pub(super) fn path(&self, trip: &RoutedMessage) -> FlowPath {
         let links = |trip: &RoutedMessage| match &self.between {
             Between::Racks(links) => links.between(trip.src, trip.dst),
@@ -330,7 +330,7 @@ impl Router {
         self.with_ends(trip, [&links(trip), &links(&trip.back())])
     }
 
-    /// The path of the longer way, if there is one; acknowledgements return as the data go.
+    /// The longer path, if there is one; acknowledgements return on the same route as the data.
     pub(super) fn detour(&self, trip: &RoutedMessage) -> Option<FlowPath> {
         let is_choice = matches!(&self.between, Between::Switches(switches, _)
             if switches.topology.routing == topology::Routing::Ugal);
@@ -343,7 +343,7 @@ impl Router {
         is_way.then(|| self.with_ends(trip, [&there, &back]))
     }
 
-    /// The path of a message whose cables get numbers if they have none.
+    /// Path of a message. Cables without a number get one.
     fn numbered_path(&mut self, trip: &RoutedMessage) -> FlowPath {
         let [there, back] = [*trip, trip.back()].map(|trip| {
             let hops = self.hops(&trip, Way::Routed).into_iter();
@@ -366,7 +366,7 @@ impl Router {
         FlowPath::new([src, dst], ends, between)
     }
 
-    /// The cables of a way; none where there are no switches.
+    /// Cables of a route; empty if there are no switches.
     fn hops(&self, trip: &RoutedMessage, way: Way) -> Vec<Hop> {
         let Between::Switches(switches, _) = &self.between else {
             return Vec::new();
@@ -394,7 +394,7 @@ impl Router {
             .collect()
     }
 
-    /// Numbers the cables of the longer way there and back.
+    /// Numbers the cables of the longer route in both directions.
     fn number_detour(&mut self, trip: &RoutedMessage) {
         for trip in [*trip, trip.back()] {
             for hop in self.hops(&trip, Way::Detour) {
@@ -403,7 +403,7 @@ impl Router {
         }
     }
 
-    /// The number of a cable's forward direction.
+    /// Number of a cable's forward direction.
     fn number(&mut self, cable: Cable) -> u32 {
         let Between::Switches(switches, numbers) = &mut self.between else {
             unreachable!("there are no cables between racks");
@@ -435,7 +435,7 @@ impl Router {
         next
     }
 
-    /// Rates of cables need an interface's rate to be held against.
+    /// Checks the rates of cables, which need an interface rate to compare with.
     fn capacities_in(&self, network: &Network) -> Result<(), SharingError> {
         let nic = network.nic.rate().as_bytes_per_second();
         let mut rates = self.classes.iter().filter_map(|class| class.cables.rate);
@@ -468,12 +468,12 @@ impl Router {
     }
 }
 
-/// Which way is asked for.
+/// Choice between two routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// That of the routing.
+    /// Route according to the routing.
     Routed,
-    /// The longer one beside it.
+    /// The longer alternative.
     Detour,
 }
 
@@ -481,14 +481,14 @@ enum Way {
 #[derive(Debug, Clone, PartialEq)]
 struct RackLinks {
     racks: Racks,
-    /// Number of the first rack's.
+    /// Number of the first rack's link.
     first: u32,
     has_backbone: bool,
     buses: Buses,
 }
 
 impl RackLinks {
-    /// The links between the ports of two nodes; what is inside one group crosses its bus once.
+    /// Links between the ports of two nodes. A message within one group crosses its bus once.
     fn between(&self, from: Node, to: Node) -> Vec<LinkId> {
         let mut links: Vec<LinkId> = self.buses.link(from).into_iter().collect();
         if let (Some(source), Some(destination)) =
@@ -514,17 +514,17 @@ impl RackLinks {
     }
 }
 
-/// The media that groups of nodes share: even links behind those of the racks.
+/// Media shared by groups of nodes. They have even link numbers after those of the racks.
 #[derive(Debug, Clone, PartialEq)]
 struct Buses {
     bus: Option<BusShare>,
-    /// The groups that have nodes, ascending, with the first and the last node of each.
+    /// Groups that contain nodes, ascending, with the first and the last node of each.
     groups: Vec<(u32, Node, Node)>,
     first_link: u32,
 }
 
 impl Buses {
-    /// On these nodes, in ascending order.
+    /// Creates the buses of these nodes, which are in ascending order.
     fn new(bus: Option<BusShare>, nodes: &[Node], first_link: u32) -> Buses {
         let mut buses = Buses {
             bus,
@@ -548,7 +548,7 @@ impl Buses {
             .map(|bus| bus.nodes.map_or(0, |size| node.0 / size))
     }
 
-    /// One for each group, on paths of so many links between the ports.
+    /// A link for each group. Paths have at most `longest` links between the ports.
     fn links(&self, longest: u16) -> impl Iterator<Item = Inner> {
         let capacity = self
             .bus
@@ -564,7 +564,7 @@ impl Buses {
             })
     }
 
-    /// The link of a node's group.
+    /// Link of a node's group.
     fn link(&self, node: Node) -> Option<LinkId> {
         let group = self.group(node)?;
         let place = self

@@ -1,13 +1,13 @@
-//! Max-min fairness kept up while flows come and go: each link advertises a rate (Charny, 1994).
+//! Max-min fairness, updated while flows start and end: each link advertises a rate (Charny, 1994).
 //!
-//! A flow gets the least of the rates that the links of its path advertise. The rate of a link is the `a` that fills
-//! it: `sum of min(m_i, a) = C` over its flows, with `m_i` the least rate that the other links of flow `i` advertise;
-//! a link that its flows cannot fill advertises no limit. Where all these equations hold, each flow has a full link on
-//! its path on which nobody gets more: the condition of max-min fairness, whose solution is unique.
+//! A flow gets the lowest of the rates that the links of its path advertise. The rate of a link is the `a` that fills it:
+//! `sum of min(m_i, a) = C` over its flows, where `m_i` is the lowest rate that the other links of flow `i` advertise. A
+//! link that its flows cannot fill advertises no limit. If all these equations hold, each flow has a full link on its path
+//! on which no flow gets more. This is the condition of max-min fairness, whose solution is unique.
 //!
-//! After a change only the equations of the links touched are in doubt. They are solved anew, one link after the
-//! other, and a link whose rate changes brings those into doubt whose flows it held back, or holds back now. Rates that
-//! differ by rounding are the same. For many flows of few paths [`levels`](super::levels) solves the same equations.
+//! After a change only the equations of the touched links are in doubt. They are solved again, one link after the other. A
+//! link whose rate changes puts other links in doubt if it held back their flows before or holds them back now. Rates that
+//! differ by rounding count as equal. For many flows on few paths [`levels`](super::levels) solves the same equations.
 
 use std::collections::BTreeSet;
 
@@ -18,58 +18,59 @@ use crate::sharing::{
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 
-/// Relative difference below which two rates are one.
+/// Relative difference below which two rates are equal.
 const ROUNDING: f64 = 1e-12;
 
-/// So often the rate of a link may change after a change of its flows. Then all flows that hang together with it are solved
-/// anew, and no others: what shares no link with a flow does not alter a bit of its rate.
+/// Maximum number of rate changes of a link per change of its flows. After that, all flows connected with the link are
+/// solved together, and no others: flows without shared links do not alter a bit of each other's rates.
 const MOST_CHANGES: u16 = 256;
 
-/// Stands for a flow whose path is not just one link out and another one in.
+/// Stands for a flow whose path is not just one link out and another link in.
 const LONG: u32 = u32::MAX;
 
-/// What a link advertises.
+/// Advertised rate of a link.
 #[derive(Debug, Clone, Copy)]
 struct AdvertisedOffer {
-    /// Infinite where the link is no limit.
+    /// Infinite if the link is not a limit.
     rate: f64,
     capacity: f64,
     is_in_doubt: bool,
     is_changed: bool,
-    /// How often it has changed since the flows did.
+    /// Number of changes since the flows last changed.
     changes: u16,
 }
 
-/// The rates advertised.
+/// The advertised rates.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Advertised {
-    /// By link.
+    /// Indexed by link.
     offers: Vec<AdvertisedOffer>,
-    /// By flow: the numbers of its two links, one XOR the other, so that each link finds the other one; or [`LONG`].
+    /// Indexed by flow: the numbers of its two links, combined by XOR, so that each link finds the other one; or [`LONG`].
     links: Vec<u32>,
     has_long_paths: bool,
-    /// A ring with a place for each link, as many as a power of two.
+    /// Ring buffer with a place for each link; its size is a power of two.
     in_doubt: Vec<LinkId>,
     changed: Vec<LinkId>,
-    /// What the flows of the link at hand could have elsewhere.
+    /// Rates that the flows of the current link could have on their other links.
     elsewhere: Vec<f64>,
 }
 
-/// The tables of a change that is solved, each at hand; `LONG_PATHS`: whether there are flows over more than two links.
+/// Direct references to the tables while a change is solved. `LONG_PATHS` is `true` if there are flows over more than two
+/// links.
 struct AdvertisedSolver<'a, const LONG_PATHS: bool> {
     fabric: &'a Fabric,
     active_flows: &'a ActiveFlows,
     offers: &'a mut [AdvertisedOffer],
     links: &'a [u32],
     in_doubt: &'a mut [LinkId],
-    /// How many links were ever put into the ring, and taken out of it.
+    /// Numbers of links ever put into the ring, and taken from it.
     put: usize,
     taken: usize,
     changed: &'a mut Vec<LinkId>,
 }
 
 impl Advertised {
-    /// Solves what the changes of the active flows have touched.
+    /// Solves the equations that changes of the active flows have touched.
     pub(super) fn update(
         &mut self,
         fabric: &Fabric,
@@ -120,7 +121,7 @@ impl Advertised {
         solver.report(changes);
     }
 
-    /// Makes place for all links, and notes the links of flows that have started.
+    /// Makes room for all links, and stores the links of flows that have started.
     fn know(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         if self.offers.len() < fabric.link_count() {
             let links = (self.offers.len()..fabric.link_count()).map(|link| LinkId(link as u32));
@@ -150,7 +151,7 @@ impl Advertised {
 }
 
 impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
-    /// Until no link is in doubt.
+    /// Solves links until none is in doubt.
     fn solve(&mut self, elsewhere: &mut Vec<f64>) {
         while self.taken < self.put {
             let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
@@ -162,7 +163,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
             let before = offer.rate;
             let now = self.rate(elsewhere, link);
             let least = if now < before { now } else { before };
-            // Not so for two infinities, whose difference is no number.
+            // False for two infinities, whose difference is not a number.
             if (now - before).abs() > ROUNDING * least {
                 self.note_change(link);
                 let offer = &mut self.offers[link.index()];
@@ -177,8 +178,8 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         }
     }
 
-    /// The rates of all that hangs together with a link by water-filling: links that are just full may pass differences by
-    /// rounding around for ever.
+    /// Computes the rates of all flows connected with a link by water-filling, because links that are just full could pass
+    /// rounding differences around forever.
     fn fill(&mut self, from: LinkId) {
         let (mut links, mut flows) = (vec![from], Vec::new());
         let (mut seen_links, mut seen_flows) = (BTreeSet::from([from]), BTreeSet::new());
@@ -219,14 +220,14 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         }
     }
 
-    /// The other link of a flow over this one, if there is just one.
+    /// The other link of a flow over this one, if there is exactly one.
     #[inline(always)]
     fn other(&self, flow: u32, link: LinkId) -> Option<LinkId> {
         let links = self.links[flow as usize];
         (!LONG_PATHS || links != LONG).then_some(LinkId(links ^ link.0))
     }
 
-    /// The rate that fills a link.
+    /// Rate that fills a link.
     #[inline(always)]
     fn rate(&self, elsewhere: &mut Vec<f64>, link: LinkId) -> f64 {
         let members = self.active_flows.members(link);
@@ -249,7 +250,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         {
             return f64::INFINITY;
         }
-        // Full with what they have: the link is a limit beside others.
+        // The link is full with the rates that its flows have elsewhere, so it limits them together with other links.
         if wanted <= capacity * (1.0 + ROUNDING) {
             most
         } else {
@@ -268,7 +269,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Links whose flows have or had a lower rate from this link than from them.
+    /// Puts links in doubt if a flow of this link has, or had, a lower rate here than on them.
     #[inline(always)]
     fn pass_on(&mut self, link: LinkId, least: f64) {
         for flow in self.active_flows.members(link) {
@@ -296,7 +297,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
             (offer.is_changed, offer.changes) = (false, 0);
             for flow in self.active_flows.members(link) {
                 match self.other(*flow, link) {
-                    // Its turn comes with the other link.
+                    // This flow is reported with the other link.
                     Some(other) if self.offers[other.index()].is_changed => {}
                     Some(other) => changes.flows.push((*flow, self.lesser(link, other))),
                     None => changes.flows.push((*flow, self.allocation(*flow))),
@@ -305,7 +306,7 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
         }
     }
 
-    /// What a flow over these two links gets.
+    /// Allocation of a flow over these two links.
     #[inline(always)]
     fn lesser(&self, one: LinkId, other: LinkId) -> Allocation {
         let rate = |link: LinkId| self.offers[link.index()].rate;
@@ -356,14 +357,14 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
     }
 }
 
-/// Up to this rate a link is as much of a limit to a flow with this share as any. Of such links the lowest number is named,
-/// as water-filling does.
+/// Rate up to which a link counts as a limit for a flow with this share. Of several such links the lowest number is
+/// reported, as in water-filling.
 fn as_limiting(share: f64) -> f64 {
     share * (1.0 + 1e-9)
 }
 
-/// The `a` with `sum of min(m, a) = capacity`, where the sum of all `m` is greater. Flows that cannot use an equal part
-/// leave what they do not use to the others.
+/// The `a` with `sum of min(m, a) = capacity`, if the sum of all `m` is larger. Flows that cannot use an equal share leave
+/// the unused part to the other flows.
 #[inline(always)]
 fn filling_rate(elsewhere: &mut [f64], capacity: f64) -> f64 {
     let (mut left, mut count) = (capacity, elsewhere.len());

@@ -1,10 +1,11 @@
-//! Max-min fairness kept up for many flows of few paths: the equations of [`advertised`](super::advertised) for flows that
-//! stand under the number of their path, with their count.
+//! Max-min fairness, updated for many flows on few paths: the equations of [`advertised`](super::advertised) for flows that
+//! share the number of their path, with their count.
 //!
-//! What a link advertises depends only on links that advertise less. So links in doubt are solved in the order of their rates
-//! before the change, and most of them once: first as if no other link's rate had come to the other side of the link's own,
-//! which one sum answers, and exactly where that turns out wrong. What comes out is the rate of each link, and which link
-//! holds each path back; a change costs as much as the links that it reaches have paths.
+//! The rate that a link advertises depends only on links with lower rates. Links in doubt are therefore solved in the order
+//! of their rates before the change, and most of them once. The first attempt assumes that no other link's rate has moved to
+//! the other side of the link's own rate, so that one sum is sufficient. If the assumption is wrong, the link is solved
+//! exactly. The result is the rate of each link and the link that holds back each path. The cost of a change is proportional
+//! to the number of paths on the links that it reaches.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -15,46 +16,46 @@ use crate::sharing::{
     fabric::{Fabric, LinkId},
 };
 
-/// Relative difference below which two rates are one.
+/// Relative difference below which two rates are equal.
 const ROUNDING: f64 = 1e-12;
 
-/// So many times as many links as there are are solved anew after a change before all rates are.
+/// Maximum number of steps after a change, per link. After that, all rates are solved together.
 const STEPS_PER_LINK: usize = 16;
 
 /// Stands for no link.
 const NONE: u32 = u32::MAX;
 
-/// What a link advertises.
+/// Advertised rate of a link.
 #[derive(Debug, Clone, Copy)]
 struct Offer {
-    /// Infinite where the link is no limit.
+    /// Infinite if the link is not a limit.
     rate: f64,
-    /// The same, but [`IN_DOUBT`] while the link waits to be solved: one comparison asks for both.
+    /// The rate, but [`IN_DOUBT`] while the link waits to be solved, so that one comparison checks both.
     undoubted: f64,
     capacity: f64,
     is_changed: bool,
 }
 
-/// Less than any rate.
+/// Lower than any rate.
 const IN_DOUBT: f64 = -1.0;
 
-/// Links to be solved, by the bits of the rate that they advertised before.
+/// Links to be solved, ordered by the bits of the rate that they advertised before.
 type LinksInDoubt = BinaryHeap<Reverse<(u64, u32)>>;
 
-/// The rate that each link advertises, in units of a node's interface, and which link holds each path back.
+/// Rate that each link advertises, in units of a node's interface, and the link that holds back each path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Levels {
-    /// What each link advertises, by link.
+    /// Advertised rates, indexed by link.
     offers: Vec<Offer>,
-    /// How many links are a limit.
+    /// Number of links that are a limit.
     limits: usize,
-    /// By flow: the link that was last named as holding it back; [`NONE`] at first.
+    /// Indexed by flow: the link last reported as holding it back; [`NONE`] at first.
     holders: Vec<u32>,
     in_doubt: LinksInDoubt,
     changed: Vec<LinkId>,
-    /// Flows whose links may have changed their order.
+    /// Flows for which the order of their links' rates may have changed.
     crossed: Vec<u32>,
-    /// What the flows of the link at hand could have elsewhere, and how many each number stands for.
+    /// Rates that the flows of the current link could have on their other links, with the number of flows for each.
     elsewhere: Vec<RateElsewhere>,
 }
 
@@ -64,7 +65,8 @@ struct RateElsewhere {
     flows: f64,
 }
 
-/// The tables of a change that is solved, each at hand; `LONG_PATHS`: whether there are flows over more than two links.
+/// Direct references to the tables while a change is solved. `LONG_PATHS` is `true` if there are flows over more than two
+/// links.
 struct Solver<'a, const LONG_PATHS: bool> {
     fabric: &'a Fabric,
     active_flows: &'a ActiveFlows,
@@ -77,7 +79,7 @@ struct Solver<'a, const LONG_PATHS: bool> {
 }
 
 impl Levels {
-    /// Solves what the changes of the active flows have touched.
+    /// Solves the equations that changes of the active flows have touched.
     pub(super) fn update(
         &mut self,
         fabric: &Fabric,
@@ -119,7 +121,7 @@ impl Levels {
             crossed,
         };
         if solver.limit_by_one_link() {
-            // Nothing else is to be solved.
+            // There is nothing else to solve.
         } else if solver.begins_anew() {
             solver.fill();
         } else {
@@ -133,7 +135,7 @@ impl Levels {
         solver.report(changes);
     }
 
-    /// Makes place for all links, and for flows that have started.
+    /// Makes room for all links, and for flows that have started.
     fn know(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         if self.offers.len() < fabric.link_count() {
             let links = (self.offers.len()..fabric.link_count()).map(|link| LinkId(link as u32));
@@ -154,8 +156,8 @@ impl Levels {
 }
 
 impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
-    /// Where all flows cross one link, as a bus or the only receiver, and no other link is full with what that leaves them.
-    /// Whether it is so.
+    /// Handles the case that all flows cross one link, such as a bus or the link into the only receiver, and their rates
+    /// there do not fill any other link. Returns `true` in this case.
     fn limit_by_one_link(&mut self) -> bool {
         if *self.limits > 1 {
             return false;
@@ -187,14 +189,13 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         is_limit
     }
 
-    /// Whether flows start where none were, on so many of the links that water-filling, which looks at each link, costs less than
-    /// to find their rates from one another.
+    /// `true` if there were no flows before and flows start on many links. Water-filling, which visits each link, is then
+    /// cheaper than solving the rates link by link.
     fn begins_anew(&self) -> bool {
         *self.limits == 0 && 4 * self.active_flows.touched().len() >= self.offers.len()
     }
 
-    /// Settles a link that nothing crosses any more, or one of a flow that shares none of its two links. Whether it is such
-    /// a link.
+    /// Settles a link without flows, or one whose only flow shares neither of its two links. Returns `true` for such a link.
     #[inline(always)]
     fn settle_easily(&mut self, link: LinkId) -> bool {
         let active_flows = self.active_flows;
@@ -221,7 +222,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         }
     }
 
-    /// Until no link is in doubt, or, after so many, all at once.
+    /// Solves links until none is in doubt. After `stop` steps, solves all links together.
     fn solve(&mut self, elsewhere: &mut Vec<RateElsewhere>, stop: usize) {
         for _ in 0..stop {
             let Some(Reverse((_, link))) = self.in_doubt.pop() else {
@@ -247,11 +248,12 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         self.fill();
     }
 
-    /// Lets a link advertise another rate. Whether the rate of another link of its flows is between the two.
+    /// Changes the advertised rate of a link. Returns `true` if the rate of another link of its flows lies between the two
+    /// rates.
     #[inline(always)]
     fn change(&mut self, link: LinkId, before: f64, now: f64) -> bool {
         let least = if now < before { now } else { before };
-        // Not so for two infinities, whose difference is no number.
+        // False for two infinities, whose difference is not a number.
         if (now - before).abs() > ROUNDING * least {
             self.advertise(link, now);
             self.pass_on(link, before, now)
@@ -260,7 +262,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         }
     }
 
-    /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
+    /// Computes all rates by water-filling, because links that are just full could pass rounding differences around forever.
     fn fill(&mut self) {
         let links: Vec<LinkId> = (0..self.fabric.link_count() as u32).map(LinkId).collect();
         let mut numbers: Vec<u32> = links
@@ -311,7 +313,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         }
     }
 
-    /// The least rate that the other links of a flow advertise.
+    /// Lowest rate that the other links of a flow advertise.
     #[inline(always)]
     fn elsewhere(&self, link: LinkId, at: usize, crossing: &Crossing) -> f64 {
         if LONG_PATHS && crossing.other == Crossing::LONG {
@@ -321,14 +323,14 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         }
     }
 
-    /// The rate that fills a link if no other link's rate is between that and the rate before; none where nothing can be
-    /// said so easily.
+    /// Rate that fills a link if no other link's rate lies between it and the previous rate; `None` if this simple
+    /// calculation is not possible.
     #[inline(always)]
     fn likely_rate(&self, link: LinkId, before: f64) -> Option<f64> {
         if before == f64::INFINITY {
             return None;
         }
-        // Without branches, which nobody could predict.
+        // Branch-free, because the branches would be unpredictable.
         let (mut used, mut free) = (0.0, 0.0);
         for (at, crossing) in self.active_flows.crossings(link).iter().enumerate() {
             let rate = self.elsewhere(link, at, crossing);
@@ -340,7 +342,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         (free > 0.0 && left > 0.0).then(|| left / free)
     }
 
-    /// The rate that fills a link.
+    /// Rate that fills a link.
     #[inline(always)]
     fn rate(&self, elsewhere: &mut Vec<RateElsewhere>, link: LinkId) -> f64 {
         let crossings = self.active_flows.crossings(link);
@@ -361,7 +363,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         {
             return f64::INFINITY;
         }
-        // Full with what they have: the link is a limit beside others.
+        // The link is full with the rates that its flows have elsewhere, so it limits them together with other links.
         if wanted <= capacity * (1.0 + ROUNDING) {
             most
         } else {
@@ -380,8 +382,9 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Brings links into doubt whose flows have or had a lower rate from this link than from them, and notes the flows whose
-    /// links may have changed their order. Whether the rate of a link has come to the other side of this link's.
+    /// Puts links in doubt if a flow of this link has, or had, a lower rate here than on them. Notes the flows for which the
+    /// order of their links' rates may have changed. Returns `true` if the rate of a link has moved to the other side of
+    /// this link's rate.
     #[inline(always)]
     fn pass_on(&mut self, link: LinkId, before: f64, now: f64) -> bool {
         let (least, most) = if now < before {
@@ -389,14 +392,14 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         } else {
             (before, now)
         };
-        // The middle and half the width of what may have been crossed, ends and rounding included.
+        // Middle and half width of the range that may have been crossed, including its ends and rounding.
         let (middle, half) = if most == f64::INFINITY {
             (0.0, f64::INFINITY)
         } else {
             let middle = 0.5 * (least + most);
             (middle, most - middle + ROUNDING * most)
         };
-        // A rate like the one before was not less than that; one like this is no less and no more.
+        // A rate equal to the previous rate was not below it. A rate equal to the new one is neither below nor above it.
         let (from, to) = if now < before {
             (now * (1.0 + ROUNDING), before)
         } else {
@@ -428,7 +431,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         is_crossed
     }
 
-    /// The least rate of the other links.
+    /// Lowest rate of the other links.
     #[inline(never)]
     fn pass_on_by_path(&mut self, flow: u32, link: LinkId, least: f64) -> f64 {
         let path = &self.fabric.paths[flow as usize];
@@ -443,7 +446,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         elsewhere
     }
 
-    /// Names the links whose rates have changed, and the flows that change from one link to another.
+    /// Reports the links whose rates have changed, and the flows that are now held back by another link.
     fn report(&mut self, changes: &mut Changes) {
         for link in self.changed.drain(..) {
             let offer = &mut self.offers[link.index()];
@@ -465,7 +468,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         }
     }
 
-    /// Which of these links holds a flow back: the one before unless its rate is more than rounding above the least.
+    /// The link that holds back a flow: the previous one unless its rate exceeds the lowest rate by more than rounding.
     #[inline(always)]
     fn holder<'l>(&self, before: u32, links: impl Iterator<Item = &'l LinkId> + Clone) -> LinkId {
         let rate = |link: &LinkId| self.offers[link.index()].rate;
@@ -480,8 +483,8 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     }
 }
 
-/// The `a` with `sum of min(m, a) = capacity`, where the sum of all `m` is greater. Flows that cannot use an equal part
-/// leave what they do not use to the others.
+/// The `a` with `sum of min(m, a) = capacity`, if the sum of all `m` is larger. Flows that cannot use an equal share leave
+/// the unused part to the other flows.
 #[inline(always)]
 fn filling_rate(elsewhere: &mut [RateElsewhere], capacity: f64) -> f64 {
     let (mut left, mut count) = (capacity, elsewhere.len());
