@@ -1,11 +1,11 @@
-//! How times are distributed: counts in classes on a logarithmic scale, whatever their number.
+//! Distribution of times: counts in classes on a logarithmic scale, for any number of times.
 
 use flowcast_units::Time;
 
-/// Classes between a time and twice that time.
+/// Number of classes between a time and twice that time.
 const PER_DOUBLING: usize = 64;
 
-/// Doublings of a nanosecond that are told apart: up to five hours.
+/// Number of doublings of a nanosecond with classes of their own, up to five hours.
 const DOUBLINGS: usize = 44;
 
 /// Times by class; those below a nanosecond have a class of their own.
@@ -38,7 +38,7 @@ impl TimeDistribution {
         self.longest = self.longest.max(time);
     }
 
-    /// How many there are.
+    /// Number of times.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -48,13 +48,13 @@ impl TimeDistribution {
         self.total
     }
 
-    /// The longest; 0 if there are none.
+    /// The longest time; 0 if there are none.
     pub fn longest(&self) -> Time {
         self.longest
     }
 
-    /// The time that half of them do not exceed, to 1.6 %; 0 if there are none. It is the mean of its class: exact where
-    /// all times near it are equal.
+    /// Median: the time that half of the times do not exceed, to 1.6 %; 0 if there are none. It is the mean of its class,
+    /// and therefore exact if all times near it are equal.
     pub fn median(&self) -> Time {
         let mut below = 0;
         let middle = self.classes.iter().find(|class| {
@@ -64,8 +64,8 @@ impl TimeDistribution {
         middle.map_or(Time::ZERO, |class| class.total / f64::from(class.number))
     }
 
-    /// How many there are from each power of two of nanoseconds (or 0) to the next, from the first to the last class that
-    /// has any.
+    /// Number of times from each power of two of nanoseconds (or 0) to the next, from the first to the last class with any
+    /// times.
     pub fn doublings(&self) -> Vec<(Time, u64)> {
         let Some((below, others)) = self.classes.split_first() else {
             return Vec::new();
@@ -94,7 +94,7 @@ fn has_any((_, count): &(Time, u64)) -> bool {
     *count > 0
 }
 
-/// The class of a time: its exponent and the first six bits behind it.
+/// Class of a time: its exponent and the first six bits of its fraction.
 fn class(nanos: f64) -> usize {
     if nanos < 1.0 {
         return 0;

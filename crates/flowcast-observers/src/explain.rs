@@ -1,21 +1,21 @@
-//! What the time in communication was spent on: overhead, latency, bandwidth, conflicts, late partners.
+//! Causes of the time spent in communication: overhead, latency, bandwidth, conflicts, late partners.
 //!
-//! Each interval in which a rank does not compute is given to causes; what remains between intervals is waiting for a
-//! processor. So the causes of a rank add up to its blocked time and overhead.
+//! Each interval in which a rank does not compute is divided among causes. The remaining time between intervals is waiting
+//! for a processor. The causes of a rank therefore add up to its blocked time and overhead.
 //!
 //! | an interval | cause |
 //! |---|---|
 //! | processor time on messages | overhead |
 //! | a send, or the wait for one, waits for the rank's own interface | bandwidth |
-//! | a receiver waits for what has not been sent, or waits for its sender's interface | late sender |
+//! | a receiver waits for a message that has not been sent, or that waits for its sender's interface | late sender |
 //! | a rendezvous sender waits for its receiver | late receiver |
 //! | waiting for a message that waits for links and buses | conflict |
 //! | waiting for a message that moves | latency, bandwidth, conflict, in proportion |
-//! | a collective by formula | others not there yet; the operation itself |
+//! | a collective by formula | other ranks that have not arrived; the operation itself |
 //!
-//! A message that moves for `D` would alone take its latency `L` and the time of its bytes `B`; the conflict in it is
-//! `D - L - B`. A receiver most often waits for the last part of that time only; latency, bytes and conflict then take
-//! their shares of `D` in it.
+//! A message that moves for `D` would take its latency `L` and the time of its bytes `B` if it were alone. Its conflict is
+//! `D - L - B`. A receiver usually waits for the last part of that time only. Latency, bytes and conflict then have the same
+//! shares in that part as in `D`.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ use flowcast_replay::{
 };
 use flowcast_units::{Rank, Time};
 
-/// The time of each cause, 0 where there is none.
+/// Time of each cause; 0 for causes that did not occur.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sums([Time; TimePart::ALL.len()]);
 
@@ -48,7 +48,7 @@ impl Sums {
         self.0[cost as usize]
     }
 
-    /// More time for a cause.
+    /// Adds time to a cause.
     pub(super) fn add(&mut self, cost: TimePart, time: Time) {
         self.0[cost as usize] += time;
     }
@@ -59,7 +59,7 @@ impl Sums {
     }
 }
 
-/// Where in the program: what was called, and by whom as far as the trace's events say.
+/// Place in the program: the call, and its caller if the trace's events name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallSite {
     /// The value of the last event of a user function.
@@ -68,47 +68,47 @@ pub struct CallSite {
     pub caller: Option<i64>,
     /// The value of the last event that gives the caller's line.
     pub line: Option<i64>,
-    /// What was called at this place.
+    /// The call at this place.
     pub call: CallOrigin,
 }
 
-/// A call by the trace's own event, or else by the replayed operation.
+/// A call, named by the trace's own event or, without one, by the replayed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallOrigin {
     /// Type and value of the event that marks it.
     Event(i64, i64),
     /// The operation that the replay carried out.
     Function(Function),
-    /// The name of a one-sided operation or one on files.
+    /// Name of a one-sided operation or an operation on files.
     Access(&'static str),
-    /// No call: a thread waits for others of its rank.
+    /// Not a call: a thread waits for other threads of its rank.
     OtherThreads,
 }
 
-/// Types of the events that say who calls MPI, and in which line (Extrae).
+/// Types of the events that name the caller of MPI and its line (Extrae).
 const CALLER: i64 = 70_000_001;
 const CALLER_LINE: i64 = 80_000_001;
 
-/// What a replay's communication was spent on.
+/// Time of a replay's communication, by cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// Times by cause of each rank, by rank.
+    /// Times by cause, indexed by rank.
     pub ranks: Vec<Sums>,
-    /// By place in the program, all ranks together; the most expensive first.
+    /// Times by place in the program, summed over all ranks; the most expensive place first.
     pub sites: Vec<(CallSite, Sums)>,
 }
 
-/// A rank's account.
+/// Account of a rank's time.
 #[derive(Debug, Clone, Default)]
 struct Account {
-    /// Up to where its time is accounted for.
+    /// Time up to which the account is complete.
     reached: Time,
     sums: Sums,
     sites: BTreeMap<CallSite, Sums>,
     function: Option<i64>,
     caller: Option<i64>,
     line: Option<i64>,
-    /// Where the time before the next interval belongs.
+    /// Place that the time before the next interval belongs to.
     last: Option<CallSite>,
 }
 
@@ -119,12 +119,12 @@ pub struct Explainer<'a> {
     ranks: Vec<Account>,
     flights: Flights<'a>,
     own: OwnCalls,
-    /// By slot: what cables add to its latency; empty if nothing.
+    /// Latency added by cables, indexed by slot; empty if cables add none.
     cables: Vec<Time>,
 }
 
 impl<'a> Explainer<'a> {
-    /// For a replay by this engine.
+    /// Creates an explainer for a replay by this engine.
     pub fn new(engine: &'a ReplayEngine<'_>) -> Explainer<'a> {
         let replay = engine.free();
         let program = replay.program();
@@ -139,7 +139,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// What the replay's communication was spent on, once it has come to this end.
+    /// Returns the causes of the replay's communication time, given its outcome.
     pub fn finish(mut self, outcome: &Outcome) -> Explanation {
         let mut sites: BTreeMap<CallSite, Sums> = BTreeMap::new();
         for (account, outcome) in self.ranks.iter_mut().zip(&outcome.ranks) {
@@ -164,7 +164,8 @@ impl<'a> Explainer<'a> {
         Explanation { ranks, sites }
     }
 
-    /// An interval up to `end` in which a message was waited for from `begin` on.
+    /// Divides the interval from `begin` to `end`, in which the rank waits for a message, among causes. `late` is the cause
+    /// of the time before the message could move.
     fn waited(
         &mut self,
         rank: Rank,
@@ -177,7 +178,7 @@ impl<'a> Explainer<'a> {
         let flight = self.flights.flight(slot);
         let path = self.replay.path(slot);
         let account = &mut self.ranks[rank];
-        // Times that are not known, as those of a message in a queue, end up at the bounds.
+        // Unknown times, such as those of a message in a queue, fall on the bounds.
         let asked = flight
             .asked
             .map_or(begin, |asked| asked.max(begin))
@@ -207,7 +208,7 @@ impl<'a> Explainer<'a> {
         self.program.class(self.flights.flight(slot).class)
     }
 
-    /// Where a message is sent or waited for, in this call or in the collective that it carries out.
+    /// Place at which a message is sent or waited for: this call, or the collective that the message carries out.
     fn message_site(&self, rank: Rank, slot: Slot, own: Function) -> CallSite {
         self.site(
             rank,
@@ -233,7 +234,7 @@ impl<'a> Explainer<'a> {
 }
 
 impl CallOrigin {
-    /// The call that a stream's last event marks, or else this one.
+    /// The call that a stream's last event marks, or `other` without such an event.
     pub(crate) fn of_stream(
         own: &OwnCalls,
         stream: Rank,
@@ -243,7 +244,7 @@ impl CallOrigin {
         marked.map_or(other.into(), |(kind, value)| CallOrigin::Event(kind, value))
     }
 
-    /// Its name, such as `MPI_Waitall`.
+    /// Name of the call, such as `MPI_Waitall`.
     pub fn name(self) -> String {
         let name = match self {
             CallOrigin::Event(kind, value) => match function_name(kind, value) {
@@ -273,13 +274,13 @@ impl Account {
         }
     }
 
-    /// The rank spends its time on one cause up to a time.
+    /// Adds the time since `reached` to one cause, up to `until`.
     fn spend(&mut self, site: CallSite, cost: TimePart, until: Time) {
         self.add(site, cost, until - self.reached);
         self.reached = until;
     }
 
-    /// A part of the time in which a message moves, of which alone it takes `latency` and `bytes`.
+    /// Adds a part of the time `whole` in which a message moves. Alone, the message would take `latency` and `bytes`.
     fn add_moving(&mut self, site: CallSite, time: Time, whole: Time, latency: Time, bytes: Time) {
         if time <= Time::ZERO {
             return;
@@ -287,7 +288,7 @@ impl Account {
         let share = time.as_nanos() / whole.max(time).as_nanos();
         let latency = (latency * share).min(time);
         let bytes = (bytes * share).min(time - latency);
-        // What rounding leaves over is no conflict.
+        // A remainder from rounding is not a conflict.
         let conflict = time - latency - bytes;
         let conflict = if conflict > whole * 1e-9 {
             conflict
@@ -299,7 +300,7 @@ impl Account {
         self.add(site, TimePart::Contention, conflict);
     }
 
-    /// Time up to `now` in which nothing was observed: others had the processor.
+    /// Accounts for the time up to `now` in which nothing was observed: other ranks occupied the processor.
     fn wait_for_processor(&mut self, now: Time) {
         let gap = now - self.reached;
         if gap > Time::ZERO {

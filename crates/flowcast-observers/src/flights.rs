@@ -1,7 +1,7 @@
-//! When each message of a replay was sent, moved and arrived, as its observers remember it.
+//! Times at which the messages of a replay were sent, moved and arrived, as its observers record them.
 //!
-//! The times stand in columns of 16 bytes for each message and pair of times, and an observer has only those that it
-//! needs (`Columns`); so a [`Journal`](crate::journal::ReplayJournal) of ten million messages stays small.
+//! The times are stored in columns of 16 bytes for each message and pair of times. An observer has only the columns that it
+//! needs (`Columns`), so a [`Journal`](crate::journal::ReplayJournal) of ten million messages stays small.
 
 use flowcast_program::{
     program::{MessageClass, Program},
@@ -14,7 +14,7 @@ use flowcast_replay::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// What was replayed: it says what the numbers of ranks and messages stand for.
+/// The replayed program or schedule. It gives the numbers of ranks and messages their meaning.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     Program(&'a Program),
@@ -22,7 +22,7 @@ pub(crate) enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// How many ranks there are, without the streams of non-blocking collectives.
+    /// Number of ranks, without the streams of non-blocking collectives.
     pub(crate) fn ranks(self) -> usize {
         match self {
             Source::Program(program) => program.ranks(),
@@ -30,7 +30,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// How many ranks and streams of non-blocking collectives there are.
+    /// Number of ranks and streams of non-blocking collectives.
     pub(crate) fn streams(self) -> usize {
         match self {
             Source::Program(program) => program.streams(),
@@ -38,7 +38,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// About how many segments the time of a rank or stream has; memory that is reserved and not used costs nothing.
+    /// Approximate number of segments in the time of a rank or stream. Memory that is reserved and not used costs nothing.
     pub(crate) fn segments(self, stream: Rank) -> usize {
         match self {
             Source::Program(program) => program.words(stream).len(),
@@ -54,8 +54,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The number of a message among all. The replay of a program calls it by that, the replay of a schedule by its send's
-    /// number among all operations.
+    /// Number of a message among all messages. The replay of a program uses it as the slot; the replay of a schedule uses
+    /// the number of the send among all operations.
     pub(crate) fn number(self, slot: Slot) -> usize {
         match self {
             Source::Program(_) => slot.index(),
@@ -71,35 +71,36 @@ impl<'a> Source<'a> {
     }
 }
 
-/// One message's times; what is not known yet is `None`.
+/// Times of one message; `None` if not known yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Flight {
     /// Sending rank, or the stream of a non-blocking collective.
     pub from: Rank,
     /// Message class of a program.
     pub class: u32,
-    /// When the program called the send.
+    /// Time at which the program called the send.
     pub call: Option<Time>,
-    /// When it could have begun to move: once it was ready, or, if a rendezvous waited, once its receiver was.
+    /// Time at which the message could have begun to move: when it was ready or, if a rendezvous waited, when its receiver
+    /// was ready.
     pub asked: Option<Time>,
-    /// When it began to move: later than that if it waited for links or buses.
+    /// Time at which it began to move: later than `asked` if it waited for links or buses.
     pub start: Option<Time>,
-    /// When the last byte arrived.
+    /// Time at which the last byte arrived.
     pub arrival: Option<Time>,
-    /// When its receive was posted.
+    /// Time at which its receive was posted.
     pub posted: Option<Time>,
-    /// When the receiver's call returned.
+    /// Time at which the receiver's call returned.
     pub received: Option<Time>,
 }
 
-/// The times that an observer keeps beside those that all keep (call, asked, arrival, received).
+/// Times that an observer keeps in addition to those that all observers keep (call, asked, arrival, received).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FlightColumns {
-    /// When messages began to move and when their receives were posted.
+    /// Times at which messages began to move and at which their receives were posted.
     pub moves: bool,
 }
 
-/// In nanoseconds, as all columns.
+/// Times of one message, in nanoseconds like all columns.
 #[derive(Debug, Clone, Copy)]
 struct FlightsTimes {
     call: f64,
@@ -108,7 +109,7 @@ struct FlightsTimes {
     received: f64,
 }
 
-/// What is not known, in a column.
+/// An unknown time in a column.
 const NAN: f64 = f64::NAN;
 
 /// A time of a column, if it is known.
@@ -116,18 +117,18 @@ fn known(nanos: f64) -> Option<Time> {
     (!nanos.is_nan()).then(|| Time::from_nanos(nanos))
 }
 
-/// The times of all messages.
+/// Times of all messages.
 pub(crate) struct Flights<'a> {
     pub source: Source<'a>,
     times: Vec<FlightsTimes>,
-    /// Sender and class; empty for schedules, where the numbers of messages say it.
+    /// Sender and class; empty for schedules, where the number of a message determines both.
     origins: Vec<(Rank, u32)>,
-    /// When each began to move, and when its receive was posted.
+    /// Time at which each message began to move, and time at which its receive was posted.
     moves: Vec<(f64, f64)>,
 }
 
 impl<'a> Flights<'a> {
-    /// Of a replay that has not begun.
+    /// Creates the columns for a replay that has not begun.
     pub(crate) fn new(source: Source<'a>, columns: FlightColumns) -> Flights<'a> {
         let rows = |is_kept: bool| if is_kept { source.messages() } else { 0 };
         Flights {
@@ -146,7 +147,7 @@ impl<'a> Flights<'a> {
         }
     }
 
-    /// What is known of a message.
+    /// Known times of a message.
     pub(crate) fn flight(&self, slot: Slot) -> Flight {
         let number = self.source.number(slot);
         let FlightsTimes {
@@ -172,7 +173,7 @@ impl<'a> Flights<'a> {
         }
     }
 
-    /// The slots of messages in their order; what is known of each is prefetched when the one before it is taken.
+    /// Slots of messages in the given order. When a slot is taken, the times of the next message are prefetched.
     pub(crate) fn prefetched<'b>(
         &'b self,
         mut slots: impl Iterator<Item = Slot> + 'b,
@@ -222,24 +223,24 @@ impl<'a> Flights<'a> {
         )
     }
 
-    /// Whether it was sent.
+    /// `true` if the message was sent.
     pub(crate) fn is_sent(&self, slot: Slot) -> bool {
         !self.times[self.source.number(slot)].call.is_nan()
     }
 
-    /// When it could have begun to move.
+    /// Time at which the message could have begun to move.
     pub(crate) fn asked(&self, slot: Slot) -> Option<Time> {
         known(self.times[self.source.number(slot)].asked)
     }
 
-    /// Whether its receive was posted by a call of its own; false without the column of moves.
+    /// `true` if its receive was posted by a call of its own; `false` without the column of moves.
     pub(crate) fn is_posted(&self, slot: Slot) -> bool {
         self.moves
             .get(self.source.number(slot))
             .is_some_and(|(_, posted)| !posted.is_nan())
     }
 
-    /// When each message that has arrived did so.
+    /// Arrival times of the messages that have arrived.
     pub(crate) fn arrivals(&self) -> impl Iterator<Item = Time> + '_ {
         self.times
             .iter()
@@ -292,7 +293,7 @@ impl Observer for Flights<'_> {
             .get_mut(number)
             .into_iter()
             .for_each(|(_, posted)| *posted = time);
-        // In a schedule a receive may come after the message has been taken from the network.
+        // In a schedule, the receive may be posted after the message was taken from the network.
         let received = &mut self.times[number].received;
         if time > *received {
             *received = time;

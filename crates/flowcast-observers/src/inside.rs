@@ -1,4 +1,4 @@
-//! Which messages of a program stay inside nodes, and what they cost.
+//! Messages that stay inside nodes, and their cost.
 
 use flowcast_network::machine::inside::InsideSource;
 use flowcast_program::{access::size_of, opcodes::Op, program::Program};
@@ -8,18 +8,18 @@ use flowcast_units::{Bytes, Rank, Time};
 /// The messages between ranks of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InsideTraffic {
-    /// Who says what they cost.
+    /// Source of their cost.
     pub source: InsideSource,
-    /// How many there are, 0 where only the formula of a collective has a part inside nodes.
+    /// Number of messages; 0 if only the formula of a collective has a part inside nodes.
     pub messages: u64,
     /// Their bytes.
     pub bytes: Bytes,
-    /// The sum of what each takes alone, `latency + size/bandwidth`.
+    /// Sum of the times that each message takes alone, `latency + size/bandwidth`.
     pub time: Time,
 }
 
 impl InsideTraffic {
-    /// Of a program; none if nothing happens between ranks of one node.
+    /// Traffic of a program; `None` if nothing happens between ranks of one node.
     pub fn of_program(program: &Program, placement: &Placement) -> Option<InsideTraffic> {
         let mut traffic = InsideTraffic::none(placement);
         let may_stay =
@@ -43,7 +43,7 @@ impl InsideTraffic {
         (traffic.messages > 0 || shares_collectives(program, placement)).then_some(traffic)
     }
 
-    /// Of a schedule whose ranks are placed; none if no message stays inside a node.
+    /// Traffic of a schedule whose ranks are placed; `None` if no message stays inside a node.
     pub fn of_schedule(sends: &Sends<'_>, placement: &Placement) -> Option<InsideTraffic> {
         let mut traffic = InsideTraffic::none(placement);
         for (from, message) in sends.all() {
@@ -52,7 +52,7 @@ impl InsideTraffic {
         (traffic.messages > 0).then_some(traffic)
     }
 
-    /// The same so many times over.
+    /// Traffic of `times` repetitions.
     #[must_use]
     pub fn times(self, times: u64) -> InsideTraffic {
         let messages = self.messages.saturating_mul(times);
@@ -65,7 +65,7 @@ impl InsideTraffic {
         }
     }
 
-    /// Both together, on the same nodes.
+    /// Sum of both, on the same nodes.
     #[must_use]
     pub fn and(self, other: InsideTraffic) -> InsideTraffic {
         let messages = self.messages.saturating_add(other.messages);
@@ -97,7 +97,7 @@ impl InsideTraffic {
     }
 }
 
-/// Whether ranks of one node take part in a collective that a formula carries out.
+/// `true` if ranks of one node take part in a collective that a formula carries out.
 fn shares_collectives(program: &Program, placement: &Placement) -> bool {
     let shares_node = |members: &[Rank]| {
         let mut nodes: Vec<_> = members.iter().map(|rank| placement.node(*rank)).collect();

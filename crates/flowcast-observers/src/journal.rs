@@ -1,10 +1,10 @@
-//! What happened in a replay, for files and timelines.
+//! Events of a replay, recorded for files and timelines.
 //!
-//! A journal keeps only what was asked for ([`Keeps`]). Of a message that is 32 bytes, 40 if it is a program's and 16 more
-//! for Paraver; slices, calls and events are differences of whole nanoseconds in packed blocks. So a trace of 10 million
-//! messages fits into 1.5 GiB, program or schedule included. Segments, of which the page's timeline is made, are exact and take
-//! some fifty bytes for each message. What the streams of a rank's non-blocking collectives
-//! do beside it is not in its slices and calls, but their messages are the rank's.
+//! A journal keeps only the requested data ([`Keeps`]). A message takes 32 bytes, 40 in a program, and 16 more for Paraver.
+//! Slices, calls and events are stored as differences of whole nanoseconds in packed blocks. A trace of 10 million messages
+//! therefore fits into 1.5 GiB, including the program or schedule. Segments, from which the page's timeline is made, are
+//! exact and take some fifty bytes for each message. The slices and calls of a rank do not include the work of the streams
+//! of its non-blocking collectives, but the messages of these streams count as the rank's.
 
 pub mod call_tallies;
 mod observed;
@@ -26,12 +26,12 @@ use flowcast_replay::{
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 use own_calls::OwnCalls;
 
-/// What a rank did from one time to another.
+/// Activity of a rank in an interval of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slice {
     /// Activity and times, in whole nanoseconds.
     pub segment: Segment,
-    /// Whether the rank waits for a message of its own to leave, not for one to come.
+    /// `true` if the rank waits for its own message to leave, `false` if it waits for one to arrive.
     pub is_sender: bool,
 }
 
@@ -58,41 +58,41 @@ pub enum Function {
     Named(FunctionNumber),
 }
 
-/// A call from begin to end, in whole nanoseconds.
+/// A call from start to end, in whole nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Call {
     /// Operation that the rank called.
     pub function: Function,
-    /// When it was called, in whole nanoseconds.
+    /// Time of the call, in whole nanoseconds.
     pub start: Time,
-    /// When it returned; after the start.
+    /// Time of the return; after the start.
     pub end: Time,
 }
 
-/// A slice or a call, in numbers of nanoseconds.
+/// A slice or a call, with times as integers in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WholeSpan<T> {
-    /// When it begins.
+    /// Start, in nanoseconds.
     pub start: u64,
-    /// When it ends.
+    /// End, in nanoseconds.
     pub end: u64,
-    /// What the rank does, or calls.
+    /// Activity or call of the rank.
     pub what: T,
 }
 
-/// What a rank does in a slice.
+/// Kind of a rank's slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SliceKind {
     /// Activity of the slice.
     pub activity: Activity,
-    /// Whether the rank waits for a message of its own to leave, not for one to come.
+    /// `true` if the rank waits for its own message to leave, `false` if it waits for one to arrive.
     pub is_sender: bool,
 }
 
 /// An event of the trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mark {
-    /// When the program passed it, in whole nanoseconds.
+    /// Time at which the program passed the event, in whole nanoseconds.
     pub time: Time,
     /// Type of the event, as the trace numbers it.
     pub kind: i64,
@@ -100,39 +100,39 @@ pub struct Mark {
     pub value: i64,
 }
 
-/// A message's ends and times, not rounded.
+/// Ends and times of a message, not rounded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MessageTimes {
-    /// Ends, size, tag; when it was sent, when its last byte arrived, when the receiver's call returned.
+    /// Ends, size and tag; times at which the message was sent, its last byte arrived, and the receiver's call returned.
     pub span: MessageSpan,
-    /// When it began to move.
+    /// Time at which the message began to move.
     pub moved: Time,
-    /// When its receive was called.
+    /// Time at which its receive was called.
     pub posted: Time,
 }
 
-/// What is kept beside the times of messages and the sums of ranks.
+/// Data kept in addition to the times of messages and the sums of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Keeps {
-    /// What ranks did when.
+    /// Activities of ranks over time.
     pub slices: bool,
-    /// Calls and events, when messages began to move and when their receives were posted.
+    /// Calls and events, times at which messages began to move, and times at which their receives were posted.
     pub calls: bool,
-    /// In which order ranks received.
+    /// Order in which ranks received messages.
     pub receipts: bool,
-    /// What ranks did when, exactly, and their calls by kind, for timelines.
+    /// Exact activities of ranks over time, and their calls by kind, for timelines.
     pub timeline: bool,
 }
 
 impl Keeps {
-    /// All that files for other programs need.
+    /// All data that files for other programs need.
     pub const FILES: Keeps = Keeps {
         slices: true,
         calls: true,
         receipts: true,
         timeline: false,
     };
-    /// What timelines need.
+    /// Data that timelines need.
     pub const TIMELINE: Keeps = Keeps {
         slices: false,
         calls: false,
@@ -146,7 +146,7 @@ impl Keeps {
 pub struct CallTraffic {
     /// Number of messages, each counted once.
     pub messages: u64,
-    /// Sum of their sizes; it does not go beyond 2^64 - 1 bytes.
+    /// Sum of their sizes, limited to 2^64 - 1 bytes.
     pub bytes: Bytes,
 }
 
@@ -161,38 +161,38 @@ impl CallTraffic {
 struct RankJournal {
     slices: Packed,
     calls: Packed,
-    /// The last call, which may still grow.
+    /// The last call, which may still be extended.
     open: Option<OpenCall>,
-    /// Whether the last call is the one that the last event names.
+    /// `true` if the last event names the last call.
     is_named: bool,
     marks: Packed,
     sends: PackedNumbers,
-    /// The messages that it received beside those for its own receives: of a schedule all, of a program those of the
-    /// streams of its non-blocking collectives.
+    /// Messages received without a receive of the rank itself: in a schedule all messages, in a program those of the streams
+    /// of its non-blocking collectives.
     receipts: PackedNumbers,
     times: [Time; Activity::ALL.len()],
-    /// Up to where they account for its time.
+    /// Time up to which `times` is complete.
     reached: Time,
     sent: CallTraffic,
     received: CallTraffic,
 }
 
-/// An observer that keeps what happened.
+/// An observer that records the events of a replay.
 pub struct ReplayJournal<'a> {
     keeps: Keeps,
     keeps_calls: bool,
-    /// What the program called; nothing if calls are not kept.
+    /// Calls of the program; empty if calls are not kept.
     own: OwnCalls,
     ranks: Vec<RankJournal>,
     flights: Flights<'a>,
-    /// By rank; empty if no timeline is kept.
+    /// Segments, indexed by rank; empty if no timeline is kept.
     segments: Vec<Vec<Segment>>,
-    /// The calls that are over; empty if no timeline is kept.
+    /// Finished calls; empty if no timeline is kept.
     tallies: Tallies,
 }
 
 impl<'a> ReplayJournal<'a> {
-    /// For the replay of this program. Calls are kept if its trace has no events that mark them.
+    /// Creates a journal for the replay of this program. Calls are kept if the trace has no events that mark them.
     pub fn new(program: &'a Program, keeps: Keeps) -> ReplayJournal<'a> {
         let is_marked = || {
             program
@@ -213,7 +213,7 @@ impl<'a> ReplayJournal<'a> {
         }
     }
 
-    /// For the replay of a schedule with these messages.
+    /// Creates a journal for the replay of a schedule with these messages.
     pub fn of_schedule(sends: &'a Sends<'a>, keeps: Keeps) -> ReplayJournal<'a> {
         ReplayJournal::from_source(Source::Schedule(sends), keeps)
     }
@@ -236,7 +236,7 @@ impl<'a> ReplayJournal<'a> {
         }
     }
 
-    /// A rank's slices in time order; gaps are idle.
+    /// Slices of a rank in time order; in the gaps the rank is idle.
     pub fn slices(&self, rank: Rank) -> impl Iterator<Item = Slice> + '_ {
         self.whole_slices(rank)
             .map(|WholeSpan { start, end, what }| Slice {
@@ -249,7 +249,7 @@ impl<'a> ReplayJournal<'a> {
             })
     }
 
-    /// The same in numbers of nanoseconds.
+    /// Slices of a rank in time order, as integers in nanoseconds.
     pub fn whole_slices(&self, rank: Rank) -> impl Iterator<Item = WholeSpan<SliceKind>> + '_ {
         let spans = self.ranks[rank]
             .slices
@@ -265,7 +265,7 @@ impl<'a> ReplayJournal<'a> {
         })
     }
 
-    /// A rank's calls in time order; none if the trace's own events mark them.
+    /// Calls of a rank in time order; none if the trace's own events mark them.
     pub fn calls(&self, rank: Rank) -> impl Iterator<Item = Call> + '_ {
         self.whole_calls(rank)
             .map(|WholeSpan { start, end, what }| Call {
@@ -275,7 +275,7 @@ impl<'a> ReplayJournal<'a> {
             })
     }
 
-    /// The same in numbers of nanoseconds.
+    /// Calls of a rank in time order, as integers in nanoseconds.
     pub fn whole_calls(&self, rank: Rank) -> impl Iterator<Item = WholeSpan<Function>> + '_ {
         let journal = &self.ranks[rank];
         let open = journal
@@ -297,7 +297,7 @@ impl<'a> ReplayJournal<'a> {
         })
     }
 
-    /// The events of the trace that a rank passed, in time order.
+    /// Events of the trace that a rank passed, in time order.
     pub fn marks(&self, rank: Rank) -> impl Iterator<Item = Mark> + '_ {
         self.ranks[rank].marks.spans().map(|(time, _, event)| {
             let Source::Program(program) = self.flights.source else {
@@ -312,7 +312,7 @@ impl<'a> ReplayJournal<'a> {
         })
     }
 
-    /// The messages that a rank sent, in the order of its sends, each with its number.
+    /// Messages that a rank sent, in the order of its sends, each with its number.
     pub fn sent(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
         let slots = self.ranks[rank].sends.iter().map(Slot);
         self.flights
@@ -320,7 +320,7 @@ impl<'a> ReplayJournal<'a> {
             .map(|slot| self.message_times(slot))
     }
 
-    /// The messages for which a rank posted receives, in the order of posting, each with its number.
+    /// Messages for which a rank posted receives, in the order of posting, each with its number.
     pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
         let receipts = self.ranks[rank].receipts.iter().map(Slot);
         self.slots(rank)
@@ -329,32 +329,32 @@ impl<'a> ReplayJournal<'a> {
             .map(|slot| self.message_times(slot))
     }
 
-    /// What a rank sent.
+    /// Messages and bytes that a rank sent.
     pub fn traffic_sent(&self, rank: Rank) -> CallTraffic {
         self.ranks[rank].sent
     }
 
-    /// What was sent to a rank.
+    /// Messages and bytes that were sent to a rank.
     pub fn traffic_received(&self, rank: Rank) -> CallTraffic {
         self.ranks[rank].received
     }
 
-    /// When the last message arrived; later than all ranks' ends if nobody waited for it.
+    /// Arrival time of the last message; later than the ends of all ranks if no rank waited for it.
     pub fn last_arrival(&self) -> Time {
         self.flights.arrivals().max().unwrap_or_default()
     }
 
-    /// How long a rank did each thing, in the order of [`Activity::ALL`].
+    /// Time that a rank spent in each activity, in the order of [`Activity::ALL`].
     pub fn times(&self, rank: Rank) -> [Time; Activity::ALL.len()] {
         self.ranks[rank].times
     }
 
-    /// What is known of a message, by slot.
+    /// Known times of a message, by its slot.
     pub fn flight(&self, slot: Slot) -> Flight {
         self.flights.flight(slot)
     }
 
-    /// What all ranks did when, and their messages; without the ranks' segments if no timeline is kept.
+    /// Activities of all ranks over time, and their messages; without the ranks' segments if no timeline is kept.
     pub fn timeline(&self) -> Timeline {
         let ranks = || Rank::all(self.ranks.len());
         let messages = ranks()
@@ -366,7 +366,7 @@ impl<'a> ReplayJournal<'a> {
         }
     }
 
-    /// What a rank did when; nothing if no timeline is kept.
+    /// Activities of a rank over time; empty if no timeline is kept.
     pub fn segments(&self, rank: Rank) -> Vec<Segment> {
         let overlaps = matches!(self.flights.source, Source::Schedule(sends) if sends.cpus() > 1);
         let segments = self
@@ -382,7 +382,7 @@ impl<'a> ReplayJournal<'a> {
         }
     }
 
-    /// Shows each message that was sent, in the order in which their times are kept.
+    /// Calls `visit` for each message that was sent, in the order in which the times are stored.
     pub fn each_message(&self, mut visit: impl FnMut(Slot, MessageSpan)) {
         if let Source::Schedule(_) = self.flights.source {
             let sends = self
@@ -415,7 +415,7 @@ impl<'a> ReplayJournal<'a> {
         kind_within(class, self.own.send(slot, class))
     }
 
-    /// All calls by kind, those of progress streams excepted; none if no timeline is kept.
+    /// All calls by kind, except those of progress streams; empty if no timeline is kept.
     pub fn call_tallies(&self) -> Vec<(CallKind, CallTally)> {
         let mut tallies = self.tallies.clone();
         self.ranks
@@ -425,7 +425,7 @@ impl<'a> ReplayJournal<'a> {
         tallies.into_kinds()
     }
 
-    /// A call for a message that is not its send's.
+    /// Kind of a call for a message, other than the call that sends it.
     fn kind_for(&self, slot: Slot, function: Function) -> CallKind {
         self.flights
             .class(slot)
@@ -434,7 +434,7 @@ impl<'a> ReplayJournal<'a> {
             })
     }
 
-    /// The messages that a program has a rank receive.
+    /// Messages that a program's rank receives.
     fn slots(&self, rank: Rank) -> impl Iterator<Item = Slot> + use<> {
         let slots = match self.flights.source {
             Source::Program(program) => program.slots(rank),
@@ -443,7 +443,7 @@ impl<'a> ReplayJournal<'a> {
         (slots.start.0..slots.end.0).map(Slot)
     }
 
-    /// The number of a message and its times.
+    /// Number and times of a message.
     fn message_times(&self, slot: Slot) -> (u32, MessageTimes) {
         let flight = self.flights.flight(slot);
         let times = self.times_of(&flight, self.flights.message(flight.from, slot));
@@ -484,7 +484,7 @@ impl<'a> ReplayJournal<'a> {
 }
 
 impl Function {
-    /// Its name without `MPI_`.
+    /// Name of the function without `MPI_`.
     pub fn name(self) -> &'static str {
         match self {
             Function::Send => "Send",
@@ -534,21 +534,21 @@ impl Function {
     }
 }
 
-/// The codes of named functions come behind those of all others.
+/// Codes of named functions are above this one, after those of all other functions.
 pub(crate) const NAMED: u64 = 5 + 2 * CollectiveOp::ALL.len() as u64;
 
-/// The function, or one for a message of the operation that the message's class carries out.
+/// Kind of a call for a message: within the operation that the message's class carries out, if there is one.
 fn kind_within(class: &MessageClass, function: Function) -> CallKind {
     operation_of(class).map_or(CallKind::Function(function), |op| {
         CallKind::Within(op, function)
     })
 }
 
-/// Whole nanoseconds, the nearest ones; of two the later.
+/// Rounds to whole nanoseconds; a half is rounded up.
 #[inline]
 pub fn nanos(time: Time) -> u64 {
     let nanos = time.as_nanos();
-    // As `round` does, without a call of the C library: the difference is exact.
+    // The same result as `round`, without a call of the C library: the difference is exact.
     let whole = nanos as u64;
     whole.saturating_add(u64::from(nanos - whole as f64 >= 0.5))
 }

@@ -1,5 +1,5 @@
-//! What is learnt from replays by watching them: a [`ReplayJournal`](journal::ReplayJournal) for timelines and files, the causes of
-//! communication time ([`explain`], of schedules [`schedule_explain`]), the times of calls and regions ([`run_times`]), and the messages
+//! Observers of replays: a [`ReplayJournal`](journal::ReplayJournal) for timelines and files, the causes of communication
+//! time ([`explain`], for schedules [`schedule_explain`]), the times of calls and regions ([`run_times`]), and the messages
 //! that stay [`inside`] nodes.
 
 pub mod distribution;

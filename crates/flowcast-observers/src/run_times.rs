@@ -1,4 +1,4 @@
-//! How long the calls and regions of a replayed run take, in the terms in which a recorded run is measured.
+//! Times of the calls and regions of a replayed run, in the terms in which a recorded run is measured.
 
 use std::collections::BTreeMap;
 
@@ -27,15 +27,15 @@ pub struct RunTimer<'a> {
     own: OwnCalls,
     flights: Flights<'a>,
     calls: BTreeMap<CallOrigin, Time>,
-    /// By rank.
+    /// Open regions, indexed by rank.
     regions: Vec<OpenRegions>,
-    /// By rank: how long it waited for other threads of its task, outside of MPI.
+    /// Time that each rank waited for other threads of its task, outside of MPI; indexed by rank.
     asleep: Vec<Time>,
     times: RunTimes,
 }
 
 impl<'a> RunTimer<'a> {
-    /// For the replay of a program; `regions` are the names of its regions by number, from 1.
+    /// Creates a timer for the replay of a program. `regions` are the names of its regions by number, from 1.
     pub fn new(program: &'a Program, regions: &'a [String]) -> RunTimer<'a> {
         let columns = FlightColumns { moves: true };
         RunTimer {
@@ -50,7 +50,7 @@ impl<'a> RunTimer<'a> {
         }
     }
 
-    /// The times, once the replay has come to this end.
+    /// Returns the times, given the outcome of the replay.
     pub fn finish(mut self, outcome: &Outcome) -> RunTimes {
         self.times.total = outcome.makespan();
         for ((rank, times), asleep) in (0..).map(Rank).zip(&outcome.ranks).zip(&self.asleep) {
@@ -70,7 +70,7 @@ impl<'a> RunTimer<'a> {
         self.times
     }
 
-    /// The time of a stream of a non-blocking collective is no call's.
+    /// Adds the time of a call. Time of a stream of a non-blocking collective belongs to no call.
     fn add(&mut self, rank: Rank, call: impl Into<CallOrigin>, time: Time) {
         if rank.index() < self.program.ranks() {
             let call = CallOrigin::of_stream(&self.own, rank, call);
@@ -78,7 +78,7 @@ impl<'a> RunTimer<'a> {
         }
     }
 
-    /// Inside a collective that is carried out by messages, the time is the collective's.
+    /// Adds the time of a call for a message. Inside a collective that messages carry out, it is the collective's time.
     fn add_for_message(&mut self, rank: Rank, slot: Slot, own: Function, time: Time) {
         let operation = operation_of(self.class(slot));
         self.add(rank, operation.map_or(own, Function::Collective), time);

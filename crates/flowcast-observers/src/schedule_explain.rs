@@ -1,15 +1,15 @@
-//! What the communication of a schedule cost, by rank and by kind of call.
+//! Cost of a schedule's communication, by rank and by kind of call.
 //!
 //! | time of a rank's processor | cause |
 //! |---|---|
-//! | `o` of a send or of a message taken | overhead |
-//! | `(s-1)G` of a message taken | bandwidth |
+//! | `o` of a send or a receive | overhead |
+//! | `(s-1)G` of a receive | bandwidth |
 //! | idle until its sending or receiving interface is free again (`g`, `G`) | bandwidth |
-//! | idle, the message that ends it was not sent yet | late sender |
-//! | idle, that message was in flight (`L`) | latency |
-//! | idle, that message was slowed down by others, where they share the network | conflict |
+//! | idle, waiting for a message that has not been sent | late sender |
+//! | idle, waiting for a message in flight (`L`) | latency |
+//! | idle, waiting for a message that other messages slow down, if they share the network | conflict |
 //! | a sender above `S`, its message in flight | latency |
-//! | the same, until the receiver has taken and asked for it | late receiver |
+//! | a sender above `S`, until the receiver has taken and requested the message | late receiver |
 
 use std::cmp::Reverse;
 
@@ -39,7 +39,7 @@ pub struct ScheduleExplainer<'a> {
 }
 
 impl<'a> ScheduleExplainer<'a> {
-    /// For the replay of a schedule with these messages at these costs.
+    /// Creates an explainer for the replay of a schedule with these messages and costs.
     pub fn new(sends: &'a Sends<'a>, costs: LogGopsCosts<'a>) -> ScheduleExplainer<'a> {
         ScheduleExplainer {
             costs,
@@ -50,7 +50,7 @@ impl<'a> ScheduleExplainer<'a> {
         }
     }
 
-    /// What the replay's communication was spent on, once it has come to its end.
+    /// Returns the causes of the communication time, after the end of the replay.
     pub fn finish(self) -> Explanation {
         let mut sites = vec![
             (site(Function::Send), self.sends),
@@ -129,7 +129,7 @@ impl Observer for ScheduleExplainer<'_> {
         let left = ready.clamp(call, taken);
         let moves = ready + latency;
         let there = moves.clamp(left, taken);
-        // A flow that was waited for while it moved lost its share of the time to others.
+        // A flow that a receiver waited for while it moved lost this share of its time to other flows.
         let lost = 1.0 - bytes.as_nanos() / (arrival - moves).max(bytes).as_nanos();
         let conflict = if shares && lost > 1e-9 {
             (arrival.min(taken) - there).max(Time::ZERO) * lost

@@ -1,4 +1,4 @@
-//! The calls of a replay by kind: how many, how long, how many bytes.
+//! Calls of a replay by kind: number, times and bytes.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,27 @@ use super::{Function, NAMED};
 use crate::distribution::TimeDistribution;
 use flowcast_units::{Bytes, CollectiveOp, Time};
 
-/// What calls are told apart by in a table of them.
+/// Kind of a call in a table of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallKind {
     /// A call of the program.
     Function(Function),
     /// A call for one of the messages that carry out a collective operation.
     Within(CollectiveOp, Function),
-    /// A one-sided operation or one on files, by its name.
+    /// A one-sided operation or an operation on files, by its name.
     Access(&'static str),
 }
 
 /// The calls of one kind.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallTally {
-    /// How long each took, waiting included.
+    /// Time of each call, including waiting.
     pub times: TimeDistribution,
-    /// The bytes of the messages that they sent or received; collective operations by formula have none.
+    /// Bytes of the messages that they sent or received; 0 for collective operations by formula.
     pub bytes: Bytes,
 }
 
-/// A call that has begun, and ends no earlier than said.
+/// A call that has begun. It ends at `end` or later.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenCall {
     pub kind: CallKind,
@@ -36,14 +36,14 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCall {
-    /// A further part of the same call.
+    /// Adds another part of the same call.
     pub(crate) fn extend(&mut self, part: OpenCall) {
         self.end = part.end;
         self.bytes = Bytes(self.bytes.0.saturating_add(part.bytes.0));
     }
 }
 
-/// Tallies by kind of call; most kinds are found at their index without a search.
+/// Tallies by kind of call. Most kinds are found by their index, without a search.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tallies {
     functions: Vec<CallTally>,
@@ -51,7 +51,7 @@ pub(crate) struct Tallies {
 }
 
 impl Tallies {
-    /// One more call.
+    /// Counts one more call.
     pub(crate) fn add(
         &mut self,
         OpenCall {
@@ -74,7 +74,7 @@ impl Tallies {
         tally.bytes = Bytes(tally.bytes.0.saturating_add(bytes.0));
     }
 
-    /// All kinds that were called.
+    /// Tallies of all kinds that were called.
     pub(crate) fn into_kinds(self) -> Vec<(CallKind, CallTally)> {
         let functions = self
             .functions
@@ -87,7 +87,7 @@ impl Tallies {
 }
 
 impl CallKind {
-    /// What was called; nothing for one-sided operations and those on files.
+    /// The called function; `None` for one-sided operations and operations on files.
     pub fn function(self) -> Option<Function> {
         match self {
             CallKind::Function(function) | CallKind::Within(_, function) => Some(function),
@@ -95,7 +95,7 @@ impl CallKind {
         }
     }
 
-    /// A number for each kind but accesses and functions that the trace names.
+    /// Index of the kind; `None` for accesses and for functions that the trace names.
     fn index(self) -> Option<usize> {
         let code = self.function()?.code() as usize;
         let before = match self {
@@ -114,5 +114,5 @@ impl CallKind {
     }
 }
 
-/// How many functions have codes, without those that a trace names.
+/// Number of functions with codes, without those that a trace names.
 const FUNCTIONS: usize = NAMED as usize + 1;

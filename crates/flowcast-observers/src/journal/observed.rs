@@ -1,4 +1,4 @@
-//! What a journal keeps of each event of a replay.
+//! Recording of each event of a replay in a journal.
 
 use super::{
     Function, ReplayJournal,
@@ -27,7 +27,7 @@ impl ReplayJournal<'_> {
         );
     }
 
-    /// A sender waits until its message has left.
+    /// Records that a sender waits until its message has left.
     fn sending(&mut self, rank: Rank, start: Time, end: Time, activity: Activity) {
         self.record(
             rank,
@@ -40,8 +40,8 @@ impl ReplayJournal<'_> {
         );
     }
 
-    /// The call of a rank begins, or the rank ends: time that nothing accounts for has passed without a processor. The
-    /// processors of a schedule's rank wait for nothing but messages.
+    /// Accounts for the time up to `time`, at which a call of the rank begins or the rank ends. Time without any activity
+    /// was spent without a processor. The processors of a schedule's rank wait for nothing but messages.
     fn reach(&mut self, rank: Rank, time: Time) {
         let Some(journal) = self.ranks.get(rank.index()) else {
             return;
@@ -51,7 +51,7 @@ impl ReplayJournal<'_> {
         }
     }
 
-    /// A processor handles a message once it was waited for.
+    /// Records that a processor handles a message, after the rank has waited for the processor.
     fn handle(&mut self, rank: Rank, start: Time, end: Time, processor: Time) {
         let begun = (start + processor).min(end);
         self.interval(rank, start, begun, Activity::ProcessorWait);
@@ -114,7 +114,7 @@ impl ReplayJournal<'_> {
         self.keeps_calls || self.keeps.timeline
     }
 
-    /// A sender was held: inside its send if that is the call that just ended, else in a wait.
+    /// Records that a sender was held: inside its send if that call has just ended, otherwise in a wait.
     fn held_call(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         if !self.watches_calls() {
             return;
@@ -266,7 +266,7 @@ impl Observer for ReplayJournal<'_> {
                 .get_mut(rank.index())
                 .and_then(|journal| journal.open.as_mut())
             {
-                // Its send has begun the call.
+                // The send of this `MPI_Sendrecv` has begun the call.
                 Some(open) if function == Function::Sendrecv && open.kind == kind => {
                     open.extend(received_call);
                 }

@@ -1,9 +1,9 @@
-//! The functions that a program called, where a replay carries them out by others.
+//! Functions that a program called, where a replay carries them out by other functions.
 //!
-//! An event of the trace names the calls from its place to the next event. Without events, the records decide: a record in which a
-//! rank sends and waits until the message is gone, or receives behind a send or nothing, is an `MPI_Sendrecv`, with or without
-//! partners on both sides. Where tasks have several threads, blocking calls are replayed as non-blocking calls and waits, which
-//! are parts of one record.
+//! An event of the trace names the calls from its place to the next event. Without events, the records decide. A record is
+//! an `MPI_Sendrecv`, with or without partners on both sides, if the rank sends in it and waits until the message has left,
+//! or receives in it after a send or after nothing. Where tasks have several threads, blocking calls are replayed as
+//! non-blocking calls and waits, which are parts of one record.
 
 use std::collections::BTreeMap;
 
@@ -22,25 +22,26 @@ use flowcast_units::Rank;
 pub(crate) struct OwnCalls {
     sent_by_sendrecv: SlotSet,
     received_by_sendrecv: SlotSet,
-    /// Blocking calls of threads that are replayed as non-blocking ones.
+    /// Blocking calls of threads that are replayed as non-blocking calls.
     sent_by_send: SlotSet,
     received_by_recv: SlotSet,
-    /// By execution of a collective; none where threads of a rank wait for one another, which is no call.
+    /// Indexed by execution of a collective; `None` if threads of a rank wait for each other, which is not a call.
     collectives: Vec<Option<Function>>,
-    /// By event: the call that it marks, nothing at its end; no entry for events that mark no calls.
+    /// Keyed by event number: the call that it marks, or `None` at the end of a call. Events that do not mark calls have no
+    /// entry.
     marks: BTreeMap<u32, Option<MarkedCall>>,
-    /// By stream: the call that its last event marks.
+    /// Indexed by stream: the call that its last event marks.
     marked: Vec<Option<MarkedCall>>,
-    /// By slot: the function that sends, where an event names it.
+    /// Indexed by slot: the sending function, if an event names it.
     senders: Vec<Option<FunctionNumber>>,
 }
 
-/// A call by the event that marks it.
+/// A call, identified by the event that marks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MarkedCall {
     /// Type and value of the event.
     pub event: (i64, i64),
-    /// The function, if it is one that recordings have.
+    /// The function, if it can occur in recordings.
     pub function: Option<FunctionNumber>,
 }
 
@@ -64,14 +65,14 @@ impl SlotSet {
     }
 }
 
-/// What a record of the program's own consists of.
+/// Parts of one of the program's own records.
 #[derive(Debug, Clone, Copy, Default)]
 struct RecordParts {
     number: u32,
     is_sending: bool,
-    /// It sends to nobody, if it is an `MPI_Sendrecv`.
+    /// `true` if it sends to nobody, provided that it is an `MPI_Sendrecv`.
     is_empty: bool,
-    /// The rank waits in the record until what it sent last is gone.
+    /// `true` if the rank waits in the record until its last sent message has left.
     is_sent: bool,
     posted: Option<Slot>,
     received: Option<ReceivedBy>,
@@ -79,9 +80,9 @@ struct RecordParts {
 
 #[derive(Debug, Clone, Copy)]
 enum ReceivedBy {
-    /// By a blocking receive behind a send, or one to nobody.
+    /// Blocking receive after a send, or after a send to nobody.
     Behind(Slot),
-    /// Posted and waited for, as nothing else is.
+    /// Posted and waited for, the only receive that is waited for.
     Posted(Slot),
     Several,
 }
@@ -160,7 +161,7 @@ impl OwnCalls {
         self.senders[slot] = Some(function);
     }
 
-    /// A stream passes an event.
+    /// Records that a stream passes an event.
     pub(crate) fn mark(&mut self, stream: Rank, event: u32) {
         if let Some(call) = self.marks.get(&event) {
             self.marked[stream] = *call;
@@ -217,7 +218,7 @@ impl OwnCalls {
         }
     }
 
-    /// The call in which the sender waits until a message is gone.
+    /// The call in which the sender waits until a message has left.
     pub(crate) fn release(&self, slot: Slot, class: &MessageClass) -> Function {
         match self.unnamed_send(slot, class) {
             Function::Isend | Function::Start => Function::Wait,
@@ -225,7 +226,7 @@ impl OwnCalls {
         }
     }
 
-    /// The call that receives a message, posted by another one before or not.
+    /// The call that receives a message. `is_posted` is `true` if another call posted the receive before.
     #[inline]
     pub(crate) fn receive(&self, slot: Slot, is_posted: bool) -> Function {
         match is_posted {
@@ -241,7 +242,7 @@ impl OwnCalls {
     }
 }
 
-/// What the events of a program mark that mark calls.
+/// Calls marked by the events of a program, by event number; only events that mark calls have an entry.
 fn marks(events: &[(i64, i64)]) -> BTreeMap<u32, Option<MarkedCall>> {
     let events = (0..).zip(events.iter().copied());
     let events = events.filter(|(_, (kind, _))| *kind == CALLED || MPI_EVENTS.contains(kind));
@@ -256,7 +257,7 @@ fn marks(events: &[(i64, i64)]) -> BTreeMap<u32, Option<MarkedCall>> {
 
 fn collective(program: &Program, call: &CollectiveCall) -> Option<Function> {
     let communicator = program.communicator(call.communicator);
-    // A rank and its progress stream meet for a non-blocking operation.
+    // For a non-blocking operation, a rank meets its progress stream.
     let has_progress = communicator
         .members
         .iter()
