@@ -1,7 +1,8 @@
-//! When each rail will have sent what it was given: one account for all processes of a job on a node, since they share its rails.
+//! Accounts of the load of each rail: the time at which it will have sent everything assigned to it. All processes of a job
+//! on a node share one account, because they share its rails.
 //!
-//! A file in the folder that Open MPI keeps for the job on this node, and removes with it, mapped into each process. Zeros are
-//! the accounts of idle rails, so nobody has to be first.
+//! The accounts lie in a file in the folder that Open MPI keeps for the job on this node and removes with it. Each process
+//! maps the file into its memory. Zeros are the accounts of idle rails, so no process has to initialise them.
 
 use std::{
     fs::OpenOptions,
@@ -14,19 +15,19 @@ use std::{
 
 use flowcast_scheduler::MAX_RAILS;
 
-/// What the processes of a node know together of their rails.
+/// Load of the rails, shared by the processes of a node.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct NodeAccounts {
-    /// When each rail will have sent all that it was given, in nanoseconds of the machine's monotonic clock.
+    /// Time at which each rail will have sent everything assigned to it, in nanoseconds of the machine's monotonic clock.
     pub free_at: [AtomicU64; MAX_RAILS],
-    /// Bytes that were acknowledged on each.
+    /// Number of bytes acknowledged on each rail.
     pub acknowledged: [AtomicU64; MAX_RAILS],
 }
 
 pub(crate) type Accounts = &'static NodeAccounts;
 
-/// Of rails with nothing to send, for this process alone.
+/// Creates accounts of idle rails for this process alone.
 pub(crate) fn own() -> Accounts {
     Box::leak(Box::new(NodeAccounts {
         free_at: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -34,9 +35,9 @@ pub(crate) fn own() -> Accounts {
     }))
 }
 
-/// Of the job on this node, or this process' own where they cannot be shared.
+/// Returns the accounts of the job on this node, or private ones if they cannot be shared.
 pub(crate) fn of_job_on_node(rails: &[&str]) -> Accounts {
-    // Processes that see other rails have other accounts.
+    // Processes with other rails have other accounts.
     let shared = job_folder().and_then(|(folder, job)| {
         let name = format!("flowcast-rails-{job}-{}", rails.join(",").replace('/', "_"));
         map(&folder.join(name)).ok()
@@ -60,7 +61,7 @@ fn map(file: &Path) -> io::Result<Accounts> {
         .truncate(false)
         .open(file)?;
     file.set_len(length as u64)?;
-    // SAFETY: a file as long as the mapping, which is never ended; whoever else maps it uses atomic words as well.
+    // SAFETY: the file is as long as the mapping, which is never removed. All processes that map it use atomic words.
     unsafe {
         let place = libc::mmap(
             ptr::null_mut(),
@@ -77,13 +78,13 @@ fn map(file: &Path) -> io::Result<Accounts> {
     }
 }
 
-/// The clock of the accounts: the same for all processes of a machine.
+/// Time on the clock of the accounts, in nanoseconds. It is the same for all processes of a machine.
 #[inline]
 pub(crate) fn now() -> u64 {
     nanoseconds(libc::CLOCK_MONOTONIC)
 }
 
-/// As the kernel's last tick left it, up to 10 ms ago: read in a sixth of the time.
+/// Time at the kernel's last tick, up to 10 ms ago. Reading it takes a sixth of the time of `now`.
 #[inline]
 pub(crate) fn roughly_now() -> u64 {
     nanoseconds(libc::CLOCK_MONOTONIC_COARSE)
@@ -95,7 +96,7 @@ fn nanoseconds(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: a place for the time; these clocks are always there.
+    // SAFETY: `time` has room for the result; these clocks always exist.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,8 +1,8 @@
-//! The structs of Open MPI 4.1 that the component touches, by hand, from the headers of 4.1.4 (`libopenmpi-dev`).
+//! Structs of Open MPI 4.1 that the component uses, written by hand from the headers of 4.1.4 (`libopenmpi-dev`).
 //!
-//! Only what is used is spelt out; the rest of a struct is left off at its end where Open MPI allocates it and filled up
-//! where its size matters. `tests/layout.rs` compiles a C program against the installed headers and compares the
-//! place of each field used here. Nothing is linked: see `library`.
+//! Only the used fields are spelt out. The rest of a struct is omitted at its end if Open MPI allocates it, and replaced by
+//! padding if the size matters. `tests/layout.rs` compiles a C program against the installed headers and compares the offset
+//! of each field used here. Nothing is linked: see `library`.
 
 #![expect(missing_docs, reason = "the names are Open MPI's")]
 
@@ -23,11 +23,11 @@ pub const DES_BTL_OWNERSHIP: u32 = 0x02;
 pub const DES_ALWAYS_CALLBACK: u32 = 0x04;
 /// `MCA_BTL_DES_FLAGS_SIGNAL`.
 pub const DES_SIGNAL: u32 = 0x40;
-/// `MCA_PML_OB1_HDR_TYPE_MATCH`: a message that goes whole.
+/// `MCA_PML_OB1_HDR_TYPE_MATCH`: a message that is sent whole.
 pub const TAG_MATCH: u8 = 0x41;
-/// `MCA_PML_OB1_HDR_TYPE_RNDV`: the beginning of a long message.
+/// `MCA_PML_OB1_HDR_TYPE_RNDV`: the start of a long message.
 pub const TAG_RNDV: u8 = 0x42;
-/// `MCA_PML_OB1_HDR_TYPE_FIN`: what was written into the receiver's memory is there.
+/// `MCA_PML_OB1_HDR_TYPE_FIN`: the data written into the receiver's memory are complete.
 pub const TAG_FIN: u8 = 0x49;
 /// `MCA_BTL_NO_ORDER`.
 pub const NO_ORDER: u8 = 255;
@@ -115,9 +115,9 @@ pub struct BmlModule {
     pub bml_ft_event: Option<unsafe extern "C" fn(c_int) -> c_int>,
 }
 
-// SAFETY: a table of functions that any thread may call where ob1 would.
+// SAFETY: a table of functions that any thread may call when ob1 would.
 unsafe impl std::marker::Send for BmlModule {}
-// SAFETY: as above.
+// SAFETY: the same as above.
 unsafe impl Sync for BmlModule {}
 
 /// `mca_btl_base_module_error_cb_fn_t`.
@@ -132,7 +132,7 @@ pub type Alloc =
     unsafe extern "C-unwind" fn(*mut BtlModule, *mut Endpoint, u8, usize, u32) -> *mut Descriptor;
 /// `mca_btl_base_module_free_fn_t`.
 pub type Free = unsafe extern "C-unwind" fn(*mut BtlModule, *mut Descriptor) -> c_int;
-/// `mca_btl_base_module_prepare_fn_t`; the convertor is not looked into.
+/// `mca_btl_base_module_prepare_fn_t`; we never read the convertor.
 pub type PrepareSource = unsafe extern "C-unwind" fn(
     *mut BtlModule,
     *mut Endpoint,
@@ -184,7 +184,7 @@ pub type RdmaCompletion = unsafe extern "C-unwind" fn(
     c_int,
 );
 
-/// `mca_btl_base_module_t` up to `btl_put`; its BTL allocates it.
+/// `mca_btl_base_module_t` up to `btl_put`; the BTL allocates it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct BtlModule {
@@ -220,7 +220,7 @@ pub struct BtlModule {
     pub btl_put: Option<Put>,
 }
 
-/// `mca_btl_base_endpoint_t`: each BTL has its own; only its address is used.
+/// `mca_btl_base_endpoint_t`: its content differs between BTLs; only its address is used.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Endpoint {
@@ -345,7 +345,7 @@ pub struct BtlArray {
     pub bml_btls: *mut BmlBtl,
 }
 
-/// `mca_bml_base_endpoint_t`: how a process is reached.
+/// `mca_bml_base_endpoint_t`: the networks that reach a process.
 #[repr(C)]
 #[derive(Debug)]
 pub struct BmlEndpoint {

@@ -1,4 +1,4 @@
-//! The component as the framework and `ompi_info` see it, and its start.
+//! The component as seen by the framework and `ompi_info`, and its start.
 
 use std::ffi::{c_char, c_int};
 
@@ -23,10 +23,10 @@ use crate::{
     state::{self, RailModule, State},
 };
 
-/// Only the highest of several BML components is used; we are alone where we are used at all.
+/// Only the BML component with the highest priority is used. When ours is used, it is the only one.
 const PRIORITY: c_int = 200;
 
-/// What Open MPI looks for in `mca_bml_flowcast.so`.
+/// Symbol that Open MPI looks up in `mca_bml_flowcast.so`.
 #[unsafe(no_mangle)]
 pub(crate) static mca_bml_flowcast_component: BmlComponent = BmlComponent {
     bml_version: Component {
@@ -52,7 +52,7 @@ pub(crate) static mca_bml_flowcast_component: BmlComponent = BmlComponent {
         mca_component_flags: 0,
         reserved: [0; 28],
     },
-    // MCA_BASE_METADATA_PARAM_CHECKPOINT, as r2 has it.
+    // MCA_BASE_METADATA_PARAM_CHECKPOINT, the same as in r2.
     bml_data: ComponentData {
         param_field: 2,
         reserved: [0; 32],
@@ -60,7 +60,7 @@ pub(crate) static mca_bml_flowcast_component: BmlComponent = BmlComponent {
     bml_init: Some(init),
 };
 
-// SAFETY: C reads the only one from any thread; nobody writes to it.
+// SAFETY: the only instance is constant; C reads it from any thread.
 unsafe impl Sync for BmlComponent {}
 
 const fn name<const LENGTH: usize>(text: &[u8]) -> [c_char; LENGTH] {
@@ -83,12 +83,13 @@ unsafe extern "C" fn register() -> c_int {
     SUCCESS
 }
 
-/// Neither opening nor closing takes anything.
+/// Opening and closing require no work.
 unsafe extern "C" fn succeed() -> c_int {
     SUCCESS
 }
 
-/// Hands out our module, `r2`'s where we step aside, or none where `r2` answers for itself.
+/// Returns our module, or `r2`'s module if we step aside. Returns null if the framework has opened `r2` itself, or if `r2`
+/// cannot be started.
 unsafe extern "C" fn init(
     priority: *mut c_int,
     progress_threads: bool,
@@ -109,7 +110,8 @@ unsafe extern "C" fn init(
     })
 }
 
-/// One line, from the first rank, if the user asked for us: an installed component is opened in every run.
+/// Prints one line from the first rank if the user requested the component. An installed component is opened in every run,
+/// so it stays silent otherwise.
 fn step_aside(refusal: &Refusal) {
     let wanted =
         std::env::var("OMPI_MCA_bml").is_ok_and(|selection| selection.contains("flowcast"));
@@ -131,8 +133,8 @@ fn start_r2(
     }
     let component = library::open_r2()?;
     library::stay_loaded();
-    // SAFETY: a component of the MCA version that both sides have, or our own would not have been loaded; the framework
-    // would have called the same in the same order.
+    // SAFETY: the component has the MCA version that both sides use, or our own would not have been loaded. The framework
+    // would make the same calls in the same order.
     let module = unsafe {
         if let Some(register) = (*component).bml_version.mca_register_component_params {
             register();
@@ -150,7 +152,7 @@ fn start_r2(
 
 fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     let library = OpenMpiLibrary::find()?;
-    // SAFETY: r2's module; the layout is that of the version checked above.
+    // SAFETY: the module of r2, with the layout of the version checked above.
     let r2 = unsafe { *r2 };
     measure::listen(&library, r2);
     pieces::listen(&library);
@@ -186,7 +188,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
         return Err(Refusal::R2Open);
     }
     let state = state::state().expect("just kept");
-    // SAFETY: initialised modules that the state knows.
+    // SAFETY: initialised modules that the state contains.
     state
         .rails
         .iter()
@@ -195,10 +197,10 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     Ok(Box::into_raw(Box::new(module::over(&r2, address()))))
 }
 
-/// The networks that have a companion of the same BTL and equal exclusivity: those reach a process together.
+/// Returns the networks that share BTL and exclusivity with another network: they reach a process at the same time.
 ///
-/// Different BTLs may as well, where users set their exclusivities so, but a message that ob1 prepared for shared memory
-/// and that went over TCP was seen to hang. ob1 keeps choosing among those.
+/// Different BTLs may do so as well if users set their exclusivities accordingly. But a message that ob1 had prepared for
+/// shared memory and that was sent over TCP was observed to hang. ob1 keeps choosing among those.
 fn rails(library: &OpenMpiLibrary) -> Result<Vec<RailModule>, Refusal> {
     let modules = modules(library);
     let together: Vec<*mut BtlModule> = modules
@@ -242,7 +244,7 @@ fn kind(module: &*mut BtlModule) -> (String, u32) {
     })
 }
 
-/// What the BTLs offer, but for the one that reaches the process itself only.
+/// Returns the modules of all BTLs except the one for messages to the process itself.
 fn modules(library: &OpenMpiLibrary) -> Vec<*mut BtlModule> {
     let mut modules = Vec::new();
     // SAFETY: a list of the library; its sentinel closes the ring.
@@ -266,7 +268,7 @@ mod tests {
     #[test]
     fn the_component_says_its_name() {
         let version = &mca_bml_flowcast_component.bml_version;
-        // SAFETY: ended by a zero.
+        // SAFETY: the name ends with a zero.
         let text = |name: &[c_char]| unsafe { CStr::from_ptr(name.as_ptr()) };
         assert_eq!(text(&version.mca_component_name), c"flowcast");
         assert_eq!(text(&version.mca_type_name), c"bml");

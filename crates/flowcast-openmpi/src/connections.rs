@@ -1,7 +1,7 @@
-//! The TCP connections of this process over its rails, and what the kernel says of each: what the other side has acknowledged,
-//! for how long anything was in flight, how large its packets are, whether the receiver held it up (`tcp_info`, Linux 4.19).
+//! TCP connections of this process over its rails, with the kernel's statistics of each (`tcp_info`, Linux 4.19):
+//! acknowledged bytes, time with data in flight, size of packets, and time stalled by the receiver.
 //!
-//! Open MPI does not show its sockets. They are those whose own address is a rail's.
+//! Open MPI does not expose its sockets. A socket belongs to a rail if its local address is the rail's.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,23 +12,25 @@ use std::{
 
 use flowcast_scheduler::RailId;
 
-/// Looks until connections are looked for again; often at first, while they are made.
+/// Number of looks between two searches for new connections. The first searches are more frequent, while connections are
+/// being made.
 const LOOKS: u32 = 25;
-/// The part of a period in which a connection has data in flight if its rail is the limit; the kernel counts in ticks of up to
-/// 10 ms.
+/// Fraction of a period in which a connection must have data in flight if its rail is the bottleneck. The kernel counts in
+/// ticks of up to 10 ms.
 const BUSY: f64 = 0.75;
-/// The part of its packets that are filled if it carries large messages.
+/// Fraction of the capacity of its packets that a connection with large messages fills.
 const PACKED: f64 = 0.75;
-/// The part of the time in flight in which its receiver may stall it.
+/// Fraction of the time in flight in which the receiver may stall the connection.
 const STALLED: f64 = 0.1;
-/// The part of the rate at which the kernel last saw it deliver with more to send. Who sends packet by packet, each
-/// after an answer, has one in flight all the time while acknowledgements are delayed, far below that rate.
+/// Fraction of the delivery rate that a connection has to reach to fill its rail; the kernel last measured that rate while
+/// more data waited to be sent. A sender that waits for an answer after each packet has one packet in flight all the time
+/// while acknowledgements are delayed, far below that rate.
 const LIMITED: f64 = 0.25;
-/// A connection is stuck when nothing in flight has been acknowledged for so long, in nanoseconds, and the kernel, which knows how
-/// long answers take there, has given up waiting at least once.
+/// Time after which a connection counts as stuck, in nanoseconds: no byte in flight was acknowledged meanwhile, and the
+/// kernel, which knows the usual time of an answer, has timed out at least once.
 const STUCK: u64 = 100_000_000;
 
-/// The connections as they were at the last look.
+/// State of the connections at the last look.
 #[derive(Debug)]
 pub(crate) struct TcpConnections {
     addresses: Vec<Option<IpAddr>>,
@@ -44,14 +46,14 @@ struct TcpConnection {
     stuck_since: Option<u64>,
 }
 
-/// A rail, and the address at its other end.
+/// A rail and the address at its remote end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PeerPath {
     pub rail: RailId,
     pub far: AddressKey,
 }
 
-/// An address in four bytes: an IPv4 address, or a sum of a longer one. Zero is none.
+/// An address in four bytes: an IPv4 address, or a hash of an IPv6 address. Zero means no address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct AddressKey(pub u32);
 
@@ -67,29 +69,29 @@ impl From<IpAddr> for AddressKey {
     }
 }
 
-/// What a rail did between two looks.
+/// Activity of a rail between two looks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RailActivity {
-    /// Bytes that were acknowledged on it.
+    /// Bytes acknowledged on the rail.
     pub acknowledged: u64,
-    /// Nanoseconds for which its busiest connection had data in flight.
+    /// Time for which the busiest connection had data in flight, in nanoseconds.
     pub busy: f64,
-    /// Whether it was the limit of a connection for the whole period.
+    /// `true` if the rail was the bottleneck of a connection for the whole period.
     pub is_full: bool,
 }
 
-/// What a look finds.
+/// Result of a look.
 #[derive(Debug)]
 pub(crate) struct ConnectionsLook {
-    /// Nanoseconds since the look before; none for the first one.
+    /// Time since the previous look, in nanoseconds; `None` at the first look.
     pub period: Option<u64>,
     pub rails: Vec<RailActivity>,
-    /// Where nothing moves.
+    /// Paths of the stuck connections.
     pub stuck: BTreeSet<PeerPath>,
 }
 
 impl TcpConnections {
-    /// Of rails of these names.
+    /// Watches the connections of rails with these names.
     pub(crate) fn new(rails: &[&str]) -> TcpConnections {
         TcpConnections {
             addresses: addresses(rails),
@@ -99,7 +101,7 @@ impl TcpConnections {
         }
     }
 
-    /// Looks at all of them, at `now` in nanoseconds.
+    /// Looks at all connections. `now` is in nanoseconds.
     pub(crate) fn look(&mut self, now: u64) -> ConnectionsLook {
         let period = now - self.last;
         if (self.looks + 1).is_power_of_two() || self.looks.is_multiple_of(LOOKS) {
@@ -132,7 +134,7 @@ impl TcpConnections {
         }
     }
 
-    /// Adds the sockets of this process whose own address is a rail's.
+    /// Adds the sockets of this process whose local address is the address of a rail.
     fn find(&mut self) {
         let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
             return;
@@ -167,7 +169,7 @@ impl TcpConnections {
 }
 
 impl TcpConnection {
-    /// What has come since the last look; none if the socket is another connection's now.
+    /// Returns the progress since the last look, or `None` if the socket belongs to another connection now.
     fn go_on(&mut self, progress: TcpProgress, now: u64) -> Option<TcpProgress> {
         let before = std::mem::replace(&mut self.progress, progress);
         let since = progress.since(before)?;
@@ -185,27 +187,27 @@ impl TcpConnection {
     }
 }
 
-/// What the kernel says of a connection, since it began.
+/// The kernel's statistics of a connection, since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct TcpProgress {
     acknowledged: u64,
     busy_us: u64,
     stalled_us: u64,
     sent: u64,
-    /// Packets with data that were sent.
+    /// Number of packets with data sent.
     packets: u32,
-    /// Bytes that a packet may carry.
+    /// Capacity of a packet, in bytes.
     room: u32,
-    /// Packets that were sent and not acknowledged.
+    /// Number of packets sent and not acknowledged.
     in_flight: u32,
-    /// Bytes per second that were delivered, as last seen when there was more to send.
+    /// Delivery rate, in bytes per second, last measured while more data waited to be sent.
     rate: u64,
-    /// Whether the kernel has waited in vain for an acknowledgement, and sends again.
+    /// `true` if the kernel has timed out waiting for an acknowledgement and retransmits.
     sends_again: bool,
 }
 
 impl TcpProgress {
-    /// What has come since; none if this is another connection.
+    /// Returns the difference to an earlier state, or `None` if that belongs to another connection.
     fn since(self, before: TcpProgress) -> Option<TcpProgress> {
         Some(TcpProgress {
             acknowledged: self.acknowledged.checked_sub(before.acknowledged)?,
@@ -217,8 +219,8 @@ impl TcpProgress {
         })
     }
 
-    /// Whether the network was the limit for the whole period of so many nanoseconds. Small messages do not count, of which each may
-    /// wait for its acknowledgement.
+    /// Returns `true` if the network was the bottleneck for the whole period, given in nanoseconds. Small messages do not
+    /// count, because each of them may wait for its acknowledgement.
     fn fills(&self, period: f64) -> bool {
         let busy = self.busy_us as f64;
         let room = f64::from(self.packets) * f64::from(self.room);
@@ -230,7 +232,7 @@ impl TcpProgress {
             && self.acknowledged as f64 >= LIMITED * self.rate as f64 * busy * 1e-6
     }
 
-    /// Of the kernel's `struct tcp_info`, which grows at its end; none if it is too old.
+    /// Parses the kernel's `struct tcp_info`, which grows at its end. Returns `None` if it is too short.
     fn parse(info: &[u8]) -> Option<TcpProgress> {
         let number = |at: usize| Some(u64::from_ne_bytes(info.get(at..at + 8)?.try_into().ok()?));
         let short = |at: usize| Some(u32::from_ne_bytes(info.get(at..at + 4)?.try_into().ok()?));
@@ -241,7 +243,7 @@ impl TcpProgress {
             in_flight: short(24)?,
             packets: short(156)?,
             rate: number(160)?,
-            // Since Linux 4.19; without it no network is ever taken for full.
+            // Available since Linux 4.19. Without it no network ever counts as full.
             sent: number(200).unwrap_or(0),
             acknowledged: number(120)?,
             busy_us: number(168)?,
@@ -253,7 +255,7 @@ impl TcpProgress {
 fn tcp_progress(socket: c_int) -> Option<TcpProgress> {
     let mut info = [0u8; 256];
     let mut length = info.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes; a number that is no socket is refused.
+    // SAFETY: the kernel writes at most `length` bytes and refuses a number that is not a socket.
     let done = unsafe {
         libc::getsockopt(
             socket,
@@ -286,12 +288,12 @@ fn address(socket: c_int, ask: AskForAddress) -> Option<IpAddr> {
 }
 
 /// # Safety
-/// `address` is null or an address of its family.
+/// `address` is null or points to an address of its family.
 unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;
     }
-    // SAFETY: the caller's; the family says what lies there.
+    // SAFETY: guaranteed by the caller; the family determines the type of the address.
     unsafe {
         match c_int::from((*address).sa_family) {
             libc::AF_INET => {
@@ -307,7 +309,8 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// The address of each rail's interface; none where several rails have one interface, whose connections nothing tells apart.
+/// Returns the address of each rail's interface, or `None` if several rails share an interface, because their connections
+/// cannot be distinguished.
 pub(crate) fn addresses(rails: &[&str]) -> Vec<Option<IpAddr>> {
     let names: Vec<&str> = rails
         .iter()
@@ -328,7 +331,7 @@ pub(crate) fn addresses(rails: &[&str]) -> Vec<Option<IpAddr>> {
 fn interface_addresses() -> Vec<(String, IpAddr)> {
     let mut list = std::ptr::null_mut();
     let mut all = Vec::new();
-    // SAFETY: a list of the C library, ended by null and freed once.
+    // SAFETY: a list of the C library, which ends with null and is freed once.
     unsafe {
         if libc::getifaddrs(&raw mut list) != 0 {
             return all;
@@ -411,7 +414,7 @@ mod tests {
             !TcpProgress { sent: 1600, ..full }.fills(25e6),
             "small messages"
         );
-        // A packet of 1300 bytes every 12 ms where 12.5 MB/s were seen.
+        // A packet of 1300 bytes every 12 ms, on a connection with an observed rate of 12.5 MB/s.
         let answered = |acknowledged| TcpProgress {
             acknowledged,
             rate: 12_500_000,

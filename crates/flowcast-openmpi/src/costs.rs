@@ -1,5 +1,5 @@
-//! Where the parameters of a rail come from: what the user gives goes before what is stored or measured, and that before
-//! what Open MPI assumes.
+//! Sources of a rail's parameters: the user's values take precedence over stored or measured ones, and those over Open MPI's
+//! defaults.
 
 use std::{
     fmt::{self, Write},
@@ -13,18 +13,18 @@ use flowcast_units::{Rate, Time, TimePerByte};
 
 use crate::{Refusal, parameters::ComponentSettings, state::RailModule};
 
-/// Where the parameters in use come from.
+/// Source of the parameters in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CostOrigin {
-    /// The user gave all.
+    /// The user gave all parameters.
     Given,
-    /// An earlier run measured those that the user did not give.
+    /// An earlier run measured the parameters that the user did not give.
     Stored,
     /// This run measured them.
     Measured,
-    /// What they carry while the program runs.
+    /// Estimates from the traffic while the program runs.
     Watched,
-    /// Nobody knows better than the BTL's own bandwidth and latency.
+    /// The BTL's own bandwidth and latency; no better values are known.
     Assumed,
 }
 
@@ -40,10 +40,10 @@ impl fmt::Display for CostOrigin {
     }
 }
 
-/// What the user gives, and the BTL's own numbers for the rest, with the origin of the latter.
+/// Returns the user's parameters, with the BTL's own numbers for the others, and the origin of the latter.
 ///
 /// # Errors
-/// A text that is no rail, a file that is no network file.
+/// A text that is not a rail, or a file that is not a network file.
 pub(crate) fn given(
     rails: &[RailModule],
     settings: &ComponentSettings,
@@ -66,10 +66,10 @@ pub(crate) fn given(
     Ok((costs, origin))
 }
 
-/// The same with `measured` for those that the user does not give.
+/// Returns the costs of [`given`], with `measured` for the parameters that the user does not give.
 ///
 /// # Errors
-/// As [`given`].
+/// The same as for [`given`].
 pub(crate) fn with_measured(
     rails: &[RailModule],
     settings: &ComponentSettings,
@@ -81,7 +81,7 @@ pub(crate) fn with_measured(
         .enumerate()
         .map(|(index, rail): (usize, &RailModule)| {
             let given = cost_of(&by_name, &rail.name);
-            // Nodes may name their interfaces differently; then the order decides.
+            // Interface names may differ between nodes. Then the order decides.
             given
                 .or_else(|| {
                     cost_of(measured, &rail.name)
@@ -112,10 +112,10 @@ fn by_name(settings: &ComponentSettings) -> Result<Vec<Rail>, Refusal> {
     Ok(rails)
 }
 
-/// Reads `eth1=g,G,o,Lus; eth2=...`, also line by line.
+/// Parses `eth1=g,G,o,Lus; eth2=...`; line breaks separate rails as well.
 ///
 /// # Errors
-/// A text that is no rail.
+/// A text that is not a rail.
 pub(crate) fn rails_in(text: &str) -> Result<Vec<Rail>, Refusal> {
     let entries = text
         .split([';', '\n'])
@@ -126,7 +126,7 @@ pub(crate) fn rails_in(text: &str) -> Result<Vec<Rail>, Refusal> {
         .collect()
 }
 
-/// Rails as [`rails_in`] reads them, a line for each.
+/// Formats rails for [`rails_in`], one per line.
 pub(crate) fn text_of<'a>(rails: impl IntoIterator<Item = (&'a str, LogGp)>) -> String {
     let mut text = String::new();
     for (
@@ -164,10 +164,10 @@ fn refused(problem: String) -> Refusal {
     Refusal::parameter("network", problem)
 }
 
-/// A rail as a network file has it.
+/// Reads a rail from a network file.
 ///
 /// # Errors
-/// A file that cannot be read, or that is no network file.
+/// A file that cannot be read, or that is not a network file.
 pub(crate) fn read_rail(name: &str, file: &Path) -> Result<Rail, String> {
     let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
     let nic = Network::from_toml(&text, &[])
@@ -176,7 +176,7 @@ pub(crate) fn read_rail(name: &str, file: &Path) -> Result<Rail, String> {
     Ok(rail(name, LogGp::from(&nic)))
 }
 
-/// A rail whose overhead is the same for all sizes.
+/// A rail whose overhead does not depend on the size.
 pub(crate) fn rail(name: &str, cost: LogGp) -> Rail {
     Rail {
         name: name.to_owned(),
@@ -185,7 +185,7 @@ pub(crate) fn rail(name: &str, cost: LogGp) -> Rail {
     }
 }
 
-/// `btl_bandwidth` is in Mbit/s, `btl_latency` in microseconds.
+/// Parameters from the BTL: `btl_bandwidth` is in Mbit/s, `btl_latency` in microseconds.
 fn assumed(rail: &RailModule) -> LogGp {
     // SAFETY: an initialised module.
     let (bandwidth, latency) =

@@ -1,8 +1,8 @@
-//! What went over each rail.
+//! Counters of the messages on each rail.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counts of a rail; any thread may count.
+/// Counters of a rail; any thread may increment them.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Counters {
@@ -13,36 +13,37 @@ pub(crate) struct Counters {
     other_bytes: AtomicU64,
 }
 
-/// The counts at one instant.
+/// Values of the counters at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CounterValues {
-    /// First fragments that ob1 wanted to send over this rail.
+    /// Number of first fragments that ob1 requested for this rail.
     pub asked: u64,
-    /// First fragments that the scheduler gave to it.
+    /// Number of first fragments that the scheduler assigned to this rail.
     pub eager_messages: u64,
-    /// Their bytes, headers of ob1 included.
+    /// Bytes of these, including headers of ob1.
     pub eager_bytes: u64,
-    /// What ob1 sent over it without being asked: fragments, puts, acknowledgements.
+    /// Number of other messages that ob1 sent over this rail, without a choice by the scheduler: fragments, puts,
+    /// acknowledgements.
     pub other_messages: u64,
-    /// Bytes of these, headers of ob1 included.
+    /// Bytes of these, including headers of ob1.
     pub other_bytes: u64,
 }
 
 impl Counters {
-    /// ob1 wanted this rail for a first fragment.
+    /// Counts a first fragment that ob1 requested for this rail.
     #[inline]
     pub(crate) fn ask(&self) {
         self.asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The scheduler chose this rail.
+    /// Counts a message for which the scheduler chose this rail.
     #[inline]
     pub(crate) fn eager(&self, bytes: u64) {
         self.eager_messages.fetch_add(1, Ordering::Relaxed);
         self.eager_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// ob1 used this rail.
+    /// Counts a message for which ob1 used this rail.
     #[inline]
     pub(crate) fn other(&self, bytes: u64) {
         self.other_messages.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Descriptors of Open MPI: what they carry, and the rail that is noted in them.
+//! Descriptors of Open MPI: their content, and the rail stored in their flags.
 
 use flowcast_scheduler::RailId;
 
@@ -7,26 +7,26 @@ use crate::bindings::{BtlSegment, Descriptor};
 const RAIL_SHIFT: u32 = 24;
 const FLAGS: u32 = (1 << RAIL_SHIFT) - 1;
 
-/// Notes the rail in a descriptor.
+/// Stores the rail in a descriptor.
 ///
 /// # Safety
-/// `descriptor` is one that a BTL has just allocated.
+/// `descriptor` was just allocated by a BTL.
 #[inline]
 pub(crate) unsafe fn note(descriptor: *mut Descriptor, rail: RailId) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         (*descriptor).des_flags =
             (*descriptor).des_flags & FLAGS | (u32::from(rail.0) + 1) << RAIL_SHIFT
     }
 }
 
-/// The rail noted in a descriptor.
+/// Returns the rail stored in a descriptor.
 ///
 /// # Safety
 /// `descriptor` is a descriptor.
 #[inline]
 pub(crate) unsafe fn noted(descriptor: *const Descriptor) -> Option<RailId> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     match unsafe { (*descriptor).des_flags } >> RAIL_SHIFT {
         0 => None,
         number => Some(RailId((number - 1) as u8)),
@@ -34,10 +34,10 @@ pub(crate) unsafe fn noted(descriptor: *const Descriptor) -> Option<RailId> {
 }
 
 /// # Safety
-/// A descriptor with its segments.
+/// `descriptor` is a descriptor with its segments.
 #[inline]
 pub(crate) unsafe fn segments<'a>(descriptor: *const Descriptor) -> &'a [BtlSegment] {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (first, count) = ((*descriptor).des_segments, (*descriptor).des_segment_count);
         if first.is_null() {
@@ -48,12 +48,12 @@ pub(crate) unsafe fn segments<'a>(descriptor: *const Descriptor) -> &'a [BtlSegm
     }
 }
 
-/// What has come in a descriptor: its first segment.
+/// Returns the content of a received descriptor: its first segment.
 ///
 /// # Safety
-/// A BTL's descriptor with at least one segment, whose memory stays as long as the result is used.
+/// A BTL's descriptor with at least one segment, whose memory stays valid while the result is used.
 pub(crate) unsafe fn received<'a>(descriptor: *const Descriptor) -> &'a [u8] {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let segment = *(*descriptor).des_segments;
         std::slice::from_raw_parts(segment.seg_addr, segment.seg_len as usize)
@@ -61,25 +61,25 @@ pub(crate) unsafe fn received<'a>(descriptor: *const Descriptor) -> &'a [u8] {
 }
 
 /// # Safety
-/// A descriptor with its segments.
+/// `descriptor` is a descriptor with its segments.
 #[inline]
 pub(crate) unsafe fn length(descriptor: *const Descriptor) -> u64 {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let segments = unsafe { segments(descriptor) };
     segments.iter().map(|segment| segment.seg_len).sum()
 }
 
-/// Copies `length` bytes from `offset` on out of the segments of a descriptor.
+/// Copies `length` bytes, starting at `offset`, out of the segments of a descriptor.
 ///
 /// # Safety
-/// The segments have them, and `place` has room.
+/// The segments contain these bytes, and `place` has room for them.
 pub(crate) unsafe fn copy_range(
     descriptor: *const Descriptor,
     mut offset: usize,
     mut length: usize,
     mut place: *mut u8,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for segment in segments(descriptor) {
             let there = segment.seg_len as usize;
@@ -133,7 +133,7 @@ mod tests {
         };
         assert_eq!(range(0, 11), "headpayload");
         assert_eq!((range(2, 4), range(5, 3)), ("adpa".into(), "ayl".into()));
-        // SAFETY: as above.
+        // SAFETY: the same as above.
         assert_eq!(unsafe { length(&raw const descriptor) }, 11);
     }
 }

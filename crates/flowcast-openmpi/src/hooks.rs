@@ -1,13 +1,14 @@
-//! The functions that stand in for those of the networks: the message path.
+//! Replacements for functions of the networks: the message path.
 //!
-//! ob1 asks a network for a descriptor (`btl_alloc` where it copies, `btl_prepare_src` where the network takes the data),
-//! writes its header into it and calls `btl_send`. The rail is chosen when the descriptor is allocated; its number is kept
-//! in the top byte of the descriptor's flags, which Open MPI 4.1 does not use, until the message is sent or freed.
+//! ob1 requests a descriptor from a network (`btl_alloc` if ob1 copies the data, `btl_prepare_src` if the network takes
+//! them), writes its header into it and calls `btl_send`. The rail is chosen when the descriptor is allocated. Until the
+//! message is sent or freed, the rail's number is stored in the top byte of the descriptor's flags, which Open MPI 4.1 does
+//! not use.
 //!
-//! Only what starts a message may take another rail, MATCH and RNDV in ob1's terms. A FIN has to follow its PUT on the
-//! same connection, or the receiver takes an incomplete message for complete. ob1 marks what starts a message as urgent
-//! (PRIORITY); acknowledgements and FINs are urgent as well, but want a callback, and those of buffered and RGET
-//! messages carry SIGNAL.
+//! Only the start of a message may take another rail: MATCH and RNDV in ob1's terms. A FIN has to follow its PUT on the same
+//! connection, or the receiver would treat an incomplete message as complete. ob1 marks the start of a message as urgent
+//! (PRIORITY). Acknowledgements and FINs are urgent as well, but request a callback. Those of buffered and RGET messages
+//! carry SIGNAL.
 
 use std::{
     ffi::{c_int, c_void},
@@ -29,19 +30,20 @@ use crate::{
     state::{RailModule, State, state},
 };
 
-/// Whether `btl_alloc` with these flags allocates the first descriptor of a message.
+/// Returns `true` if `btl_alloc` with these flags allocates the first descriptor of a message.
 #[inline]
 const fn starts_message(flags: u32) -> bool {
     flags & DES_PRIORITY != 0 && flags & (DES_SIGNAL | DES_ALWAYS_CALLBACK) == 0
 }
 
-/// Whether `btl_prepare_src` with these flags does: fragments are not urgent.
+/// Returns `true` if `btl_prepare_src` with these flags prepares the first descriptor of a message. Fragments are not
+/// urgent.
 #[inline]
 const fn starts_prepared_message(flags: u32) -> bool {
     flags & DES_PRIORITY != 0
 }
 
-/// The state and the rail of a hooked module. Both are there: a module is hooked after them.
+/// Returns the state and the rail of a hooked module. Both exist, because a module is hooked after them.
 #[inline]
 fn hooked(module: *mut BtlModule) -> (&'static State, RailId) {
     let state = state().expect("networks are hooked when there is a state");
@@ -51,9 +53,9 @@ fn hooked(module: *mut BtlModule) -> (&'static State, RailId) {
 /// Replaces the functions of a rail.
 ///
 /// # Safety
-/// The rail's module is initialised, and the state knows it.
+/// The rail's module is initialised, and the state contains it.
 pub(crate) unsafe fn install(rail: &RailModule) {
-    // SAFETY: the caller's; a function that a network lacks stays absent.
+    // SAFETY: guaranteed by the caller; a function that a network lacks stays absent.
     let module = unsafe { &mut *rail.module };
     module.btl_alloc = Some(alloc);
     module.btl_prepare_src = Some(prepare_src);
@@ -63,12 +65,12 @@ pub(crate) unsafe fn install(rail: &RailModule) {
     module.btl_put = module.btl_put.is_some().then_some(put);
 }
 
-/// Puts the functions of a rail back.
+/// Restores the functions of a rail.
 ///
 /// # Safety
-/// As [`install`].
+/// The same as for [`install`].
 pub(crate) unsafe fn remove(rail: &RailModule) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let module = unsafe { &mut *rail.module };
     module.btl_alloc = Some(rail.original.alloc);
     module.btl_prepare_src = Some(rail.original.prepare_src);
@@ -93,7 +95,7 @@ unsafe extern "C-unwind" fn alloc(
         None
     };
     let Some(peer) = peer else {
-        // SAFETY: as ob1 called it.
+        // SAFETY: the arguments of ob1's call.
         let descriptor =
             unsafe { (state.rail(asked).original.alloc)(module, endpoint, order, size, flags) };
         if descriptor.is_null() {
@@ -107,7 +109,7 @@ unsafe extern "C-unwind" fn alloc(
 }
 
 /// # Safety
-/// The endpoint is the rail's.
+/// `endpoint` belongs to the rail.
 #[inline]
 unsafe fn alloc_on(
     state: &State,
@@ -118,7 +120,7 @@ unsafe fn alloc_on(
     flags: u32,
 ) -> *mut Descriptor {
     let rail = state.rail(chosen);
-    // SAFETY: the caller's; what comes back is null or a descriptor.
+    // SAFETY: guaranteed by the caller; the result is null or a descriptor.
     unsafe {
         let descriptor = (rail.original.alloc)(rail.module, endpoint, order, size, flags);
         if !descriptor.is_null() {
@@ -148,12 +150,12 @@ unsafe extern "C-unwind" fn prepare_src(
     };
     let Some(peer) = peer else {
         let original = state.rail(asked).original.prepare_src;
-        // SAFETY: as ob1 called it.
+        // SAFETY: the arguments of ob1's call.
         return unsafe { original(module, endpoint, convertor, order, reserve, size, flags) };
     };
     let chosen = state.choose(peer, asked, length);
     let rail = state.rail(chosen);
-    // SAFETY: a rail that reaches the peer; what comes back is null or a descriptor.
+    // SAFETY: a rail that reaches the peer; the result is null or a descriptor.
     unsafe {
         let to = peer.endpoint(chosen);
         let descriptor =
@@ -194,7 +196,7 @@ unsafe extern "C-unwind" fn send(
             if let Some(parts) = parts {
                 match pieces::send(state, peer, &parts, arguments) {
                     Some(done) => return done,
-                    // Over one network it could pass what it has to follow; ob1 tries again.
+                    // Over one network the FIN could overtake the data that it has to follow. ob1 tries again.
                     None if tag == TAG_FIN => return ERR_OUT_OF_RESOURCE,
                     None => {}
                 }
@@ -204,11 +206,11 @@ unsafe extern "C-unwind" fn send(
         // SAFETY: ob1's descriptor.
         count(state, asked, unsafe { length(descriptor) });
     }
-    // SAFETY: the call is ob1's.
+    // SAFETY: the arguments of ob1's call.
     unsafe { (state.rail(asked).original.send)(module, endpoint, descriptor, tag) }
 }
 
-/// How a descriptor that has no rail yet is sent, and books it; `None` if as ob1 wants it.
+/// Chooses and accounts for the parts of a descriptor without a rail. Returns `None` if it should be sent as ob1 requested.
 ///
 /// # Safety
 /// A descriptor with its segments.
@@ -219,7 +221,7 @@ unsafe fn parts_of_message(
     descriptor: *const Descriptor,
     tag: u8,
 ) -> Option<RailParts> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let length = unsafe { length(descriptor) };
     if tag == TAG_FIN {
         count(state, asked, length);
@@ -248,7 +250,7 @@ unsafe fn parts_of_message(
     RailParts::divided(&split, asked)
 }
 
-/// Books what went over a rail without our choice.
+/// Accounts for a message whose rail was not our choice.
 #[inline]
 fn count(state: &State, rail: RailId, bytes: u64) {
     state.rail(rail).counters.other(bytes);
@@ -258,7 +260,7 @@ fn count(state: &State, rail: RailId, bytes: u64) {
 unsafe extern "C-unwind" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -> c_int {
     let _no_panic = NoPanic;
     let (state, asked) = hooked(module);
-    // SAFETY: ob1's descriptor, given back to the network that allocated it.
+    // SAFETY: ob1's descriptor, returned to the network that allocated it.
     unsafe {
         let rail = state.rail(noted(descriptor).unwrap_or(asked));
         (rail.original.free)(rail.module, descriptor)
@@ -306,7 +308,7 @@ unsafe extern "C-unwind" fn put(
         // SAFETY: ob1's arguments, over rails that reach the peer and register no memory.
         return unsafe { pieces::put(state, peer, &parts, arguments) };
     }
-    // SAFETY: as ob1 called it.
+    // SAFETY: the arguments of ob1's call.
     unsafe {
         original(
             module,
@@ -325,9 +327,9 @@ unsafe extern "C-unwind" fn put(
     }
 }
 
-/// How a PUT is divided, and books it; `None` if it goes as ob1 wants it.
+/// Divides and accounts for a PUT. Returns `None` if it should be sent as ob1 requested.
 fn parts_of_put(state: &State, peer: &RailPeer, asked: RailId, size: usize) -> Option<RailParts> {
-    // What one network registers no other can write to.
+    // Memory that is registered with one network cannot be written by another.
     let by_address = state.rails.iter().all(RailModule::writes_by_address);
     let split = if by_address {
         state.split(peer, size as u64)
@@ -344,7 +346,7 @@ fn parts_of_put(state: &State, peer: &RailPeer, asked: RailId, size: usize) -> O
     RailParts::divided(&split, asked)
 }
 
-/// `btl_sendi` packs and sends in one call, if the network can do so now; else it returns a descriptor.
+/// `btl_sendi` packs and sends in one call if the network can do so now. Otherwise it returns a descriptor.
 unsafe extern "C-unwind" fn sendi(
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
@@ -378,7 +380,7 @@ unsafe extern "C-unwind" fn sendi(
         .original
         .sendi
         .expect("the rail was asked, or all usable ones have one");
-    // SAFETY: the rail reaches the peer; a descriptor that comes back is of this rail.
+    // SAFETY: the rail reaches the peer; a returned descriptor belongs to this rail.
     unsafe {
         let done = original(
             rail.module,
@@ -399,7 +401,7 @@ unsafe extern "C-unwind" fn sendi(
     }
 }
 
-/// Whether the rail may be chosen now: a network without `btl_sendi` could not send it.
+/// Returns `true` if all usable rails have `btl_sendi`, so that any of them could send the message immediately.
 fn all_send_at_once(state: &State, peer: &RailPeer, size: usize) -> bool {
     let mut usable: RailSet = state.usable(peer, size);
     !usable.is_empty() && usable.all(|rail| state.rail(rail).original.sendi.is_some())
@@ -420,7 +422,7 @@ unsafe fn hand_out_descriptor(
         return ERR_RESOURCE_BUSY;
     }
     let chosen = state.choose(peer, asked, size);
-    // SAFETY: the caller's; the rail reaches the peer.
+    // SAFETY: guaranteed by the caller; the rail reaches the peer.
     unsafe {
         *descriptor = ptr::null_mut();
         *descriptor = alloc_on(state, chosen, peer.endpoint(chosen), order, size, flags);

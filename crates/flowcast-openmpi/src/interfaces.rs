@@ -1,7 +1,7 @@
-//! What the networks are called: the interface of a TCP BTL, `eth1`, or `eth1:1` for a second link over it.
+//! Names of the networks: the interface of a TCP BTL such as `eth1`, or `eth1:1` for a second link over it.
 //!
-//! The BTL keeps its interface in a private struct. But it lets users set `btl_tcp_bandwidth_eth1`, and the variable
-//! stored there lies in the module: the interface whose variable is this module's is the one.
+//! The BTL keeps its interface in a private struct. But users can set `btl_tcp_bandwidth_eth1`, and the storage of that
+//! variable lies in the module. The module therefore belongs to the interface whose variable is stored in it.
 
 use std::{
     collections::BTreeMap,
@@ -14,10 +14,10 @@ use crate::{
     library::OpenMpiLibrary,
 };
 
-/// Open MPI makes this many links of an interface at most before names are given up.
+/// Largest number of links per interface for which names are tried.
 const MOST_LINKS: u32 = 16;
 
-/// A name for each module, all different.
+/// Returns a name for each module, all different.
 pub(crate) fn names(library: &OpenMpiLibrary, modules: &[*mut BtlModule]) -> Vec<String> {
     let interfaces = interfaces();
     let mut unnamed: BTreeMap<String, u32> = BTreeMap::new();
@@ -34,7 +34,7 @@ pub(crate) fn names(library: &OpenMpiLibrary, modules: &[*mut BtlModule]) -> Vec
         .collect()
 }
 
-/// `tcp`, `openib`, ...
+/// Name of the module's component, such as `tcp` or `openib`.
 // Modules come from the library alone, which keeps them until it ends.
 #[allow(clippy::not_unsafe_ptr_arg_deref)]
 pub(crate) fn component_name(module: *mut BtlModule) -> String {
@@ -43,12 +43,12 @@ pub(crate) fn component_name(module: *mut BtlModule) -> String {
 }
 
 /// # Safety
-/// `component` is null or a component.
+/// `component` is null or points to a component.
 unsafe fn name_in(component: *const Component) -> String {
     if component.is_null() {
         return String::new();
     }
-    // SAFETY: a field of a component, ended by a zero.
+    // SAFETY: the name is a field of a component and ends with a zero.
     unsafe {
         CStr::from_ptr((*component).mca_component_name.as_ptr())
             .to_string_lossy()
@@ -68,7 +68,7 @@ fn interface_of(
         std::iter::once(name.clone())
             .chain((1..MOST_LINKS).map(move |link| format!("{name}:{link}")))
     });
-    // Every link registers the plain name as well, and the last one has it: the numbered name of link 0 tells them apart.
+    // Every link also registers the plain name, and the last one owns it. The numbered name of link 0 distinguishes them.
     let is_at_place =
         |name: &str| variable_is_at(library, &component, &format!("bandwidth_{name}"), place);
     names.into_iter().find(|name| {

@@ -1,30 +1,31 @@
 //! Flowcast's rail scheduler inside Open MPI 4.1, loaded by `mpirun --mca bml flowcast` (Lichei, chapters 4 and 5).
 //!
-//! Open MPI's layer between messages and networks is the BML. Its one component `r2` finds the networks (BTL modules)
-//! that reach each process; the layer above, ob1, takes them in turn. This component lets `r2` do its work and then
-//! replaces `btl_alloc`, `btl_prepare_src`, `btl_sendi`, `btl_send`, `btl_put` and `btl_free` of the networks that have
-//! a companion. Where ob1 asks a network for the descriptor of the first fragment of a message, `hooks` ask the
-//! scheduler which network delivers the message first, and take the descriptor from that one.
+//! In Open MPI the BML is the layer between messages and networks. Its only component `r2` finds the networks (BTL modules)
+//! that reach each process; the layer above, ob1, uses them in turn. This component first runs `r2` and then replaces
+//! `btl_alloc`, `btl_prepare_src`, `btl_sendi`, `btl_send`, `btl_put` and `btl_free` of the networks that have a companion.
+//! When ob1 requests the descriptor of a message's first fragment from a network, `hooks` let the scheduler choose the
+//! network that delivers the message first, and take the descriptor from that one.
 //!
-//! The thesis puts a BTL of its own in front of the networks. On 4.1 that deadlocks synchronous sends, because ob1 looks
-//! for the BTL by which an acknowledgement came among those that reach the process; with hooks ob1 sees real ones only.
+//! The thesis places a separate BTL in front of the networks. On 4.1 that deadlocks synchronous sends, because ob1 searches
+//! the networks that reach the process for the BTL that delivered an acknowledgement. With hooks ob1 sees only real
+//! networks.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | [`bindings`], `library` | Open MPI's structs, functions and variables |
-//! | `component`, `parameters` | what the framework and `ompi_info` see |
-//! | `module` | processes and networks that come and go |
+//! | `component`, `parameters` | the view of the framework and `ompi_info` |
+//! | `module` | arrival and removal of processes and networks |
 //! | `hooks`, `descriptor` | the message path |
-//! | `pieces` | messages over several networks at once |
-//! | `state`, `peers`, `scheduler`, `counters` | what the hooks know |
-//! | `accounts` | what the processes of a node have given to each network |
-//! | `connections` | what the kernel says of the TCP connections |
-//! | `polling` | waiting for all sockets by one epoll instance |
-//! | `costs`, `store`, `measure` | where the parameters of the networks come from |
+//! | `pieces` | messages divided over several networks |
+//! | `state`, `peers`, `scheduler`, `counters` | state of the hooks |
+//! | `accounts` | load of each network, shared by the processes of a node |
+//! | `connections` | the kernel's statistics of the TCP connections |
+//! | `polling` | one epoll instance for all sockets |
+//! | `costs`, `store`, `measure` | sources of the networks' parameters |
 //! | `table` | the report at the end |
 //!
-//! No panic unwinds into C: a function that C calls is `extern "C"`, where a panic ends the process, or, where the
-//! libraries below it may end the thread (`pthread_cancel`), `extern "C-unwind"` with `NoPanic`.
+//! No panic unwinds into C. A function called by C is `extern "C"`, where a panic aborts the process. If libraries below it
+//! may end the thread (`pthread_cancel`), it is `extern "C-unwind"` with `NoPanic`.
 
 #![expect(unsafe_code, reason = "called by Open MPI, and calls it")]
 
@@ -51,7 +52,8 @@ mod table;
 
 use thiserror::Error;
 
-/// Ends the process where a panic would pass. What ends a thread of the program passes.
+/// Aborts the process if a panic unwinds through it. The end of a thread of the program (`pthread_cancel`) may unwind
+/// through it.
 struct NoPanic;
 
 impl Drop for NoPanic {
@@ -62,30 +64,30 @@ impl Drop for NoPanic {
     }
 }
 
-/// Why the component steps aside and lets `r2` work alone.
+/// Reason why the component steps aside and lets `r2` work alone.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
-    /// The library is of another series than 4.1.
+    /// The library's series is not 4.1.
     #[error("found Open MPI {0}, expected 4.1.x, whose structs this component knows")]
     Version(String),
-    /// Not the library that we know.
+    /// The library lacks a symbol of Open MPI 4.1.
     #[error("the MPI library has no `{0}`, which Open MPI 4.1 has")]
     Symbol(String),
-    /// Two components would start the networks.
+    /// The framework has opened `r2` as well: two components would start the networks.
     #[error("found the component r2 open as well, expected `--mca bml flowcast` alone")]
     R2Open,
-    /// Nothing to build upon.
+    /// There is no `r2` to build upon: it was not found or did not start.
     #[error("found no mca_bml_r2.so beside Open MPI's components")]
     NoR2,
-    /// Fewer than two networks are equal in kind and exclusivity.
+    /// Fewer than two networks share kind and exclusivity.
     #[error("found {0}, expected two networks of the same kind and btl exclusivity or more")]
     OneRail(String),
-    /// A parameter of the component is wrong.
+    /// A parameter of the component is invalid.
     #[error("bml_flowcast_{name}: {problem}")]
     Parameter {
-        /// Its name without the component's.
+        /// Name of the parameter without the component's prefix.
         name: &'static str,
-        /// What was found and what was expected.
+        /// Description of the found and the expected value.
         problem: String,
     },
 }

@@ -1,7 +1,7 @@
-//! The Open MPI that loaded us: its version and the functions and variables of it that are used.
+//! The Open MPI that loaded us: its version, functions and variables.
 //!
-//! They are looked up while the component starts, so that it builds where no Open MPI is, and loads, and can say why it
-//! steps aside, where another one is.
+//! The symbols are looked up while the component starts. It therefore builds without an Open MPI. With another Open MPI it
+//! still loads and can report why it steps aside.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -24,7 +24,7 @@ use crate::{
 const LIBMPI: &CStr = c"libmpi.so.40";
 const R2: &str = "mca_bml_r2.so";
 
-/// The series whose layout the bindings have.
+/// Series whose layout matches the bindings.
 const MAJOR_MINOR: (u32, u32) = (4, 1);
 
 /// `opal_output`.
@@ -43,7 +43,7 @@ pub(crate) type RegisterVariable = unsafe extern "C" fn(
     *mut c_void,
 ) -> c_int;
 
-/// What is used of `libmpi` and `libopen-pal`.
+/// Symbols of `libmpi` and `libopen-pal` in use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenMpiLibrary {
     pub btl_modules: *const OpalList,
@@ -63,14 +63,14 @@ pub(crate) struct OpenMpiLibrary {
 
 // SAFETY: addresses of functions and of variables that live as long as the process.
 unsafe impl Send for OpenMpiLibrary {}
-// SAFETY: as above.
+// SAFETY: the same as above.
 unsafe impl Sync for OpenMpiLibrary {}
 
 impl OpenMpiLibrary {
-    /// Checks the version and looks everything up.
+    /// Checks the version and looks up all symbols.
     ///
     /// # Errors
-    /// Another series, or a symbol that is missing.
+    /// Another series, or a missing symbol.
     pub(crate) fn find() -> Result<OpenMpiLibrary, Refusal> {
         check_version(&version()?)?;
         // SAFETY: each symbol has the type of its declaration in the headers of the series checked above.
@@ -91,9 +91,9 @@ impl OpenMpiLibrary {
         }
     }
 
-    /// Has whatever comes on a tag of the component's own handed to `receive`.
+    /// Registers `receive` for all messages with `tag`, which is one of the component's own.
     pub(crate) fn listen(&self, tag: u8, receive: Receive) {
-        // SAFETY: the library's table has an entry for each tag; BTLs look there when a message comes.
+        // SAFETY: the library's table has an entry for each tag; BTLs read it when a message arrives.
         unsafe {
             self.triggers.add(tag as usize).write(Trigger {
                 cbfunc: Some(receive),
@@ -108,11 +108,11 @@ impl OpenMpiLibrary {
 pub(crate) unsafe fn function<F: Copy>(name: &CStr) -> Result<F, Refusal> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     let found = symbol(name)?;
-    // SAFETY: a function pointer is as large as any other, and the caller knows its type.
+    // SAFETY: all function pointers have the same size, and the caller knows the type.
     Ok(unsafe { mem::transmute_copy(&found) })
 }
 
-/// Looked up in the process, or in `libmpi` and what it needs where a program loaded that for itself only.
+/// Looks a symbol up in the process, or in `libmpi` and its dependencies if the program loaded that with local scope.
 pub(crate) fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
     // SAFETY: both take C strings.
     let found = unsafe {
@@ -133,13 +133,13 @@ pub(crate) fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
     }
 }
 
-/// `mca_base_component_var_register`, which is there in every series; `ompi_info` calls before there is a version.
+/// Returns `mca_base_component_var_register`, which exists in every series. `ompi_info` uses it before the version is known.
 pub(crate) fn register_variable() -> Option<RegisterVariable> {
     // SAFETY: unchanged since 1.7.
     unsafe { function(c"mca_base_component_var_register") }.ok()
 }
 
-/// Ends all processes of the job, after a line that says why.
+/// Prints a line with the reason and ends all processes of the job.
 pub(crate) fn end_job(why: &str) -> ! {
     say(&format!("bml flowcast: {why}: the job ends"));
     type Abort = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
@@ -153,18 +153,18 @@ pub(crate) fn end_job(why: &str) -> ! {
     std::process::abort()
 }
 
-/// Prints a line the way Open MPI does, with host and process in front.
+/// Prints a line in Open MPI's format, which begins with host and process.
 pub(crate) fn say(text: &str) {
     let Ok(line) = CString::new(text) else { return };
     // SAFETY: stream 0 is standard error; the format takes one C string.
     match unsafe { function::<Output>(c"opal_output") } {
-        // SAFETY: as above.
+        // SAFETY: the same as above.
         Ok(output) => unsafe { output(0, c"%s".as_ptr(), line.as_ptr()) },
         Err(_) => eprintln!("{text}"),
     }
 }
 
-/// As `4.1.4`, from `Open MPI v4.1.4, package: ...`.
+/// Returns the version, such as `4.1.4` from `Open MPI v4.1.4, package: ...`.
 ///
 /// # Errors
 /// The process has no Open MPI.
@@ -202,15 +202,15 @@ fn check_version(version: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Whether the framework has opened `r2` as well.
+/// Returns `true` if the framework has opened `r2` as well.
 pub(crate) fn r2_is_open() -> bool {
     mapped_files().any(|file| file.ends_with(R2))
 }
 
-/// Opens `r2` for ourselves and keeps it, because the framework closes what it does not choose.
+/// Opens `r2` for this component and keeps it open, because the framework closes components that it does not choose.
 ///
 /// # Errors
-/// There is no `r2` beside the components that are loaded.
+/// No `r2` beside the loaded components.
 pub(crate) fn open_r2() -> Result<*const BmlComponent, Refusal> {
     let mut folders: Vec<PathBuf> = mapped_files()
         .filter_map(|file| component_folder(&file))
@@ -239,7 +239,7 @@ pub(crate) fn open_r2() -> Result<*const BmlComponent, Refusal> {
     }
 }
 
-/// The folder of a loaded component of Open MPI.
+/// Returns the folder of a loaded component of Open MPI.
 fn component_folder(file: &Path) -> Option<PathBuf> {
     let name = file.file_name()?.to_str()?;
     let component =
@@ -258,8 +258,8 @@ fn mapped_files() -> impl Iterator<Item = PathBuf> {
     files.into_iter()
 }
 
-/// Keeps our code in memory to the end of the process: hooks, callbacks and the runtime's thread-local data outlive
-/// what the framework thinks it unloads.
+/// Keeps our code in memory until the process ends. Hooks, callbacks and the runtime's thread-local data outlive the
+/// framework's attempt to unload us.
 pub(crate) fn stay_loaded() {
     let mut info = mem::MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: the address is one of our own functions; dladdr fills `info` when it returns non-zero.

@@ -1,4 +1,4 @@
-//! The BML module: `r2` does the work, we learn which processes are reached over several rails.
+//! The BML module: `r2` does the work, and we learn which processes are reached over several rails.
 
 use std::{
     ffi::{c_int, c_void},
@@ -15,7 +15,7 @@ use crate::{
     table,
 };
 
-/// The module that the framework gets: `r2`'s, with the functions that we have to hear of replaced.
+/// Builds the module for the framework: `r2`'s module, with replacements for the functions whose calls we have to see.
 pub(crate) fn over(r2: &BmlModule, component: *const BmlComponent) -> BmlModule {
     BmlModule {
         bml_component: component,
@@ -34,12 +34,12 @@ fn known() -> &'static State {
     state().expect("the module is handed out when there is a state")
 }
 
-/// Until the guard is dropped connections may be removed.
+/// Returns all events to Open MPI's loop, so that connections may be removed until the guard is dropped.
 fn give_events_back(state: &State) -> Option<impl Drop> {
     state.event_loop.as_ref().map(EventLoop::give_back)
 }
 
-/// ob1 adds a process when it first sends to it.
+/// Called when ob1 first sends to a process.
 pub(crate) unsafe extern "C" fn add_proc(process: *mut OmpiProc) -> c_int {
     let state = known();
     let Some(original) = state.r2.bml_add_proc else {
@@ -75,7 +75,7 @@ unsafe extern "C" fn add_procs(
 unsafe extern "C" fn del_procs(count: usize, processes: *mut *mut OmpiProc) -> c_int {
     let state = known();
     let _none_taken = give_events_back(state);
-    // SAFETY: the framework's processes; forgotten before r2 frees their endpoints.
+    // SAFETY: the framework's processes, which are removed here before r2 frees their endpoints.
     unsafe {
         (0..count).for_each(|index| state.forget(*processes.add(index)));
         state
@@ -85,7 +85,7 @@ unsafe extern "C" fn del_procs(count: usize, processes: *mut *mut OmpiProc) -> c
     }
 }
 
-/// A network is gone for one process.
+/// Called when a network is gone for one process.
 unsafe extern "C" fn del_proc_btl(process: *mut OmpiProc, module: *mut BtlModule) -> c_int {
     let state = known();
     let _none_taken = give_events_back(state);
@@ -110,7 +110,7 @@ unsafe extern "C" fn del_proc_btl(process: *mut OmpiProc, module: *mut BtlModule
     }
 }
 
-/// A network is gone for all; `r2` ends it.
+/// Called when a network is gone for all processes; `r2` closes it.
 unsafe extern "C" fn del_btl(module: *mut BtlModule) -> c_int {
     let state = known();
     let _none_taken = give_events_back(state);
@@ -118,7 +118,7 @@ unsafe extern "C" fn del_btl(module: *mut BtlModule) -> c_int {
         state
             .lost
             .fetch_or(RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
-        // SAFETY: r2 ends the module after this.
+        // SAFETY: r2 closes the module after this.
         unsafe { hooks::remove(state.rail(rail)) };
     }
     // SAFETY: the framework's module.
@@ -130,8 +130,8 @@ unsafe extern "C" fn del_btl(module: *mut BtlModule) -> c_int {
     }
 }
 
-/// The last that ob1 does when it has added processes: its own messages can be received from here on, and no process
-/// has passed the barrier at the end of `MPI_Init` yet.
+/// Last call of ob1 after it has added processes. Its own messages can be received from here on, and no process has passed
+/// the barrier at the end of `MPI_Init` yet.
 unsafe extern "C" fn register_error(callback: Option<ErrorCallback>) -> c_int {
     let state = known();
     // SAFETY: ob1's callback.
@@ -153,7 +153,7 @@ unsafe extern "C" fn finalize() -> c_int {
     let lost = RailSet::from_bits(state.lost.load(Ordering::Relaxed));
     for (index, rail) in state.rails.iter().enumerate() {
         if !lost.contains(flowcast_scheduler::RailId(index as u8)) {
-            // SAFETY: the module is there until its BTL closes.
+            // SAFETY: the module exists until its BTL closes.
             unsafe { hooks::remove(rail) };
         }
     }

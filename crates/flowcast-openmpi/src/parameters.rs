@@ -1,4 +1,4 @@
-//! The parameters that `ompi_info --all` lists and `--mca bml_flowcast_NAME VALUE` sets.
+//! Parameters of the component, which `ompi_info --all` lists and `--mca bml_flowcast_NAME VALUE` sets.
 
 use std::{
     ffi::{CStr, c_char, c_int},
@@ -15,13 +15,13 @@ use crate::{
     library,
 };
 
-/// The longest that start-up measures, in milliseconds.
+/// Longest duration of the measurement at start-up, in milliseconds.
 const LONGEST_MEASUREMENT: c_int = 200;
 
-/// Messages of so many bytes, headers of ob1 included, are divided where that delivers them earlier.
+/// Default length from which messages are divided if that delivers them earlier, in bytes, including headers of ob1.
 const SPLIT_FROM: c_int = 8192;
 
-/// Where Open MPI keeps the values. It writes them while the component registers, before anything else runs.
+/// Storage of the values. Open MPI writes them while the component registers, before anything else runs.
 static mut VALUES: ParameterValues = ParameterValues {
     scheduler: c"earliest-delivery".as_ptr(),
     rails: c"".as_ptr(),
@@ -55,13 +55,13 @@ struct ParameterValues {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Where no earlier result is stored.
+    /// Only if no earlier result is stored.
     Stored,
     Always,
     Never,
 }
 
-/// What the user set.
+/// The user's settings.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ComponentSettings {
     pub scheduler: SchedulerName,
@@ -70,25 +70,25 @@ pub(crate) struct ComponentSettings {
     /// Network files of the rails: `eth1=FILE, ...`.
     pub network: String,
     pub measure: When,
-    /// How long at most.
+    /// Longest duration of the measurement.
     pub measure_for: Duration,
-    /// Where results are kept.
+    /// Folder for results of measurements.
     pub store: Option<PathBuf>,
-    /// Where the counts go at the end, with the rank behind it.
+    /// Prefix of the files for the final counts; the rank is appended.
     pub counters: Option<PathBuf>,
-    /// Whether long messages are split by the rails' bandwidths.
+    /// `true` if long messages are split by the rails' bandwidths.
     pub stripe: bool,
-    /// From which length on messages are divided, if any are.
+    /// Length from which messages are divided, in bytes, headers of ob1 included; `None` if no message is divided.
     pub split_from: Option<usize>,
-    /// Whether networks that were measured are watched, and measured again by what they carry.
+    /// `true` if measured networks are watched and estimated again from their traffic.
     pub remeasure: bool,
-    /// Whether sockets are waited for by epoll where Open MPI polls them.
+    /// `true` if epoll waits for sockets that Open MPI would poll.
     pub epoll: bool,
-    /// Verbosity: nothing, what rank 0 did, what every rank did.
+    /// Verbosity: no output, actions of rank 0, actions of every rank.
     pub verbose: c_int,
 }
 
-/// Lets Open MPI know them; it sets them from the command line, the environment and its files at once.
+/// Registers the parameters with Open MPI, which immediately sets them from the command line, the environment and its files.
 pub(crate) fn register(component: *const BmlComponent) {
     let values = &raw mut VALUES;
     let text = |name: &CStr, help: &CStr, place: *mut *const c_char| {
@@ -171,10 +171,10 @@ fn variable(
 }
 
 impl ComponentSettings {
-    /// What the user set.
+    /// Reads the user's settings.
     ///
     /// # Errors
-    /// An unknown scheduler, or a value that is none of those that a parameter knows.
+    /// An unknown scheduler, or an invalid value of a parameter.
     pub(crate) fn read() -> Result<ComponentSettings, Refusal> {
         // SAFETY: registered before; C strings or null.
         unsafe {

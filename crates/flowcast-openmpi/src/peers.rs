@@ -1,8 +1,8 @@
-//! From the endpoint that ob1 names to the process behind it and that process's endpoint on every rail.
+//! Map from ob1's endpoint to the process behind it and the process's endpoint on every rail.
 //!
-//! An open-addressing table of atomic words: looking up takes no lock and may run in any thread; who changes the table
-//! takes one. A larger table replaces one that fills up; the old one is kept, because a reader may still be in it, and
-//! all old ones together are no larger than the present one.
+//! It is an open-addressing table of atomic words. Readers take no lock and may run in any thread; writers take one. A
+//! larger table replaces one that fills up. The old one is kept, because a reader may still use it. All old tables together
+//! are no larger than the current one.
 
 use std::{
     collections::BTreeSet,
@@ -27,17 +27,17 @@ pub(crate) struct RailPeer {
     usable: AtomicU16,
     /// Rails that have written parts of long messages into its memory.
     puts: AtomicU16,
-    /// Rails on which nothing gets to it.
+    /// Rails that are stuck on the way to it.
     stuck: AtomicU16,
-    /// Its address on each rail, once it has told.
+    /// Its address on each rail, once it is known.
     addresses: [AtomicU32; MAX_RAILS],
-    /// What the framework knows of it.
+    /// The framework's endpoint of the process.
     pub bml_endpoint: *mut BmlEndpoint,
 }
 
-// SAFETY: endpoints are only handed back to the library that made them, which has its own locks.
+// SAFETY: endpoints are only passed back to the library that made them, which has its own locks.
 unsafe impl Send for RailPeer {}
-// SAFETY: as above; what changes is atomic.
+// SAFETY: the same as above; all mutable fields are atomic.
 unsafe impl Sync for RailPeer {}
 
 impl RailPeer {
@@ -61,30 +61,31 @@ impl RailPeer {
         }
     }
 
-    /// Its endpoint on a rail; null where the rail does not reach it.
+    /// Endpoint of the process on a rail; null if the rail does not reach it.
     #[inline]
     pub(crate) fn endpoint(&self, rail: RailId) -> *mut Endpoint {
         self.endpoints[rail.index() & (MAX_RAILS - 1)]
     }
 
-    /// The rails that reach it.
+    /// Rails that reach the process.
     #[inline]
     pub(crate) fn usable(&self) -> RailSet {
         RailSet::from_bits(self.usable.load(Ordering::Relaxed))
     }
 
-    /// No more messages over this rail. Its endpoint stays known for messages in flight.
+    /// Stops new messages over this rail. The endpoint stays known for messages in flight.
     pub(crate) fn lose(&self, rail: RailId) {
         self.usable
             .fetch_and(!RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
     }
 
-    /// It has told where it is on a rail.
+    /// Stores the address of the process on a rail.
     pub(crate) fn is_at(&self, rail: RailId, address: AddressKey) {
         self.addresses[rail.index() & (MAX_RAILS - 1)].store(address.0, Ordering::Relaxed);
     }
 
-    /// Nothing moves on these paths now. Where its address is not known, one of them may lead to it.
+    /// Marks the rails of stuck paths to this process. If its address is unknown, a stuck path may lead to it and therefore
+    /// counts.
     pub(crate) fn avoid(&self, stuck: &BTreeSet<PeerPath>) {
         let rails = stuck
             .iter()
@@ -96,18 +97,18 @@ impl RailPeer {
         self.stuck.store(rails.bits(), Ordering::Relaxed);
     }
 
-    /// The rails on which nothing gets to it.
+    /// Rails that are stuck on the way to the process.
     #[inline]
     pub(crate) fn stuck(&self) -> RailSet {
         RailSet::from_bits(self.stuck.load(Ordering::Relaxed))
     }
 
-    /// These write parts of long messages into its memory.
+    /// Records rails that write parts of long messages into its memory.
     pub(crate) fn has_puts_on(&self, rails: RailSet) {
         self.puts.fetch_or(rails.bits(), Ordering::Relaxed);
     }
 
-    /// The rails that ever did.
+    /// Rails that have ever written parts of long messages into its memory.
     pub(crate) fn rails_with_puts(&self) -> RailSet {
         RailSet::from_bits(self.puts.load(Ordering::Relaxed))
     }
@@ -119,7 +120,7 @@ impl RailPeer {
     }
 }
 
-/// Peers by endpoint.
+/// Peers, keyed by endpoint.
 #[derive(Debug)]
 pub(crate) struct EndpointMap {
     slots: AtomicPtr<PeerSlots>,
@@ -132,7 +133,7 @@ struct Written {
     peers: Vec<NonNull<RailPeer>>,
 }
 
-// SAFETY: the pointers are to peers, which any thread may use.
+// SAFETY: the pointers point to peers, which any thread may use.
 unsafe impl Send for Written {}
 
 #[derive(Debug)]
@@ -141,7 +142,7 @@ struct PeerSlots(Box<[PeerSlot]>);
 #[derive(Debug, Default)]
 struct PeerSlot {
     endpoint: AtomicPtr<Endpoint>,
-    /// Null where the peer has gone.
+    /// Null if the peer was removed.
     peer: AtomicPtr<RailPeer>,
 }
 
@@ -153,7 +154,7 @@ impl PeerSlots {
         )))
     }
 
-    /// The slot of `endpoint`, or the free one where it would stand. There always is a free one.
+    /// Returns the slot of `endpoint`, or the free slot for it. There always is a free one.
     #[inline]
     fn slot(&self, endpoint: *mut Endpoint) -> (&PeerSlot, *mut Endpoint) {
         let mask = self.0.len() - 1;
@@ -188,29 +189,29 @@ impl EndpointMap {
         }
     }
 
-    /// The process behind an endpoint, if it is reached over several rails.
+    /// Returns the process behind an endpoint, if it is reached over several rails.
     #[inline]
     pub(crate) fn find(&self, endpoint: *mut Endpoint) -> Option<&RailPeer> {
         let (slot, found) = self.slots().slot(endpoint);
         if found.is_null() {
             return None;
         }
-        // SAFETY: null or a peer that `insert` put there; MPI lets nobody send to a process that is being removed.
+        // SAFETY: null or a peer that `insert` stored; MPI does not allow sends to a process that is being removed.
         unsafe { slot.peer.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Adds a process; one whose endpoint is known already replaces it.
+    /// Adds a process. It replaces one with the same endpoint.
     pub(crate) fn insert(&self, peer: RailPeer) {
         let mut written = self.lock();
         let peer = NonNull::from(Box::leak(Box::new(peer)));
-        // SAFETY: just made, and freed only by `remove` under this lock.
+        // SAFETY: just created, and freed only by `remove` under this lock.
         for endpoint in unsafe { peer.as_ref() }.known_endpoints() {
             self.put(&mut written, endpoint, peer.as_ptr());
         }
         written.peers.push(peer);
     }
 
-    /// Forgets the process behind an endpoint.
+    /// Removes the process behind an endpoint.
     pub(crate) fn remove(&self, endpoint: *mut Endpoint) {
         let mut written = self.lock();
         let Some(peer) = self.find(endpoint).map(NonNull::from) else {
@@ -225,7 +226,7 @@ impl EndpointMap {
                 .store(ptr::null_mut(), Ordering::Release);
         }
         written.peers.retain(|known| *known != peer);
-        // SAFETY: made by `insert`, and no longer in the table or the list.
+        // SAFETY: created by `insert`, and no longer in the table or the list.
         drop(unsafe { Box::from_raw(peer.as_ptr()) });
     }
 
@@ -270,7 +271,7 @@ impl EndpointMap {
                 slot.peer.load(Ordering::Relaxed),
             );
             if !peer.is_null() {
-                // SAFETY: just made; nobody else knows it yet.
+                // SAFETY: just created, and no other thread has it yet.
                 let (new, _) = unsafe { &*larger }.slot(endpoint);
                 new.peer.store(peer, Ordering::Relaxed);
                 new.endpoint.store(endpoint, Ordering::Relaxed);

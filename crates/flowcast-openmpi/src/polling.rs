@@ -1,9 +1,10 @@
-//! Waiting for all sockets of Open MPI by one epoll instance, where Open MPI polls them one by one.
+//! One epoll instance for all sockets of Open MPI, which would otherwise poll them one by one.
 //!
-//! Whenever Open MPI makes progress, libevent asks `poll` which connections have something to read, and the kernel looks at each: a
-//! second rail doubles what an `MPI_Test` costs. So their events are taken out of Open MPI's event loop, and one event takes their
-//! place, that of an epoll instance, which costs the same however many there are. What is ready there is activated in the loop as if
-//! `poll` had found it. Only the interface of libevent 2.1 is used, and of Open MPI the variable of its loop.
+//! Whenever Open MPI makes progress, libevent calls `poll` on all connections, and the kernel checks each: a second rail
+//! doubles the cost of an `MPI_Test`. Their events are therefore removed from Open MPI's event loop. One event of an epoll
+//! instance replaces them, and its cost does not depend on their number. Sockets that are ready there are activated in the
+//! loop as if `poll` had found them. This uses only the interface of libevent 2.1, and from Open MPI the variable of its
+//! loop.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +22,7 @@ use crate::{NoPanic, library};
 const READ: c_short = 0x02;
 const WRITE: c_short = 0x04;
 const PERSIST: c_short = 0x10;
-/// Ready sockets that one call of epoll returns; the next returns the others.
+/// Largest number of ready sockets that one call of epoll returns; the next call returns the others.
 const AT_ONCE: usize = 64;
 
 #[repr(C)]
@@ -46,16 +47,16 @@ pub(crate) struct EventLoop {
         unsafe extern "C" fn(*mut EventBase, c_int, c_short, Callback, *mut c_void) -> *mut Event,
     free: unsafe extern "C" fn(*mut Event),
     taken: Mutex<Option<TakenEvents>>,
-    /// How many were taken at most.
+    /// Largest number of events taken at the same time.
     pub most: AtomicUsize,
 }
 
-// SAFETY: libevent locks its loop where the library is used by several threads.
+// SAFETY: libevent locks its loop if several threads use the library.
 unsafe impl Send for EventLoop {}
-// SAFETY: as above.
+// SAFETY: the same as above.
 unsafe impl Sync for EventLoop {}
 
-/// Those that the epoll instance waits for, by socket.
+/// Events that the epoll instance waits for, keyed by socket.
 #[derive(Debug)]
 struct TakenEvents {
     epoll: OwnedFd,
@@ -64,7 +65,7 @@ struct TakenEvents {
 }
 
 impl EventLoop {
-    /// `None` where nothing is gained (libevent uses epoll already), or where Open MPI brings another libevent than 2.1.
+    /// Returns `None` if there is no benefit (libevent uses epoll already), or if Open MPI uses a libevent other than 2.1.
     pub(crate) fn find() -> Option<EventLoop> {
         library::symbol(c"mca_event_external_component").ok()?;
         // SAFETY: each symbol has the type of its declaration in the headers of libevent 2.1 and Open MPI 4.1.
@@ -91,8 +92,7 @@ impl EventLoop {
         }
     }
 
-    /// Takes the events of sockets out of the loop, those that came since the last time, unless another thread takes some or removes
-    /// connections.
+    /// Takes the events of new sockets out of the loop, unless another thread is taking some or removing connections.
     pub(crate) fn take_events(&'static self) {
         let Ok(mut taken) = self.taken.try_lock() else {
             return;
@@ -101,7 +101,7 @@ impl EventLoop {
         // SAFETY: the loop's events live while the lock keeps connections from being removed; `collect` gets the vector.
         unsafe { (self.visit)(self.base, collect, (&raw mut events).cast()) };
         for event in events {
-            // SAFETY: as above.
+            // SAFETY: the same as above.
             let (waits_for, socket) = unsafe { ((self.waits_for)(event), (self.socket)(event)) };
             if waits_for & (READ | WRITE | PERSIST) != READ | PERSIST {
                 continue;
@@ -109,12 +109,13 @@ impl EventLoop {
             if taken.is_none() {
                 *taken = self.begin();
             }
-            // Into epoll before it is out of the loop: nothing that comes in between is missed. epoll refuses itself.
+            // The socket is added to epoll before it leaves the loop, so that no event in between is lost. epoll refuses its
+            // own descriptor.
             if let Some(taken) = taken.as_mut()
                 && (taken.control(libc::EPOLL_CTL_ADD, socket)
                     || taken.control(libc::EPOLL_CTL_MOD, socket))
             {
-                // SAFETY: as above.
+                // SAFETY: the same as above.
                 unsafe { (self.remove)(event) };
                 taken.events.insert(socket, event);
                 self.most.fetch_max(taken.events.len(), Ordering::Relaxed);
@@ -123,7 +124,7 @@ impl EventLoop {
     }
 
     fn begin(&'static self) -> Option<TakenEvents> {
-        // SAFETY: a new descriptor is ours; the loop stays where it is to the end of the process.
+        // SAFETY: a new descriptor is ours; the loop does not move until the end of the process.
         unsafe {
             let epoll = libc::epoll_create1(libc::EPOLL_CLOEXEC);
             let epoll = (epoll >= 0).then(|| OwnedFd::from_raw_fd(epoll))?;
@@ -140,11 +141,11 @@ impl EventLoop {
         }
     }
 
-    /// Puts all events back where Open MPI expects them; none is taken before the guard is dropped, so that connections can be removed.
+    /// Returns all events to Open MPI's loop. None is taken before the guard is dropped, so that connections can be removed.
     pub(crate) fn give_back(&self) -> impl Drop + use<'_> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(taken) = taken.take() {
-            // SAFETY: events of connections that are not removed yet; a socket that was closed is no longer epoll's.
+            // SAFETY: events of connections that are not removed yet; epoll no longer contains sockets that were closed.
             unsafe {
                 (self.free)(taken.in_loop);
                 for (socket, event) in &taken.events {
@@ -164,7 +165,7 @@ impl TakenEvents {
             events: libc::EPOLLIN as u32,
             u64: socket as u64,
         };
-        // SAFETY: the kernel reads `event`, and refuses what is no socket.
+        // SAFETY: the kernel reads `event` and refuses a number that is not a socket.
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, socket, &raw mut event) == 0 }
     }
 }
@@ -179,7 +180,7 @@ unsafe extern "C" fn collect(
     0
 }
 
-// Where a thread is cancelled, the kernel's call does not return.
+// If a thread is cancelled, the kernel's call does not return.
 unsafe extern "C-unwind" {
     fn epoll_wait(
         epoll: c_int,
@@ -189,7 +190,7 @@ unsafe extern "C-unwind" {
     ) -> c_int;
 }
 
-/// The loop found the epoll instance readable.
+/// Called when the loop finds the epoll instance readable.
 unsafe extern "C-unwind" fn ready(epoll: c_int, _what: c_short, event_loop: *mut c_void) {
     let _no_panic = NoPanic;
     // SAFETY: the loop of `begin`; the kernel writes at most as many events as there is room for.
@@ -197,7 +198,7 @@ unsafe extern "C-unwind" fn ready(epoll: c_int, _what: c_short, event_loop: *mut
         let event_loop = &*event_loop.cast::<EventLoop>();
         let mut found = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
         let count = epoll_wait(epoll, found.as_mut_ptr(), AT_ONCE as c_int, 0);
-        // Who gives events back waits for this to return; what is ready stays so.
+        // A thread that returns events waits for the end of this function; ready sockets stay ready.
         let Ok(taken) = event_loop.taken.try_lock() else {
             return;
         };

@@ -1,14 +1,14 @@
-//! The scheduler of the message path: any of the library's, for any number of threads, on the machine's clock.
+//! The scheduler of the message path: any scheduler of the library, for any number of threads, on the machine's clock.
 //!
-//! Earliest delivery, the default, also divides messages, and keeps the accounts of its rails with the other processes of the node.
-//! Every other scheduler keeps its own.
+//! Earliest delivery, the default, also divides messages, and shares the accounts of its rails with the other processes of
+//! the node. All other schedulers have private accounts.
 //!
-//! Open MPI may send from several threads, and from callbacks inside its progress, so every scheduler here may be
-//! asked by any thread. Those that look at the clock choose without a lock; the others take turns under one.
+//! Open MPI may send from several threads, and from callbacks during its progress, so any thread may call every scheduler
+//! here. Schedulers that depend on the clock choose without a lock; the others use one.
 //!
-//! Parameters and the clock's zero stand in an epoch. It is replaced whole when parameters have been measured, and
-//! before the clock of the library's arithmetic ends (5.3 days); the old one is kept because a thread may still be in
-//! it. That happens once or twice in a run.
+//! Parameters and the clock's zero form an epoch. It is replaced as a whole after parameters were measured, and before the
+//! range of the library's clock arithmetic ends (5.3 days). The old epoch is kept, because a thread may still use it. A run
+//! has one or two replacements.
 
 use std::{
     sync::{
@@ -33,7 +33,7 @@ use flowcast_units::{Bytes, Time};
 
 use crate::accounts::{self, Accounts};
 
-/// An epoch ends after this, in nanoseconds: four days, well before the clock's range does.
+/// Longest epoch, in nanoseconds: four days, well below the clock's range.
 const LONGEST_EPOCH: u64 = 4 * 24 * 3600 * 1_000_000_000;
 
 #[derive(Debug)]
@@ -44,24 +44,24 @@ pub(crate) struct ComponentScheduler {
     accounts: Accounts,
 }
 
-/// Parameters, and when their clock began.
+/// Parameters and the start of their clock.
 struct SchedulerEpoch {
     zero: u64,
     costs: Vec<LogGp>,
     picker: Box<dyn Picker>,
 }
 
-/// Picks for any thread, at a time in nanoseconds since its epoch began.
+/// Chooses rails for any thread, at a time in nanoseconds since the start of its epoch.
 trait Picker: Send + Sync {
     fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId>;
 
-    /// Divides a message over rails, if it is one that divides.
+    /// Divides a message over rails. The default divides none.
     fn split(&self, _size: Bytes, _usable: RailSet) -> Option<Split> {
         None
     }
 }
 
-/// With the accounts of the node, on the clock that its processes share.
+/// Uses the node's accounts, on the clock that its processes share.
 impl Picker for SharedSplitter<'static> {
     #[inline]
     fn pick(&self, _: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
@@ -81,7 +81,7 @@ impl<R: ScoreRule + Send + Sync> Picker for SharedVirtualTime<R> {
     }
 }
 
-/// A scheduler of one thread behind a lock.
+/// A single-threaded scheduler behind a lock.
 struct Locked<M: ClockArithmetic> {
     scheduler: Mutex<BoxedScheduler<M>>,
     scale: M::Scale,
@@ -158,7 +158,7 @@ fn locked(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, Rails
 }
 
 impl ComponentScheduler {
-    /// For rails with nothing to send.
+    /// Creates a scheduler for idle rails.
     ///
     /// # Errors
     /// No rail, or too many.
@@ -176,7 +176,7 @@ impl ComponentScheduler {
         })
     }
 
-    /// The rail of a message that is ready now and may take any of `usable`.
+    /// Chooses the rail of a message that is ready now and may take any of `usable`.
     #[inline]
     pub(crate) fn pick(&self, size: Bytes, usable: RailSet) -> Option<RailId> {
         let now = self.clock.elapsed().as_nanos() as u64;
@@ -188,20 +188,20 @@ impl ComponentScheduler {
         epoch.picker.pick(since, size, usable)
     }
 
-    /// Whether it divides messages.
+    /// Returns `true` if the scheduler divides messages.
     #[inline]
     pub(crate) fn divides(&self) -> bool {
         self.name == SchedulerName::new(Discipline::EarliestDelivery)
     }
 
-    /// How a message that is ready now is divided over rails of `usable`, which is booked; `None` from a scheduler that divides
-    /// none.
+    /// Divides a message that is ready now over rails of `usable`, and accounts for it. Returns `None` if the scheduler does
+    /// not divide messages.
     #[inline]
     pub(crate) fn split(&self, size: Bytes, usable: RailSet) -> Option<Split> {
         self.epoch().picker.split(size, usable)
     }
 
-    /// Books a message whose rail is not ours to choose. Schedulers by turns know no load.
+    /// Accounts for a message whose rail is not our choice. Turn-based schedulers do not depend on load.
     #[inline]
     pub(crate) fn account(&self, rail: RailId, size: Bytes) {
         if self.minds_load() {
@@ -213,7 +213,7 @@ impl ComponentScheduler {
         &self.epoch().costs
     }
 
-    /// Replaces the parameters; rails count as idle, but for those whose accounts the node keeps.
+    /// Replaces the parameters. Rails count as idle, except for those whose accounts the node keeps.
     ///
     /// # Errors
     /// No rail, or too many.
@@ -233,7 +233,7 @@ impl ComponentScheduler {
 
     #[cold]
     fn begin_again(&self) -> &dyn Picker {
-        // The parameters made a scheduler before, so they do again.
+        // The parameters formed a valid scheduler before, so they do so again.
         let _ = self.set_costs(&self.epoch().costs.clone());
         &*self.epoch().picker
     }

@@ -1,4 +1,4 @@
-//! What the hooks know: rails, peers, scheduler. One for each process, made when the component starts.
+//! State of the hooks: rails, peers, scheduler. Each process has one, created when the component starts.
 
 use std::{
     collections::BTreeSet,
@@ -33,18 +33,19 @@ static STATE: OnceLock<State> = OnceLock::new();
 #[derive(Debug)]
 pub(crate) struct RailModule {
     pub module: *mut BtlModule,
-    /// For people, and the key of its parameters.
+    /// Name for messages to the user, and the key of the rail's parameters.
     pub name: String,
-    /// What the hooks replaced.
+    /// Functions that the hooks replaced.
     pub original: Original,
-    /// The longest message that it takes in one piece: its eager limit. Beyond it `btl_prepare_src` may take a part only.
+    /// Longest message that it sends in one piece, in bytes: its eager limit. Beyond it `btl_prepare_src` may take only a
+    /// part.
     pub longest: usize,
     pub counters: Counters,
 }
 
-// SAFETY: a module is its BTL's, which has its own locks.
+// SAFETY: a module belongs to its BTL, which has its own locks.
 unsafe impl Send for RailModule {}
-// SAFETY: as above.
+// SAFETY: the same as above.
 unsafe impl Sync for RailModule {}
 
 /// The functions of a BTL module that the hooks replace.
@@ -59,12 +60,12 @@ pub(crate) struct Original {
 }
 
 impl RailModule {
-    /// `None` for a network that lacks a function that every rail needs.
+    /// Returns `None` for a network that lacks a function that every rail needs.
     ///
     /// # Safety
     /// `module` is an initialised BTL module.
     pub(crate) unsafe fn new(module: *mut BtlModule, name: String) -> Option<RailModule> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let fields = unsafe { &*module };
         let original = Original {
             alloc: fields.btl_alloc?,
@@ -83,7 +84,8 @@ impl RailModule {
         })
     }
 
-    /// Whether it writes into another process by the address alone, as any of its kind can.
+    /// Returns `true` if it writes into another process without a registration handle, so that any rail of its kind can do
+    /// so.
     pub(crate) fn writes_by_address(&self) -> bool {
         // SAFETY: an initialised module.
         self.original.put.is_some() && unsafe { (*self.module).btl_registration_handle_size } == 0
@@ -93,27 +95,27 @@ impl RailModule {
 #[derive(Debug)]
 pub(crate) struct State {
     pub library: OpenMpiLibrary,
-    /// `r2`, which knows how processes are reached.
+    /// `r2`, which finds the endpoints of processes.
     pub r2: BmlModule,
     pub settings: ComponentSettings,
     /// The rails, in the scheduler's order.
     pub rails: Vec<RailModule>,
-    /// The processes that are reached over several of them.
+    /// Processes that are reached over several rails.
     pub peers: EndpointMap,
     pub scheduler: ComponentScheduler,
-    /// Where this process is on each rail.
+    /// Address of this process on each rail.
     pub own_addresses: Vec<AddressKey>,
-    /// What the processes of this node have given to each rail.
+    /// Load of each rail, shared by the processes of this node.
     pub accounts: Accounts,
-    /// Where sockets are waited for by epoll, unless Open MPI does that by itself or is left to poll them.
+    /// Event loop whose sockets epoll waits for; `None` if Open MPI uses epoll itself or should poll them.
     pub event_loop: Option<EventLoop>,
     /// Rails that are gone.
     pub lost: AtomicU16,
-    /// Where the parameters in use come from, for the table.
+    /// Source of the parameters in use, for the table.
     pub source: std::sync::Mutex<String>,
 }
 
-/// Keeps the state of this process; false if there is one already.
+/// Stores the state of this process. Returns `false` if there is one already.
 pub(crate) fn keep(state: State) -> bool {
     STATE.set(state).is_ok()
 }
@@ -138,7 +140,7 @@ impl State {
         &self.rails[rail.index()]
     }
 
-    /// The rail of a first fragment that ob1 wanted to send over `asked`.
+    /// Chooses the rail of a first fragment that ob1 requested for `asked`.
     #[inline]
     pub(crate) fn choose(&self, peer: &RailPeer, asked: RailId, size: usize) -> RailId {
         let usable = self.usable(peer, size);
@@ -151,13 +153,13 @@ impl State {
         rail
     }
 
-    /// Whether messages of this size are divided: their rails are chosen when they are sent.
+    /// Returns `true` if messages of this size are divided. Their rails are chosen when they are sent.
     #[inline]
     pub(crate) fn divides(&self, size: usize) -> bool {
         self.settings.split_from.is_some_and(|from| size >= from) && self.scheduler.divides()
     }
 
-    /// How a message that is long enough is divided, which is booked; `None` for others.
+    /// Divides and accounts for a message that is long enough. Returns `None` for others.
     #[inline]
     pub(crate) fn split(&self, peer: &RailPeer, size: u64) -> Option<Split> {
         if !self.divides(size as usize) {
@@ -166,7 +168,7 @@ impl State {
         self.scheduler.split(Bytes(size), self.reaching(peer))
     }
 
-    /// The rails that reach a process, without those on which nothing moves if there are others.
+    /// Rails that reach a process. Stuck ones are omitted if there are others.
     #[inline]
     pub(crate) fn reaching(&self, peer: &RailPeer) -> RailSet {
         let lost = RailSet::from_bits(!self.lost.load(Ordering::Relaxed));
@@ -175,7 +177,7 @@ impl State {
         if moving.is_empty() { reaching } else { moving }
     }
 
-    /// The rail that ob1 chose, or another one where nothing moves on it.
+    /// Returns the rail that ob1 chose, or another one if that is stuck.
     #[inline]
     pub(crate) fn moving(&self, peer: &RailPeer, asked: RailId) -> RailId {
         if !peer.stuck().contains(asked) {
@@ -185,12 +187,13 @@ impl State {
         others.next().unwrap_or(asked)
     }
 
-    /// Nothing moves on these paths now, and on all others it does.
+    /// Sets the stuck paths; all others count as moving.
     pub(crate) fn avoid(&self, stuck: &BTreeSet<PeerPath>) {
         self.peers.for_each(|peer| peer.avoid(stuck));
     }
 
-    /// Another process has told where it is on the rail by which its message came; false if nobody sends to it yet.
+    /// Stores the address of another process on the rail by which its message arrived. Returns `false` if this process does
+    /// not send to it yet.
     pub(crate) fn introduce(&self, name: ProcessName, by: *mut BtlModule, at: AddressKey) -> bool {
         let Some(rail) = self.rail_of(by) else {
             return false;
@@ -212,7 +215,7 @@ impl State {
         })
     }
 
-    /// The rails that reach a process and take a message of this size in one piece.
+    /// Rails that reach a process and send a message of this size in one piece.
     #[inline]
     pub(crate) fn usable(&self, peer: &RailPeer, size: usize) -> RailSet {
         self.reaching(peer).fold(RailSet::NONE, |set, rail| {
@@ -224,12 +227,12 @@ impl State {
         })
     }
 
-    /// Learns how a process that `r2` has added is reached.
+    /// Learns the endpoints of a process that `r2` has added.
     ///
     /// # Safety
     /// `process` is a process of the library.
     pub(crate) unsafe fn add(&self, process: *mut OmpiProc) {
-        // SAFETY: the caller's; the endpoint is null or r2's.
+        // SAFETY: guaranteed by the caller; the endpoint is null or r2's.
         let Some(endpoint) = (unsafe { bml_endpoint(process).as_mut() }) else {
             return;
         };
@@ -245,7 +248,7 @@ impl State {
     /// # Safety
     /// `array` is an array of an endpoint that r2 has filled.
     unsafe fn routes(&self, array: &BtlArray) -> Vec<(RailId, *mut Endpoint)> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let entries = unsafe { entries(array) };
         entries
             .iter()
@@ -253,12 +256,12 @@ impl State {
             .collect()
     }
 
-    /// Forgets a process, before `r2` frees its endpoints.
+    /// Removes a process, before `r2` frees its endpoints.
     ///
     /// # Safety
     /// `process` is a process of the library.
     pub(crate) unsafe fn forget(&self, process: *mut OmpiProc) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let Some(endpoint) = (unsafe { bml_endpoint(process).as_ref() }) else {
             return;
         };
@@ -268,7 +271,7 @@ impl State {
             .for_each(|entry| self.peers.remove(entry.btl_endpoint));
     }
 
-    /// Splits long messages over the rails as their bandwidths are, for every process.
+    /// Sets the weights of all processes such that long messages are split in proportion to the rails' bandwidths.
     pub(crate) fn weigh_all(&self) {
         // SAFETY: the framework's endpoint lives until `forget`.
         self.peers.for_each(|peer| unsafe {
@@ -278,14 +281,14 @@ impl State {
         });
     }
 
-    /// ob1 gives each network of a process its weight's share of a long message; `r2` weighs by what users set, and by
-    /// 100 Mbit/s for every TCP interface otherwise.
+    /// Sets the weights of a process's networks. ob1 gives each network a share of a long message in proportion to its
+    /// weight. `r2` takes the weights from the user's settings, and 100 Mbit/s for every TCP interface otherwise.
     fn weigh(&self, endpoint: &mut BmlEndpoint) {
         if !self.settings.stripe {
             return;
         }
         for array in [&endpoint.btl_eager, &endpoint.btl_send, &endpoint.btl_rdma] {
-            // SAFETY: arrays of an endpoint that r2 has filled; a weight that changes under ob1 shifts a share.
+            // SAFETY: arrays of an endpoint that r2 has filled; changing a weight while ob1 runs only shifts a share.
             let entries = unsafe { entries_mut(array) };
             let bandwidths = entries.iter().map(|entry| {
                 let rail = self.rail_of(entry.btl)?;
@@ -307,7 +310,7 @@ impl State {
 /// # Safety
 /// `process` is a process of the library.
 pub(crate) unsafe fn bml_endpoint(process: *mut OmpiProc) -> *mut BmlEndpoint {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*process).proc_endpoints[PROC_ENDPOINT_TAG_BML].cast() }
 }
 
@@ -317,12 +320,12 @@ pub(crate) unsafe fn entries(array: &BtlArray) -> &[crate::bindings::BmlBtl] {
     if array.bml_btls.is_null() {
         return &[];
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(array.bml_btls, array.arr_size) }
 }
 
 /// # Safety
-/// As [`entries`], and nobody else has them.
+/// The same as for [`entries`], and no other reference to them exists.
 #[expect(
     clippy::mut_from_ref,
     reason = "the entries are not the array's but r2's"
@@ -331,6 +334,6 @@ unsafe fn entries_mut(array: &BtlArray) -> &mut [crate::bindings::BmlBtl] {
     if array.bml_btls.is_null() {
         return &mut [];
     }
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts_mut(array.bml_btls, array.arr_size) }
 }

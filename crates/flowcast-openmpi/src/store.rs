@@ -1,5 +1,5 @@
-//! Results of start-up measurements, kept for the next run: a network file for each interface, in a folder for each
-//! pair of hosts and library version. `--mca bml_flowcast_network eth1=FILE` reads them as well.
+//! Results of start-up measurements, stored for later runs: a network file for each interface, in a folder for each pair of
+//! hosts and library version. `--mca bml_flowcast_network eth1=FILE` reads them as well.
 
 use std::{
     fs, io,
@@ -18,7 +18,7 @@ pub(crate) struct CostStore {
 }
 
 impl CostStore {
-    /// Of `from`, whose first rank measured, and `to`.
+    /// Creates the store for `from`, the host of the measuring rank, and `to`.
     pub(crate) fn new(folder: &Path, from: &str, to: &str, version: &str) -> CostStore {
         let name = format!("{}--{}--openmpi-{}", plain(from), plain(to), plain(version));
         CostStore {
@@ -26,7 +26,7 @@ impl CostStore {
         }
     }
 
-    /// The parameters of all these interfaces, or nothing.
+    /// Returns the parameters of all these interfaces, or `None` if one is missing.
     pub(crate) fn load<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<Vec<Rail>> {
         names
             .into_iter()
@@ -34,10 +34,10 @@ impl CostStore {
             .collect()
     }
 
-    /// Keeps the parameters of an interface, whole or not at all.
+    /// Stores the parameters of an interface, atomically.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// The folder is not writable.
     pub(crate) fn save(&self, name: &str, network: &Network) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let partial = self
@@ -52,7 +52,7 @@ impl CostStore {
     }
 }
 
-/// Without what has a meaning in a path.
+/// Replaces characters with a special meaning in paths.
 fn plain(name: &str) -> String {
     name.chars()
         .map(|c: char| {

@@ -1,8 +1,8 @@
-//! The report at the end: what went over each rail, what was planned, what was lost.
+//! The final report: sent and planned load of each rail, and lost time.
 //!
-//! The plan is the split with which all rails would end together, each byte where it costs least in sum: shares by
-//! bandwidth. What the busiest rail worked longer than that is the time lost to it:
-//! `max_r t_r - 1/Σ_r 1/T_r`, where `t_r` is the time that what rail r sent took it, and `T_r` what all of it would have.
+//! The plan is the split with which all rails would finish at the same time, with each byte where it costs least in total:
+//! shares by bandwidth. The time lost is the excess of the busiest rail's time over that: `max_r t_r - 1/Σ_r 1/T_r`, where
+//! `t_r` is the time of the data that rail r sent, and `T_r` the time of all data on rail r.
 
 use std::{fmt::Write, fs, io, path::Path, sync::atomic::Ordering};
 
@@ -11,11 +11,11 @@ use flowcast_units::{Bytes, Rank, Time};
 
 use crate::{counters::CounterValues, library, state::State};
 
-/// Stock scheduling uses one rail only if ob1 asked it for at least this share.
+/// Smallest share of requests for one rail at which the stock scheduler counts as using that rail only.
 const ONE_RAIL_ONLY: f64 = 0.99;
 const ENOUGH_TO_JUDGE: u64 = 10;
 
-/// One rail at the end.
+/// Row of the table for one rail.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RailRow {
     pub name: String,
@@ -23,9 +23,9 @@ pub(crate) struct RailRow {
     pub counts: CounterValues,
 }
 
-/// Prints the table where the user wants it, and writes the counts.
+/// Prints the table if the user wants it, and writes the counts.
 pub(crate) fn report(state: &State) {
-    // SAFETY: this process, which the library knows until it ends.
+    // SAFETY: this process, which the library keeps until it ends.
     let vpid = unsafe { (*(state.library.local_process)()).proc_name.vpid };
     let rank = Rank(vpid);
     let rows: Vec<RailRow> = (state.rails.iter().zip(state.scheduler.costs()))
@@ -62,7 +62,7 @@ pub(crate) fn report(state: &State) {
     }
 }
 
-/// `FILE.RANK.json`, whole or not at all.
+/// Writes `FILE.RANK.json`, atomically.
 fn write(file: &Path, rank: Rank, text: &str) -> io::Result<()> {
     let [partial, whole] = [".partial", ""].map(|ending| {
         let mut name = file.as_os_str().to_owned();
@@ -166,7 +166,7 @@ fn millis(time: Time) -> f64 {
     time.as_micros() / 1e3
 }
 
-/// Planned and sent, of each rail.
+/// Planned and sent shares of each rail.
 fn shares(rows: &[RailRow]) -> Vec<(f64, f64)> {
     let (all, bytes) = (
         rows.iter().map(bandwidth).sum::<f64>(),
@@ -186,7 +186,7 @@ fn bandwidth(row: &RailRow) -> f64 {
     1.0 / row.cost.gap_per_byte.as_nanos().max(1e-9)
 }
 
-/// `n·g + (bytes - n)·G`.
+/// Time that a rail is busy: `n·g + (bytes - n)·G`.
 fn busy(cost: &LogGp, messages: u64, bytes: u64) -> Time {
     cost.gap * messages as f64
         + cost
@@ -210,7 +210,7 @@ fn lost(rows: &[RailRow]) -> Time {
     Time::from_nanos((busiest(rows).as_nanos() - 1.0 / together).max(0.0))
 }
 
-/// The rail that ob1 asked for nearly all first fragments.
+/// Returns the rail for which ob1 requested nearly all first fragments, if there is one.
 fn one_rail_only(rows: &[RailRow]) -> Option<&str> {
     let all: u64 = rows.iter().map(|row| row.counts.asked).sum();
     let most = rows.iter().max_by_key(|row| row.counts.asked)?;
@@ -259,8 +259,8 @@ mod tests {
                 .collect::<Vec<_>>(),
             [0.75, 0.25]
         );
-        // All on the slow rail: 40,000 ns there, 10,000·... all on the fast one 40,000 and on the slow one 120,000
-        // together 30,000; lost 120,000 - 30,000.
+        // All data on the slow rail take 120,000 ns. On the fast one they would take 40,000 ns, on both together 30,000 ns.
+        // Time lost: 120,000 - 30,000.
         let uneven = [
             row("a", 1.0, CounterValues::default()),
             row("b", 3.0, eager(0, 200, 40_200)),

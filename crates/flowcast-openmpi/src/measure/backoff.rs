@@ -1,8 +1,9 @@
 //! Waiting for a message without being descheduled.
 //!
-//! A process that polls all the time is descheduled in the end, for milliseconds, and until then it keeps the kernel's
-//! network processing from its processor; one that yields loses the processor for as long. One that sleeps is woken at
-//! once. A waiting process therefore polls for as long as short messages take, and then sleeps briefly between polls.
+//! A process that polls all the time is eventually descheduled for milliseconds, and until then it keeps the kernel's
+//! network processing from its processor. A process that yields loses the processor for as long. A process that sleeps is
+//! woken immediately. A waiting process therefore polls for the duration of short messages, and then sleeps briefly between
+//! polls.
 
 use std::{
     ffi::c_ulong,
@@ -13,24 +14,24 @@ use std::{
 use libc::{PR_GET_TIMERSLACK, PR_SET_TIMERSLACK, prctl};
 
 const BUSY: Duration = Duration::from_micros(300);
-/// Ends within some microseconds of it, a hundredth of what takes longer than `BUSY`.
+/// Length of a sleep. It ends within some microseconds of this, about 1 % of any wait longer than `BUSY`.
 const MOMENT: Duration = Duration::from_micros(10);
 
-/// Since the last message.
+/// Time since the last message.
 #[derive(Debug)]
 pub(super) struct Backoff {
     since: Instant,
 }
 
 impl Backoff {
-    /// A message has come.
+    /// Starts the time at the arrival of a message.
     pub(super) fn new() -> Backoff {
         Backoff {
             since: Instant::now(),
         }
     }
 
-    /// None has come yet.
+    /// Waits briefly if no message has arrived for a while.
     pub(super) fn wait(&self) {
         if self.since.elapsed() > BUSY {
             thread::sleep(MOMENT);
@@ -38,15 +39,15 @@ impl Backoff {
     }
 }
 
-/// Sleeps end when they should while `work` runs: threads may be woken 50 us late otherwise.
+/// Runs `work` with exact sleeps. Otherwise threads may be woken 50 us late.
 pub(super) fn exactly<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: settings of this thread, which know nanoseconds and no pointers.
+    // SAFETY: settings of this thread, which take nanoseconds and no pointers.
     let before = unsafe { prctl(PR_GET_TIMERSLACK) };
-    // SAFETY: as above.
+    // SAFETY: the same as above.
     unsafe { prctl(PR_SET_TIMERSLACK, 1 as c_ulong) };
     let done = work();
     if let Ok(before) = c_ulong::try_from(before) {
-        // SAFETY: as above.
+        // SAFETY: the same as above.
         unsafe { prctl(PR_SET_TIMERSLACK, before) };
     }
     done

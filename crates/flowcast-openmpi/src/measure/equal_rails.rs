@@ -1,18 +1,18 @@
 //! Networks whose measured parameters do not differ significantly count as equal.
 //!
-//! What disturbs a few round trips makes one of two equal networks seem a tenth slower than the other. Messages would be
-//! split so, and wait for the one that got too many. Split evenly over networks that do differ by so much, they lose
-//! less than half of the difference.
+//! Disturbances of a few round trips can make one of two equal networks look a tenth slower than the other. Messages would
+//! be split accordingly and wait for the network with the larger part. An even split over networks that do differ by that
+//! much loses less than half of the difference.
 
 use std::array;
 
 use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::Rail;
 
-/// Gaps per byte within this factor count as equal.
+/// Factor within which gaps per byte count as equal.
 const ALIKE: f64 = 1.2;
 
-/// Gives rails of about the same gap per byte the same parameters: the means.
+/// Gives rails with similar gaps per byte the same parameters: the means.
 pub(super) fn even_out(rails: &mut [Rail]) {
     let mut order: Vec<usize> = (0..rails.len()).collect();
     order.sort_by(|a, b| gap(&rails[*a]).total_cmp(&gap(&rails[*b])));

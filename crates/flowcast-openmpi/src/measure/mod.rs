@@ -1,11 +1,11 @@
 //! Parameters measured while MPI starts (Lichei, section 5.4.2): parametrised round trips between rank 0 and the first
 //! rank that it reaches over several rails.
 //!
-//! Rank 0 measures after ob1 has registered its handlers and before the barrier at the end of `MPI_Init`, so nobody else
-//! sends yet. Its partner is in that barrier, where it looks for messages every 100 us only; once invited it looks all
-//! the time until it is dismissed. Both give up when the time is over. Results go to all ranks along a binary tree, each
-//! rank to two others; a rank uses what Open MPI assumes until they come. Nobody connects to a rank that is not
-//! ready for it (`ready`).
+//! Rank 0 measures after ob1 has registered its handlers and before the barrier at the end of `MPI_Init`, so no other rank
+//! sends yet. Its partner is in that barrier, where it polls only every 100 us; after an invitation it polls continuously
+//! until it is dismissed. Both give up at the deadline. The results reach all ranks along a binary tree, in which each rank
+//! forwards them to two others. A rank uses Open MPI's defaults until they arrive. No rank connects to one that is not ready
+//! for it (`ready`).
 
 mod backoff;
 mod equal_rails;
@@ -48,24 +48,24 @@ use stored_check::StoredCheck;
 use watch::RailWatch;
 use wire::{WireHeader, WireKind, WireReceived, WireRoute};
 
-/// The most ranks that rank 0 tries in search of one that it reaches over several rails.
+/// Largest number of ranks that rank 0 tries in search of one that it reaches over several rails.
 const MOST_CANDIDATES: u32 = 1024;
-/// The partner waits this much longer than rank 0 measures.
+/// Time that the partner waits beyond the measurement of rank 0.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// What every rank needs to pass results on, also one that schedules nothing itself.
+/// State that every rank needs to forward results, even if it schedules nothing itself.
 struct MeasuredLinks {
     library: OpenMpiLibrary,
     r2: BmlModule,
 }
 
 static LINKS: OnceLock<MeasuredLinks> = OnceLock::new();
-/// Whether this rank still waits for results, or has measured already.
+/// `true` if this rank no longer waits for results, or if all parameters were given.
 static FINISHED: AtomicBool = AtomicBool::new(false);
 static ANSWERING: AtomicBool = AtomicBool::new(false);
-/// The rails, from the start on.
+/// The watched rails, from the start on.
 static WATCH: OnceLock<RailWatch> = OnceLock::new();
-/// Whether this is rank 0 at its measurement.
+/// `true` while this rank is rank 0 and measures.
 static MEASURING_HERE: AtomicBool = AtomicBool::new(false);
 
 /// Receives messages of the measurement from here on, and handles them whenever the library makes progress.
@@ -78,12 +78,12 @@ pub(crate) fn listen(library: &OpenMpiLibrary, r2: BmlModule) {
         .is_ok()
     {
         wire::listen(library);
-        // SAFETY: the library's; our function stays loaded.
+        // SAFETY: a function of the library; our function stays loaded.
         unsafe { (library.progress_register)(progress) };
     }
 }
 
-/// `complete`: whether the user gave every parameter.
+/// Sets whether results are expected. `complete` is `true` if the user gave every parameter.
 pub(crate) fn expect(complete: bool) {
     FINISHED.store(complete, Ordering::Relaxed);
 }
@@ -93,8 +93,8 @@ pub(crate) fn stop(library: &OpenMpiLibrary) {
     unsafe { (library.progress_unregister)(progress) };
 }
 
-/// Every rank is ready from here on. Rank 0 measures, or loads what an earlier run measured, and sends the result to the
-/// others.
+/// Announces that this rank is ready. Rank 0 measures, or loads the results of an earlier run, and sends them to the other
+/// ranks.
 pub(crate) fn at_start(state: &State) {
     ready::announce(own_name(&state.library));
     if FINISHED.swap(true, Ordering::Relaxed) {
@@ -165,7 +165,7 @@ fn ask(
         ))
     };
     let measured = if holds { None } else { measured() };
-    // What an earlier run stored is still better than nothing.
+    // The results of an earlier run are still better than nothing.
     let found = measured.or_else(|| Some((known?, CostOrigin::Stored)));
     partner.dismiss();
     if found.is_none() {
@@ -177,7 +177,8 @@ fn ask(
     found
 }
 
-/// Whether all rails still are what is stored of them. Half of the time is left to measure them again.
+/// Returns `true` if all rails still match their stored parameters. Plans half of the time for this. The other half is left
+/// to measure the rails again.
 fn all_hold(state: &State, partner: &mut Partner<'_>, stored: &[Rail], deadline: Instant) -> bool {
     let time =
         deadline.saturating_duration_since(Instant::now()) / (2 * stored.len().max(1) as u32);
@@ -200,7 +201,7 @@ fn all_hold(state: &State, partner: &mut Partner<'_>, stored: &[Rail], deadline:
 
 struct MeasuredRail {
     rail: Rail,
-    /// Nothing for rough values, which are not worth keeping.
+    /// `None` for rough values, which are not worth storing.
     network: Option<Network>,
 }
 
@@ -218,7 +219,7 @@ fn keep(state: &State, store: &CostStore, results: &[MeasuredRail]) {
     }
 }
 
-/// One rail after the other, each with its part of the time that is left.
+/// Measures one rail after the other. Each gets an equal share of the remaining time.
 fn measure_all(
     state: &State,
     partner: &mut Partner<'_>,
@@ -229,7 +230,7 @@ fn measure_all(
     let mut results = Vec::new();
     for (index, rail) in state.rails.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
-        // A tenth is kept for round trips that take longer than planned.
+        // A tenth is reserved for round trips that take longer than planned.
         let end = Instant::now() + left.mul_f64(0.9) / (state.rails.len() - index) as u32;
         let (cost, fit) = partner.measure(RailId(index as u8), end)?;
         let network = fit.map(|fit| {
@@ -248,7 +249,7 @@ fn measure_all(
     Some(results)
 }
 
-/// The first rank that is reached over several rails, once it is ready.
+/// Returns the first rank that is reached over several rails, once it is ready.
 fn partner(state: &State, own: ProcessName, deadline: Instant) -> Option<&RailPeer> {
     let (name, peer) = candidate(state, own)?;
     let backoff = Backoff::new();
@@ -256,7 +257,7 @@ fn partner(state: &State, own: ProcessName, deadline: Instant) -> Option<&RailPe
         if Instant::now() > deadline {
             return None;
         }
-        // SAFETY: the library's.
+        // SAFETY: a function of the library.
         unsafe { (state.library.progress)() };
         backoff.wait();
     }
@@ -264,7 +265,7 @@ fn partner(state: &State, own: ProcessName, deadline: Instant) -> Option<&RailPe
 }
 
 fn candidate(state: &State, own: ProcessName) -> Option<(ProcessName, &RailPeer)> {
-    // SAFETY: the library's; ob1 adds processes in the same way when it first sends to them.
+    // SAFETY: functions of the library; ob1 adds processes in the same way when it first sends to them.
     let size = u32::try_from(unsafe { (state.library.world_size)() }).ok()?;
     (1..size.min(MOST_CANDIDATES)).find_map(|vpid| {
         let name = ProcessName { vpid, ..own };
@@ -278,13 +279,13 @@ fn candidate(state: &State, own: ProcessName) -> Option<(ProcessName, &RailPeer)
     })
 }
 
-/// How a process is reached; it is added if need be.
+/// Returns the endpoint of a process, which is added if necessary.
 fn endpoint(
     library: &OpenMpiLibrary,
     r2: &BmlModule,
     name: ProcessName,
 ) -> Option<*mut BmlEndpoint> {
-    // SAFETY: the library's process; r2 adds one that it knows already once more without harm.
+    // SAFETY: the library's process; r2 may add a known process again without harm.
     unsafe {
         let process = (library.process_by_name)(name);
         if process.is_null() {
@@ -300,7 +301,7 @@ fn endpoint(
     }
 }
 
-/// A route to a process, over the network `by` if there is one.
+/// Returns a route to a process, over the network `by` if that reaches it.
 fn route(
     links: &MeasuredLinks,
     name: ProcessName,
@@ -318,13 +319,13 @@ fn route(
     }
 }
 
-/// Looks at messages that came, and now and then at the rails; called whenever the library makes progress.
+/// Handles arrived messages and occasionally looks at the rails. Called whenever the library makes progress.
 unsafe extern "C-unwind" fn progress() -> c_int {
     let _no_panic = NoPanic;
     if let Some(state) = state::state() {
         look(state);
     }
-    // Rank 0 takes its answers itself while it measures, and answering calls us again.
+    // Rank 0 receives its answers itself while it measures, and answering calls this function again.
     let idle = !wire::is_waiting() && !tree::is_waiting();
     if idle || MEASURING_HERE.load(Ordering::Relaxed) || ANSWERING.swap(true, Ordering::Acquire) {
         return 0;
@@ -337,7 +338,7 @@ unsafe extern "C-unwind" fn progress() -> c_int {
     1
 }
 
-/// Deals with messages; once invited, until dismissed.
+/// Handles messages; after an invitation, until it is dismissed.
 fn answer(links: &MeasuredLinks) {
     let mut until: Option<Instant> = None;
     let mut pings = 0;
@@ -365,7 +366,7 @@ fn answer(links: &MeasuredLinks) {
         if until.is_none_or(|until| Instant::now() > until) {
             return;
         }
-        // SAFETY: the library's; it may be called from within its callbacks.
+        // SAFETY: a function of the library, which may be called from within its callbacks.
         unsafe { (links.library.progress)() };
         backoff.wait();
     }
@@ -377,7 +378,7 @@ fn time_for_measuring() -> Duration {
     })
 }
 
-/// Over the network by which the question came.
+/// Replies over the network by which the question arrived.
 fn reply(links: &MeasuredLinks, received: &WireReceived, kind: WireKind, body: &[u8]) {
     let header = WireHeader {
         kind,
@@ -407,7 +408,7 @@ fn apply(state: &State, text: &str, origin: CostOrigin) {
     let costs = costs::rails_in(text)
         .and_then(|found| costs::with_measured(&state.rails, &state.settings, &found));
     let Ok(costs) = costs else { return };
-    // What the user gave is not measured again.
+    // Parameters given by the user are not measured again.
     let measured = state.settings.rails.is_empty() && state.settings.network.is_empty();
     if go_on_with(state, &costs, origin) && state.settings.remeasure && measured {
         watch(state).measure_again(&costs);
@@ -430,7 +431,7 @@ fn watch(state: &State) -> &'static RailWatch {
     WATCH.get_or_init(|| RailWatch::new(&state.rails, state.accounts))
 }
 
-/// Goes on with other parameters where the rails no longer are what was measured, and avoids those on which nothing moves.
+/// Replaces the parameters if the rails have changed since they were measured, and avoids stuck rails.
 #[inline]
 fn look(state: &'static State) {
     let Some(found) = watch(state).look(&state.rails, state.scheduler.costs()) else {

@@ -1,7 +1,8 @@
-//! Which round trips fit into the time that there is (Lichei, section 3.4, with fewer points).
+//! Selection of the round trips that fit into the available time (Lichei, section 3.4, with fewer points).
 //!
-//! Trains of [`TRAIN`] messages at two sizes show `g` and `G`, single messages of the same sizes the rest, and a train
-//! of the smallest with a pause shows `o`. The largest size is what fits: a rail of 10 Mbit/s carries 16 KiB in 13 ms.
+//! Trains of [`TRAIN`] messages at two sizes show `g` and `G`, single messages of the same sizes the rest, and a train of
+//! the smallest size with a pause shows `o`. The largest size is limited by the time: a rail of 10 Mbit/s carries 16 KiB in
+//! 13 ms.
 
 use std::time::Duration;
 
@@ -11,25 +12,27 @@ use flowcast_units::{Bytes, Time};
 
 use super::wire::HEADER;
 
-/// Messages before an answer.
+/// Number of messages before an answer.
 pub(super) const TRAIN: u32 = 8;
-/// The largest size that is tried: larger messages are rendezvous ones.
+/// Largest size that is tried, in bytes; larger messages are rendezvous messages.
 const LARGEST: u64 = 32 * 1024;
-/// Below this a train ends before a busy machine's next time slice, and inside the bucket of a traffic shaper.
+/// Lower limit of the largest size, in bytes. Below this a train ends before a busy machine's next time slice, and inside
+/// the bucket of a traffic shaper.
 const SMALLEST_LARGEST: u64 = 4096;
 const MOST_REPETITIONS: u32 = 12;
-/// Long trains twice rather than short ones often: what disturbs them takes milliseconds.
+/// Smallest number of repetitions for which a size fits. Two long trains are better than many short ones, because
+/// disturbances last milliseconds.
 const FEWEST_REPETITIONS: f64 = 2.0;
 
-/// What is measured on a rail.
+/// Round trips to be measured on a rail.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plan {
-    /// Each once in a repetition.
+    /// Points, each measured once in a repetition.
     pub points: Vec<PrttPoint>,
     pub repetitions: u32,
 }
 
-/// A plan for a rail that costs about `rough`.
+/// Plans the measurement of a rail with approximately the parameters `rough`.
 pub(super) fn plan(rough: &LogGp, time: Duration) -> Plan {
     let time = Time::from_seconds(time.as_secs_f64());
     let mut largest = LARGEST;
@@ -76,7 +79,7 @@ pub(super) mod tests {
     };
     use flowcast_units::TimePerByte;
 
-    /// A rail of this rate.
+    /// A rail with this rate, in Mbit/s.
     pub(in crate::measure) fn rail(megabits: f64) -> LogGp {
         LogGp {
             latency: Time::from_micros(20.0),

@@ -1,10 +1,11 @@
-//! Who may be connected to.
+//! Ranks that accept connections.
 //!
-//! Open MPI 4.1 makes its records of the processes on its own host in a step of `MPI_Init` (`ompi_proc_complete_init`)
-//! that does not look whether a connection has made one already. A rank that is connected to from its own host before
-//! that step has two records of one process, with the same endpoints; it ends those twice, and stops with a segmentation
-//! fault in `MPI_Finalize`. So each rank says when it is past that step, by a name that others on its host can see, and
-//! they connect to it after that or after `MPI_Init`, which all leave together.
+//! Open MPI 4.1 creates its records of the processes on its own host in a step of `MPI_Init` (`ompi_proc_complete_init`).
+//! That step does not check whether a connection has created one already. If a process of the same host connects to a rank
+//! before that step, the rank has two records of one process, with the same endpoints. It destroys those twice, and crashes
+//! with a segmentation fault in `MPI_Finalize`. Each rank therefore announces the end of that step by a name that other
+//! ranks on its host can see. They connect to it after the announcement, or after `MPI_Init`, which all ranks leave at the
+//! same time.
 
 use std::{
     ffi::c_int,
@@ -20,20 +21,20 @@ use crate::{
     library::OpenMpiLibrary,
 };
 
-/// Gone with the process.
+/// The announcement, which disappears with the process.
 static READY: OnceLock<Option<UnixDatagram>> = OnceLock::new();
 
-/// This rank is past the step. Where the name cannot be had, others connect to it after `MPI_Init`.
+/// Announces that this rank has completed the step. If the name is not available, others connect to it after `MPI_Init`.
 pub(super) fn announce(own: ProcessName) {
     READY.get_or_init(|| UnixDatagram::bind_addr(&address(own)?).ok());
 }
 
-/// Whether this rank itself may make or answer connections.
+/// Returns `true` if this rank itself may make or answer connections.
 pub(super) fn is_here(library: &OpenMpiLibrary) -> bool {
     READY.get().is_some() || is_initialized(library)
 }
 
-/// Whether a connection to a process does no harm there.
+/// Returns `true` if a connection to a process does no harm there.
 pub(super) fn may_be_reached(library: &OpenMpiLibrary, name: ProcessName) -> bool {
     is_elsewhere(library, name) || has_announced(name) || is_initialized(library)
 }
@@ -50,7 +51,7 @@ fn has_announced(name: ProcessName) -> bool {
     })
 }
 
-/// Whether `MPI_Init` is over.
+/// Returns `true` after `MPI_Init`.
 fn is_initialized(library: &OpenMpiLibrary) -> bool {
     let mut flag: c_int = 0;
     // SAFETY: the function of the MPI standard, which may be called at any time.
@@ -58,7 +59,7 @@ fn is_initialized(library: &OpenMpiLibrary) -> bool {
     flag != 0
 }
 
-/// A name in the host's network, not in a file system, so that nothing is left behind.
+/// Address of a rank's announcement: a name in the host's network, not in a file system, so that no file remains.
 fn address(name: ProcessName) -> Option<SocketAddr> {
     SocketAddr::from_abstract_name(format!("flowcast-openmpi.{}.{}", name.jobid, name.vpid)).ok()
 }

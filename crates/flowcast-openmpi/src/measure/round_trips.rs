@@ -1,4 +1,4 @@
-//! Rank 0's side: invites a partner, times round trips on each rail, fits.
+//! Rank 0's side: it invites a partner, times round trips on each rail and fits the parameters.
 
 use std::{
     collections::BTreeMap,
@@ -23,15 +23,15 @@ use super::{
 };
 use crate::{bindings::ProcessName, peers::RailPeer, state::State};
 
-/// The round trips before the plan: the first opens the connection.
+/// Number of round trips before the plan; the first opens the connection.
 const WARM_UP: u32 = 2;
 const ROUGH_SIZE: u64 = 2048;
 const ROUGH_TRAIN: u32 = 5;
-/// The gap per byte of a sound fit, as a multiple of what the longest train says: a traffic shaper lets the train's first
-/// bytes through unhindered, as it does single messages.
+/// Range of the gap per byte of a sound fit, relative to that of the longest train. A traffic shaper passes the train's
+/// first bytes without delay, as it does single messages.
 const SOUND: Range<f64> = 0.93..1.3;
 
-/// Rank 0 and its partner.
+/// Measurement between rank 0 and its partner.
 pub(super) struct Partner<'a> {
     state: &'a State,
     own: ProcessName,
@@ -56,7 +56,7 @@ impl<'a> Partner<'a> {
         }
     }
 
-    /// Invites the partner; its host's name, or nothing if it does not answer in time.
+    /// Invites the partner. Returns its host's name, or `None` if it does not answer in time.
     pub(super) fn invite(&mut self) -> Option<String> {
         let route = self.route(self.peer.usable().lowest()?)?;
         self.send(&route, WireKind::Invite, 1, HEADER)
@@ -76,7 +76,7 @@ impl<'a> Partner<'a> {
         }
     }
 
-    /// Measures a rail until `end` at the latest. What does not become a fit in that time is rough.
+    /// Measures a rail until `end` at the latest. Returns rough parameters and no fit if the time does not suffice for one.
     pub(super) fn measure(
         &mut self,
         rail: RailId,
@@ -89,7 +89,7 @@ impl<'a> Partner<'a> {
         for (repetition, point) in
             (0..plan.repetitions).flat_map(|r| plan.points.iter().map(move |point| (r, point)))
         {
-            // The first one is worth the next rail's time: without it there is no result.
+            // The first repetition may use the next rail's time, because there is no result without it.
             if repetition > 0 && Instant::now() > end {
                 break;
             }
@@ -104,7 +104,8 @@ impl<'a> Partner<'a> {
         Some(conclude(&shortest, rough))
     }
 
-    /// Good enough to plan with. From trains, because a traffic shaper lets the first frames through unhindered.
+    /// Returns parameters that suffice for planning. It uses trains, because a traffic shaper passes the first frames
+    /// without delay.
     fn rough(&mut self, route: &WireRoute) -> Option<LogGp> {
         let mut shortest = |point: PrttPoint| {
             let times: Option<Vec<Time>> = (0..WARM_UP)
@@ -124,7 +125,7 @@ impl<'a> Partner<'a> {
         })
     }
 
-    /// Whether a rail still is what is stored of it, told in about `time`.
+    /// Checks whether a rail still matches its stored parameters, within about `time`.
     pub(super) fn holds(&mut self, rail: RailId, stored: &LogGp, time: Duration) -> StoredCheck {
         match self.route(rail) {
             Some(route) => holding(stored, time, |train| self.round_trip(&route, train)),
@@ -166,11 +167,11 @@ impl<'a> Partner<'a> {
         )
     }
 
-    /// The body of the answer to the present round.
+    /// Returns the body of the answer to the current round.
     fn answer(&self, kind: WireKind) -> Option<Vec<u8>> {
         let backoff = Backoff::new();
         while Instant::now() < self.deadline {
-            // SAFETY: the library's.
+            // SAFETY: a function of the library.
             unsafe { (self.state.library.progress)() };
             while let Some(received) = wire::take() {
                 if received.header.kind == kind && received.header.round == self.round {
@@ -183,11 +184,11 @@ impl<'a> Partner<'a> {
     }
 }
 
-/// The shortest round trips become a fit; where the longest train does not bear out its gap per byte, that train's parameters
-/// take the place of its own. Without a train there is only `rough`.
+/// Fits the shortest round trips. If the longest train contradicts the fit's gap per byte, that train's parameters replace
+/// those of the fit. Without a train the result is `rough`.
 ///
-/// Of so few repetitions on a machine that is just starting a job, medians would keep what disturbed them. What disturbs
-/// makes round trips longer: a longer single message makes the fit's gap too short, a longer train makes it too long.
+/// With so few repetitions, on a machine that is just starting a job, medians would retain the disturbances. Disturbances
+/// make round trips longer: a longer single message makes the fit's gap too short, a longer train makes it too long.
 fn conclude(shortest: &BTreeMap<PrttPoint, Time>, rough: LogGp) -> (LogGp, Option<LogGpFit>) {
     let Some(longest) = from_longest_train(shortest) else {
         return (rough, None);
@@ -196,7 +197,7 @@ fn conclude(shortest: &BTreeMap<PrttPoint, Time>, rough: LogGp) -> (LogGp, Optio
     shortest
         .iter()
         .for_each(|(point, time)| samples.push(*point, *time));
-    // Confidence intervals would cost more time than the measurement.
+    // Confidence intervals would take more time than the measurement.
     let fit = fit_loggp(
         &samples,
         &FitOptions {
@@ -218,7 +219,7 @@ fn conclude(shortest: &BTreeMap<PrttPoint, Time>, rough: LogGp) -> (LogGp, Optio
     (fit.as_ref().map_or(longest, |fit| fit.parameters), fit)
 }
 
-/// From `PRTT_n(s) = PRTT_1(1) + (n+1)·(s-1)·G`, which is so where `g` is short beside the rest.
+/// Computes parameters from `PRTT_n(s) = PRTT_1(1) + (n+1)·(s-1)·G`, which holds if `g` is short compared with the rest.
 fn from_longest_train(shortest: &BTreeMap<PrttPoint, Time>) -> Option<LogGp> {
     let trains = shortest
         .iter()
@@ -236,7 +237,7 @@ fn from_longest_train(shortest: &BTreeMap<PrttPoint, Time>) -> Option<LogGp> {
     (*time > least).then_some(found)
 }
 
-/// Computes, as the measurement's second parameter wants it: no library call.
+/// Computes without a library call, as the second parameter of the measurement requires.
 fn compute_for(pause: Duration) {
     let start = Instant::now();
     while start.elapsed() < pause {
@@ -244,7 +245,7 @@ fn compute_for(pause: Duration) {
     }
 }
 
-/// What is said of a result in its file.
+/// Provenance of a result, for its file.
 pub(super) fn provenance(
     from: &str,
     to: &str,

@@ -1,9 +1,10 @@
-//! Whether a rail still is what an earlier run stored, by the sequential test of `flowcast measure check`.
+//! Check of a rail against the parameters stored by an earlier run, with the sequential test of `flowcast measure check`.
 //!
-//! Trains of messages are compared with what the stored parameters predict. Stored results rest on the shortest of several
-//! trains, and ranks that just start are disturbed, so that a median within a third below and a half above is no change. A
-//! rail that is slow beyond measure would need longer for a verdict than there is: the sizes are such that all planned trains take
-//! half of the time, and where not even those fit into all of it the rail has changed as well.
+//! Trains of messages are compared with the predictions from the stored parameters. Stored results rest on the shortest of
+//! several trains, and ranks that just start are disturbed. A median between a third below and a half above the prediction
+//! therefore does not count as a change. A much slower rail would need more time for a verdict than is available. The sizes
+//! are therefore chosen such that all planned trains take half of the time; if they do not fit into the whole time, the rail
+//! has changed as well.
 
 use std::time::Duration;
 
@@ -14,29 +15,29 @@ use flowcast_units::{Bytes, Time};
 
 use super::plan::TRAIN;
 
-/// Probability of a measurement that was not needed.
+/// Probability of an unnecessary measurement.
 const LEVEL: f64 = 0.05;
-/// A median that differs by this factor is a change.
+/// Factor by which a median has to differ to count as a change.
 const CHANGED: f64 = 1.5;
-/// Trains that have to fit: eight alike give a verdict, some may differ.
+/// Number of trains that have to fit. Eight similar ones give a verdict; the others allow for some that differ.
 const PLANNED: u32 = 12;
-/// Sizes of a train's messages, the first that fits: smaller ones pass a traffic shaper unhindered.
+/// Message sizes of a train, in bytes; the first that fits is used. Smaller messages pass a traffic shaper without delay.
 const SIZES: [u64; 4] = [32 * 1024, 16 * 1024, 8 * 1024, 4096];
 
-/// What became of a stored result.
+/// Result of the check of stored parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StoredCheck {
-    /// The rail is as it was measured.
+    /// The rail matches its stored parameters.
     Holds,
     /// The rail has become slower.
     Slower,
     /// The rail has become faster.
     Faster,
-    /// There was no time to tell.
+    /// The time did not suffice for a verdict.
     Unknown,
 }
 
-/// Compares a rail with what is stored of it, for about `time` at most. `round_trip` gives none where the time is over.
+/// Compares a rail with its stored parameters, for about `time` at most. `round_trip` returns `None` after the deadline.
 pub(super) fn holding(
     stored: &LogGp,
     time: Duration,
@@ -52,7 +53,7 @@ pub(super) fn holding(
     };
     let predicted = prtt(stored, *train).as_nanos();
     let mut test = StillHolds::within(CHANGED, LEVEL);
-    // The first opens the connection.
+    // The first round trip opens the connection.
     let Some(mut spent) = round_trip(*train) else {
         return StoredCheck::Unknown;
     };
@@ -79,7 +80,7 @@ pub(super) fn holding(
 mod tests {
     use super::{super::plan::tests::rail, *};
 
-    /// What becomes of 1000 Mbit/s stored where the rail now is `now`, and how many trains that took.
+    /// Checks the stored parameters against a rail with the parameters `now`. Returns the result and the number of trains.
     fn of(stored: &LogGp, now: &LogGp, noise: impl Fn(u32) -> f64) -> (StoredCheck, u32) {
         let mut count = 0;
         let found = holding(stored, Duration::from_millis(80), |train| {
@@ -95,7 +96,7 @@ mod tests {
             of(&rail(1000.0), &rail(1000.0), |_| 1.0),
             (StoredCheck::Holds, 9)
         );
-        // A machine that starts a job: up to 1.4 times as long, and every fifth train twice.
+        // A machine that starts a job: up to 1.4 times the time, and twice the time for every fifth train.
         let busy = |count: u32| {
             if count.is_multiple_of(5) {
                 2.0
@@ -116,7 +117,7 @@ mod tests {
             of(&rail(500.0), &rail(1000.0), |_| 1.0),
             (StoredCheck::Faster, 9)
         );
-        // A hundredth of the rate: two trains take all the time.
+        // At a hundredth of the rate two trains take all the time.
         let (found, count) = of(&rail(1000.0), &rail(10.0), |_| 1.0);
         assert!(
             found == StoredCheck::Slower && count <= 3,

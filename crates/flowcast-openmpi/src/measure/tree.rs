@@ -1,4 +1,4 @@
-//! Results from rank 0 to all others, along a binary tree.
+//! Distribution of results from rank 0 to all other ranks, along a binary tree.
 
 use std::sync::{
     Mutex, MutexGuard, PoisonError,
@@ -11,17 +11,19 @@ use super::{
 };
 use crate::bindings::ProcessName;
 
-/// Those who have not got the results from this rank yet.
+/// Results not sent yet, with their receivers.
 static UNSENT: Mutex<Vec<(ProcessName, WireHeader, String)>> = Mutex::new(Vec::new());
-/// Whether there are any: whoever makes progress looks there, also when all is sent, and should not take a lock.
+/// `true` if `UNSENT` is not empty. It is read at each progress call, even after everything is sent, and avoids a lock
+/// there.
 static WAITING: AtomicBool = AtomicBool::new(false);
 
-/// To the two ranks below this one; those that may not be reached yet get it when [`go_on`] finds them ready.
+/// Sends the results to the two ranks below this one. A rank that may not be reached yet gets them when [`go_on`] finds it
+/// ready.
 pub(super) fn share(own: ProcessName, text: &str) {
     let Some(links) = super::LINKS.get() else {
         return;
     };
-    // SAFETY: the library's.
+    // SAFETY: a function of the library.
     let size = u32::try_from(unsafe { (links.library.world_size)() }).unwrap_or(0);
     let header = WireHeader {
         kind: WireKind::Results,
@@ -36,15 +38,15 @@ pub(super) fn share(own: ProcessName, text: &str) {
     go_on(links);
 }
 
-/// Whether somebody waits for results from this rank.
+/// Returns `true` if a rank waits for results from this one.
 #[inline]
 pub(super) fn is_waiting() -> bool {
     WAITING.load(Ordering::Relaxed)
 }
 
-/// Sends results to whom they may be sent by now.
+/// Sends results to the ranks that may be reached by now.
 pub(super) fn go_on(links: &MeasuredLinks) {
-    // Sending may make progress, which leads here again: the list is not locked meanwhile.
+    // Sending may make progress, which calls this function again. The list must not be locked meanwhile.
     let all = std::mem::take(&mut *unsent());
     let (reached, waiting): (Vec<_>, Vec<_>) = all
         .into_iter()

@@ -1,10 +1,10 @@
 //! Detects at run time whether a rail's speed has changed since it was measured, and whether a connection is stuck.
 //!
-//! The component does not see when its messages leave, but the kernel keeps counts of each connection ([`crate::connections`]). A
-//! rail is full when large messages keep one of its connections busy for a whole period. The bytes that all processes of this node
-//! had acknowledged in such periods say how much slower the rail is than expected. Receivers that listen to several senders slow it
-//! down too, at times for seconds, but all rails alike: so what counts is how much slower a rail is than the fastest, over a long
-//! time.
+//! The component does not see when its messages leave, but the kernel keeps statistics of each connection
+//! ([`crate::connections`]). A rail is full when large messages keep one of its connections busy for a whole period. The
+//! bytes acknowledged for all processes of this node in such periods show how much slower the rail is than expected.
+//! Receivers that serve several senders slow it down too, at times for seconds, but affect all rails equally. The criterion
+//! is therefore the slowdown relative to the fastest rail over a long time.
 
 use std::{
     collections::BTreeSet,
@@ -26,24 +26,26 @@ use crate::{
     state::RailModule,
 };
 
-/// Nanoseconds between two looks; longer where the program does not wait for messages.
+/// Time between two looks, in nanoseconds. It is longer if the program does not wait for messages.
 const PERIOD: u64 = 40_000_000;
-/// Time constant with which observations lose weight, in nanoseconds.
+/// Time constant of the weight of observations, in nanoseconds.
 const MEMORY: f64 = 8e9;
-/// Time constant with which a rail that is less busy than others is taken for what it was measured again.
+/// Time constant with which the estimate of a rail that is less busy than others returns to the measured parameters, in
+/// nanoseconds.
 const RECOVERY: f64 = 2e9;
-/// A rail is less busy than another if it has data in flight for less than this part of the time.
+/// Fraction of the busiest rail's time with data in flight below which a rail counts as less busy.
 const LESS_BUSY: f64 = 0.75;
-/// A rail has changed if it is slower even with so many nanoseconds as expected beside what was observed.
+/// Time of expected behaviour that is added to the observations, in nanoseconds. A rail has changed if it is slower even
+/// with this addition.
 const BENEFIT_OF_DOUBT: f64 = 3e9;
-/// The same for how much slower it is, so that nothing is divided by zero.
+/// Corresponding time for the size of the slowdown, in nanoseconds, which avoids a division by zero.
 const LEAST_EXPECTED: f64 = 2e7;
-/// A rail that is slower than the fastest by less than this factor has not changed.
+/// Factor relative to the fastest rail below which a slower rail has not changed.
 const CHANGED: f64 = 1.2;
-/// Where parameters in use and found differ by less, they stay.
+/// Relative difference below which the parameters in use stay.
 const WORTH_A_CHANGE: f64 = 0.05;
 
-/// The looks at all rails, by any thread.
+/// Looks at all rails, by any thread.
 #[derive(Debug)]
 pub(super) struct RailWatch {
     next: AtomicU64,
@@ -53,34 +55,34 @@ pub(super) struct RailWatch {
 #[derive(Debug)]
 struct WatchedRails {
     connections: TcpConnections,
-    /// Those that were measured, and may be measured again.
+    /// Rails that were measured and may be measured again.
     measured: Vec<Watched>,
-    /// What the processes of this node have carried over each rail.
+    /// Bytes that the processes of this node have carried over each rail.
     accounts: Accounts,
     stuck: BTreeSet<PeerPath>,
     last: u64,
 }
 
-/// What a look changes.
+/// Changes found by a look.
 #[derive(Debug, Default)]
 pub(super) struct WatchFindings {
-    /// The parameters to go on with.
+    /// New parameters, if they changed.
     pub costs: Option<Vec<LogGp>>,
-    /// Where nothing moves now.
+    /// Paths on which nothing moves now, if the set changed.
     pub stuck: Option<BTreeSet<PeerPath>>,
 }
 
-/// A rail, and what was observed while it was full; times in nanoseconds.
+/// A rail, and its observations while it was full; times in nanoseconds.
 #[derive(Debug)]
 struct Watched {
     measured: LogGp,
-    /// How many times as long as measured it takes, beside the others.
+    /// Slowdown relative to the measured parameters and to the other rails.
     slowdown: f64,
-    /// How long it was full since that last changed.
+    /// Time for which the rail was full since the last change of `slowdown`.
     took: f64,
-    /// How long the bytes that it carried then were expected to take.
+    /// Expected time for the bytes that it carried meanwhile.
     expected: f64,
-    /// What the processes of this node had carried at the last look.
+    /// Bytes carried by the processes of this node until the last look.
     node_total: Option<u64>,
 }
 
@@ -100,7 +102,7 @@ impl RailWatch {
         }
     }
 
-    /// From here on the rails are held to these parameters.
+    /// Compares the rails with these parameters from now on.
     pub(super) fn measure_again(&self, measured: &[LogGp]) {
         let mut known = self
             .rails
@@ -109,10 +111,10 @@ impl RailWatch {
         known.measured = measured.iter().map(|cost| Watched::new(*cost)).collect();
     }
 
-    /// Looks at all rails if it is time to, unless another thread does. `in_use` are the parameters in use.
+    /// Looks at all rails if it is time to, unless another thread does so. `in_use` are the parameters in use.
     #[inline]
     pub(super) fn look(&self, rails: &[RailModule], in_use: &[LogGp]) -> Option<WatchFindings> {
-        // Called whenever the library makes progress, which programs that test for messages do most of the time.
+        // Called whenever the library makes progress, which dominates in programs that test for messages.
         if accounts::roughly_now() < self.next.load(Ordering::Relaxed) {
             None
         } else {
@@ -147,7 +149,7 @@ impl WatchedRails {
         let Some(period) = look.period else { return };
         let busiest = look.rails.iter().map(|rail| rail.busy).fold(0.0, f64::max);
         for (index, activity) in look.rails.iter().enumerate() {
-            // Who has not looked for long does not know when its bytes came.
+            // After a long pause the process does not know when its bytes were acknowledged.
             let is_recent = period <= 2 * PERIOD;
             let own = if is_recent { activity.acknowledged } else { 0 };
             let of_node = self.accounts.acknowledged[index].fetch_add(own, Ordering::Relaxed) + own;
@@ -179,7 +181,7 @@ impl WatchedRails {
     }
 }
 
-/// Finds the rails that have become slower beside the fastest, and begins to observe all anew if there are some.
+/// Finds the rails that have become slower than the fastest. If there are some, all observations start anew.
 fn compare(rails: &mut [Watched]) {
     let unchanged = CHANGED * least(rails.iter().map(|rail| rail.slower(BENEFIT_OF_DOUBT)));
     let has_changed = |rail: &Watched| rail.slower(BENEFIT_OF_DOUBT) > unchanged;
@@ -212,13 +214,14 @@ impl Watched {
         }
     }
 
-    /// What has come since the last look, of all processes of this node.
+    /// Returns the bytes of all processes of this node since the last look.
     fn of_node(&mut self, total: u64) -> u64 {
         let before = self.node_total.replace(total);
         before.map_or(0, |before| total.saturating_sub(before))
     }
 
-    /// It carried so many bytes of large messages in so many nanoseconds; `g` is a small part of what these take.
+    /// Records that the rail carried `bytes` bytes of large messages in `took` nanoseconds. `g` is a small part of their
+    /// time.
     fn was_full(&mut self, bytes: u64, took: f64) {
         let kept = (-took / MEMORY).exp();
         let a_byte = self.measured.gap_per_byte.as_nanos() * self.slowdown;
@@ -226,17 +229,18 @@ impl Watched {
         self.expected = self.expected * kept + bytes as f64 * a_byte;
     }
 
-    /// If the rail is still slow, its reduced share keeps it as busy as the others; if it has idle time, it may have recovered.
+    /// Records a period in which the rail was less busy than others. The reduced share of a slow rail keeps it as busy as
+    /// the others; a rail with idle time may have recovered.
     fn had_time_to_spare(&mut self, period: f64) {
         self.slowdown = 1.0 + (self.slowdown - 1.0) * (-period / RECOVERY).exp();
     }
 
-    /// How many times as long as expected it takes, had it been as expected for `benefit` nanoseconds more.
+    /// Slowdown relative to the expected time, as if the rail had behaved as expected for `benefit` nanoseconds more.
     fn slower(&self, benefit: f64) -> f64 {
         (self.took + benefit) / (self.expected + benefit)
     }
 
-    /// `g` and `G` as many times as long as measured.
+    /// Current parameters: the measured `g` and `G`, multiplied by the slowdown.
     fn cost(&self) -> LogGp {
         LogGp {
             gap: self.measured.gap * self.slowdown,
@@ -262,7 +266,7 @@ mod tests {
         })
     }
 
-    /// So many looks at two rails that are full and `times` as slow as measured; how slow they are taken for.
+    /// Looks `looks` times at two full rails that are `times` as slow as measured. Returns their estimated slowdowns.
     fn full(rails: &mut [Watched; 2], looks: u32, times: [f64; 2]) -> [f64; 2] {
         for _ in 0..looks {
             for (rail, times) in rails.iter_mut().zip(times) {

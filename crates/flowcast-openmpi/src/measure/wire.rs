@@ -1,11 +1,11 @@
-//! The messages of the measurement: active messages on a tag of our own, beside those of ob1.
+//! Messages of the measurement: active messages on a tag of our own, beside those of ob1.
 //!
 //! | kind | from | to | body |
 //! |---|---|---|---|
 //! | invite | rank 0 | partner | |
-//! | ready | partner | rank 0 | its host's name |
-//! | ping | rank 0 | partner | filling, up to the size to be measured |
-//! | pong | partner | rank 0 | filling, the same |
+//! | ready | partner | rank 0 | the partner's host name |
+//! | ping | rank 0 | partner | padding, up to the measured size |
+//! | pong | partner | rank 0 | padding, up to the same size |
 //! | done | rank 0 | partner | |
 //! | results | each rank | two others | parameters, a line for each rail |
 
@@ -29,13 +29,13 @@ use crate::{
     state::state,
 };
 
-/// Ours: above the tags of Open MPI's BTLs (0x20), ob1 (0x40), one-sided operations (0x60) and users' (0x80).
+/// Our tag, above the tags of Open MPI's BTLs (0x20), ob1 (0x40), one-sided operations (0x60) and users (0x80).
 const TAG: u8 = 0xF5;
 const _: () = assert!((TAG as usize) < TAG_MAX);
 
 const MAGIC: u32 = 0x464C_4F57;
 
-/// The length of a message without a body, and the least that can be measured.
+/// Length of a message without a body, in bytes; also the smallest size that can be measured.
 pub(super) const HEADER: usize = 28;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,16 +49,16 @@ pub(super) enum WireKind {
     Results = 6,
 }
 
-/// The fixed part of a message.
+/// Header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WireHeader {
     pub kind: WireKind,
     pub from: ProcessName,
     /// Number of the round trip, from 0.
     pub round: u32,
-    /// How many pings before the pong.
+    /// Number of pings before the pong.
     pub of: u32,
-    /// Length of the body that means something.
+    /// Length of the body without padding, in bytes.
     pub body: u32,
 }
 
@@ -111,20 +111,20 @@ impl WireHeader {
 pub(super) struct WireReceived {
     pub header: WireHeader,
     pub body: Vec<u8>,
-    /// All of it, with filling.
+    /// Length of the message with padding, in bytes.
     pub size: usize,
-    /// The network by which it came.
+    /// Network by which the message arrived.
     pub by: *mut BtlModule,
 }
 
-// SAFETY: a module is its BTL's, which has its own locks.
+// SAFETY: a module belongs to its BTL, which has its own locks.
 unsafe impl std::marker::Send for WireReceived {}
 
 static INBOX: Mutex<VecDeque<WireReceived>> = Mutex::new(VecDeque::new());
-/// The length of `INBOX`: whoever makes progress looks there, also when all is measured, and should not take a lock.
+/// Length of `INBOX`. It is read at each progress call, even after the measurement, and avoids a lock there.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// The oldest message that nobody has looked at.
+/// Removes and returns the oldest message.
 pub(super) fn take() -> Option<WireReceived> {
     let oldest = INBOX
         .lock()
@@ -150,7 +150,7 @@ unsafe extern "C-unwind" fn receive(
     _: *mut c_void,
 ) {
     let _no_panic = NoPanic;
-    // SAFETY: the BTL's descriptor with a segment; its memory is ours until we return.
+    // SAFETY: the BTL's descriptor with a segment, whose memory stays valid until we return.
     let bytes = unsafe { received(descriptor) };
     let Some(header) = WireHeader::read(bytes) else {
         return;
@@ -172,7 +172,7 @@ unsafe extern "C-unwind" fn receive(
         .push_back(received);
 }
 
-/// A network and an endpoint to send to, past the hooks.
+/// A network and an endpoint, for messages that bypass the hooks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WireRoute {
     module: *mut BtlModule,
@@ -184,12 +184,12 @@ pub(super) struct WireRoute {
 }
 
 impl WireRoute {
-    /// Over this network; `None` if it cannot send.
+    /// Creates a route over this network. Returns `None` if it cannot send.
     ///
     /// # Safety
-    /// `module` is an initialised BTL module and `endpoint` is its.
+    /// `module` is an initialised BTL module, and `endpoint` belongs to it.
     pub(super) unsafe fn new(module: *mut BtlModule, endpoint: *mut Endpoint) -> Option<WireRoute> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let fields = unsafe { &*module };
         let original = state().and_then(|state| Some(state.rail(state.rail_of(module)?).original));
         let (alloc, send, free) = match original {
@@ -206,7 +206,7 @@ impl WireRoute {
         })
     }
 
-    /// Sends a message, filled up to `size`; false if the network has no free descriptor or cannot take it.
+    /// Sends a message, padded to `size` bytes. Returns `false` if the network has no free descriptor or cannot send it.
     pub(super) fn send(&self, header: WireHeader, body: &[u8], size: usize) -> bool {
         let size = size.max(HEADER + body.len());
         if size > self.longest {
@@ -234,7 +234,7 @@ impl WireRoute {
     }
 }
 
-/// The BTL frees the descriptor.
+/// Callback of a sent message. The BTL frees the descriptor.
 unsafe extern "C-unwind" fn sent(
     _: *mut BtlModule,
     _: *mut Endpoint,

@@ -1,12 +1,12 @@
-//! Messages in pieces: what ob1 gives to one network goes over several, and arrives at the other side's ob1 whole.
+//! Messages in pieces: a message that ob1 assigns to one network is sent over several, and reaches the remote ob1 whole.
 //!
-//! A piece is an active message on a tag of our own with a header that says of which message it is which part. The receiver
-//! puts the parts together and hands the message to whom ob1's tag belongs, as if the network of the last piece had brought it.
-//! ob1 numbers what has an order of its own, so no piece waits for another message.
+//! A piece is an active message on a tag of our own. Its header identifies the message and the piece's part of it. The
+//! receiver joins the pieces and passes the message to the owner of ob1's tag, as if the network of the last piece had
+//! delivered it. ob1 numbers messages whose order matters, so no piece waits for another message.
 //!
-//! A long message that ob1 wants written into the receiver's memory (PUT) is divided as well: each network writes a part. The
-//! FIN behind it tells the receiver that all is there; it goes over every network that wrote a part, after the part, and is
-//! handed on when the last copy has come.
+//! A long message that ob1 wants to write into the receiver's memory (PUT) is divided as well: each network writes a part.
+//! The following FIN notifies the receiver that all data have arrived. It is sent over every network that wrote a part,
+//! after the part, and is delivered when the last copy has arrived.
 
 mod sending;
 mod wire;
@@ -18,7 +18,7 @@ pub(crate) use sending::{SendArguments, send};
 pub(crate) use wire::listen;
 pub(crate) use writing::{PutArguments, no_room, put, rails_of_fin};
 
-/// Which part of a message goes over which rail.
+/// Part of a message, and the rail that carries it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RailPart {
     pub rail: RailId,
@@ -26,7 +26,7 @@ pub(crate) struct RailPart {
     pub length: usize,
 }
 
-/// Parts one behind the other.
+/// Consecutive parts of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RailParts {
     parts: [RailPart; MAX_RAILS],
@@ -57,14 +57,15 @@ impl RailParts {
         all
     }
 
-    /// As the scheduler divides a message that ob1 asked one rail for; `None` if that one carries all of it.
+    /// Parts of a message as divided by the scheduler. Returns `None` if the rail that ob1 requested carries all of it.
     pub(crate) fn divided(split: &Split, asked: RailId) -> Option<RailParts> {
         let parts = RailParts::new(split.pieces().map(|(rail, piece)| (rail, piece.0 as usize)));
         let is_as_asked = matches!(parts.all(), [only] if only.rail == asked);
         (!is_as_asked).then_some(parts)
     }
 
-    /// All of it first, and empty parts behind it over the other rails: what was given to them before arrives before.
+    /// The whole message on the first rail, followed by empty parts on the other rails. They arrive after all earlier data
+    /// of those rails.
     pub(crate) fn behind(rails: RailSet, length: usize) -> RailParts {
         let lengths = std::iter::once(length).chain(std::iter::repeat(0));
         RailParts::new(rails.zip(lengths))

@@ -23,12 +23,12 @@ use crate::{
     state::State,
 };
 
-/// What `btl_send` answers when the network is through with a descriptor.
+/// Result of `btl_send` when the network no longer needs a descriptor.
 const SENT: c_int = 1;
 
 static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// What ob1 wants to send, and over which network.
+/// Arguments of ob1's send, and the requested network.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SendArguments {
     pub asked: RailId,
@@ -37,16 +37,16 @@ pub(crate) struct SendArguments {
     pub tag: u8,
 }
 
-/// A descriptor of ob1 whose content is in flight in descriptors of ours.
+/// A descriptor of ob1 whose content is in flight in our own descriptors.
 struct SendInParts {
-    /// Parts that their networks still have, and one more while they are given out.
+    /// Number of parts that are still in flight, plus one until all parts are handed to their networks.
     left: AtomicU32,
     state: &'static State,
     arguments: SendArguments,
 }
 
-/// Sends ob1's descriptor in parts, as `btl_send` of the network that ob1 chose would: the answer is the same. `None` if there is
-/// no room; then nothing was sent.
+/// Sends ob1's descriptor in parts, as `btl_send` of the requested network would, with the same result. Returns `None` if
+/// there is no room; then nothing was sent.
 ///
 /// # Safety
 /// The descriptor is ob1's for this network and endpoint, which is the peer's; the rails reach the peer.
@@ -57,7 +57,7 @@ pub(crate) unsafe fn send(
     arguments: SendArguments,
 ) -> Option<c_int> {
     let mut ours = [ptr::null_mut(); MAX_RAILS];
-    // SAFETY: the caller's; descriptors of the rails that allocated them.
+    // SAFETY: guaranteed by the caller; descriptors of the rails that allocated them.
     unsafe {
         for (part, place) in parts.all().iter().zip(&mut ours) {
             *place = room_for(state, peer, part, parts.all().len());
@@ -83,7 +83,7 @@ pub(crate) unsafe fn send(
             let rail = state.rail(part.rail);
             let done = (rail.original.send)(rail.module, peer.endpoint(part.rail), own, tag);
             if done < 0 && done != ERR_RESOURCE_BUSY {
-                // A network that has failed: ob1 ends the job when it is told.
+                // The network has failed. ob1 ends the job when it is notified.
                 (rail.original.free)(rail.module, own);
                 part_is_through(sending);
             }
@@ -93,12 +93,12 @@ pub(crate) unsafe fn send(
 }
 
 /// # Safety
-/// As [`send`].
+/// The same as for [`send`].
 unsafe fn room_for(state: &State, peer: &RailPeer, part: &RailPart, of: usize) -> *mut Descriptor {
     let rail = state.rail(part.rail);
     let header = if of > 1 { HEADER } else { 0 };
     let flags = DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK;
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         (rail.original.alloc)(
             rail.module,
@@ -111,12 +111,12 @@ unsafe fn room_for(state: &State, peer: &RailPeer, part: &RailPart, of: usize) -
 }
 
 /// # Safety
-/// Descriptors that the parts' rails have allocated, ended by null.
+/// The parts' rails have allocated the descriptors; the rest of `ours` is null.
 unsafe fn release(state: &State, parts: &RailParts, ours: &[*mut Descriptor]) {
     for (part, own) in parts.all().iter().zip(ours) {
         if !own.is_null() {
             let rail = state.rail(part.rail);
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { (rail.original.free)(rail.module, *own) };
         }
     }
@@ -125,7 +125,7 @@ unsafe fn release(state: &State, parts: &RailParts, ours: &[*mut Descriptor]) {
 /// Copies headers and content.
 ///
 /// # Safety
-/// The descriptors have room for their parts, and ob1's has all of the message.
+/// The descriptors have room for their parts, and ob1's contains the whole message.
 unsafe fn fill(
     state: &State,
     parts: &RailParts,
@@ -135,10 +135,10 @@ unsafe fn fill(
     let SendArguments {
         descriptor, tag, ..
     } = *arguments;
-    // SAFETY: this process, which the library knows until it ends.
+    // SAFETY: this process, which the library keeps until it ends.
     let from = unsafe { (*(state.library.local_process)()).proc_name };
     let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let total = length(descriptor) as u32;
         for (part, own) in parts.all().iter().zip(ours) {
@@ -168,7 +168,7 @@ unsafe extern "C-unwind" fn part_is_sent(
     _: c_int,
 ) {
     let _no_panic = NoPanic;
-    // SAFETY: our descriptor; the message lives until its last part is through.
+    // SAFETY: our descriptor; the message lives until its last part is sent.
     unsafe {
         let sending: *mut SendInParts = (*descriptor).des_cbdata.cast();
         if part_is_through(sending) {
@@ -177,21 +177,21 @@ unsafe extern "C-unwind" fn part_is_sent(
     }
 }
 
-/// Whether it was the last.
+/// Records that a part was sent. Returns `true` if it was the last.
 ///
 /// # Safety
 /// `sending` is alive.
 unsafe fn part_is_through(sending: *const SendInParts) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*sending).left.fetch_sub(1, Ordering::AcqRel) == 1 }
 }
 
-/// All parts have been given out: what `btl_send` answers.
+/// Completes the hand-over of all parts. Returns the result of `btl_send`.
 ///
 /// # Safety
-/// `sending` is alive, and the caller's own count is still in it.
+/// `sending` is alive, and still includes the caller's own count.
 unsafe fn given_out(sending: *mut SendInParts) -> c_int {
-    // SAFETY: the caller's; the descriptor is ob1's until it is told.
+    // SAFETY: guaranteed by the caller; the descriptor is ob1's until ob1 is notified.
     unsafe {
         let flags = (*(*sending).arguments.descriptor).des_flags;
         // From here on another thread may finish.
@@ -208,10 +208,10 @@ unsafe fn given_out(sending: *mut SendInParts) -> c_int {
     }
 }
 
-/// Tells ob1 that its descriptor is sent.
+/// Notifies ob1 that its descriptor is sent.
 ///
 /// # Safety
-/// ob1 has not been told.
+/// ob1 has not been notified yet.
 unsafe fn finish(sending: SendInParts) {
     let SendArguments {
         asked,
@@ -220,7 +220,7 @@ unsafe fn finish(sending: SendInParts) {
         ..
     } = sending.arguments;
     let module = sending.state.rail(asked).module;
-    // SAFETY: the caller's; the flags are read before ob1 may free the descriptor.
+    // SAFETY: guaranteed by the caller; the flags are read before ob1 may free the descriptor.
     unsafe {
         let owned = (*descriptor).des_flags & DES_BTL_OWNERSHIP != 0;
         if let Some(callback) = (*descriptor).des_cbfunc {
@@ -233,9 +233,9 @@ unsafe fn finish(sending: SendInParts) {
 }
 
 /// # Safety
-/// Nobody uses ob1's descriptor any more.
+/// ob1's descriptor is no longer in use.
 unsafe fn free(sending: &SendInParts) {
     let rail = sending.state.rail(sending.arguments.asked);
-    // SAFETY: the caller's; the rail allocated it.
+    // SAFETY: guaranteed by the caller; the rail allocated it.
     unsafe { (rail.original.free)(rail.module, sending.arguments.descriptor) };
 }

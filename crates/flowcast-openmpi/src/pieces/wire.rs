@@ -1,4 +1,4 @@
-//! Pieces on the wire, and how they are put together.
+//! Wire format of pieces, and their reassembly.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,27 +17,27 @@ use crate::{
     state::state,
 };
 
-/// Beside the measurement's, above Open MPI's own.
+/// Our tag, beside the measurement's tag and above Open MPI's own.
 pub(super) const TAG: u8 = 0xF6;
 const _: () = assert!((TAG as usize) < TAG_MAX);
 const MAGIC: u32 = 0x464C_5043;
-/// The length of a piece's header.
+/// Length of a piece's header, in bytes.
 pub(super) const HEADER: usize = 32;
-/// Of which message a piece is which part.
+/// Header of a piece: its message and its part of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PieceHeader {
     pub from: ProcessName,
-    /// Of the message, among those of its sender.
+    /// Number of the message, among those of its sender.
     pub number: u32,
     /// ob1's tag.
     pub tag: u8,
-    /// How many pieces the message has.
+    /// Number of pieces of the message.
     pub of: u8,
-    /// Length of the whole message.
+    /// Length of the whole message, in bytes.
     pub total: u32,
-    /// Where this piece belongs in it.
+    /// Offset of this piece in the message, in bytes.
     pub offset: u32,
-    /// Where its sender is on the rail of this piece.
+    /// Address of the sender on the rail of this piece.
     pub address: AddressKey,
 }
 
@@ -80,19 +80,19 @@ impl PieceHeader {
     }
 }
 
-/// A message of which some pieces have come.
+/// A message of which some pieces have arrived.
 #[derive(Debug)]
 struct Incomplete {
-    /// In words, because ob1 reads structs out of it.
+    /// Content, stored in words because ob1 reads structs from it.
     words: Vec<u64>,
     tag: u8,
     of: u8,
     total: usize,
-    /// Offset and length of the pieces that have come.
+    /// Offset and length of the pieces that have arrived, in bytes.
     came: Vec<(usize, usize)>,
 }
 
-/// A piece that no sender of ours has written so.
+/// Fault of a piece that none of our senders writes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 enum Misfit {
     #[error(
@@ -120,7 +120,7 @@ impl Incomplete {
         }
     }
 
-    /// Puts a piece into its place, which no other has taken.
+    /// Copies a piece to its offset. Fails if it overlaps an earlier piece or does not fit the message.
     fn put(&mut self, header: &PieceHeader, piece: &[u8]) -> Result<(), Misfit> {
         let (offset, length) = (header.offset as usize, piece.len());
         let alike =
@@ -140,7 +140,7 @@ impl Incomplete {
                 total: self.total,
             });
         }
-        // SAFETY: within the words, which any bytes are.
+        // SAFETY: within the words, for which any bytes are valid.
         unsafe {
             let place = self.words.as_mut_ptr().cast::<u8>().add(offset);
             place.copy_from_nonoverlapping(piece.as_ptr(), length);
@@ -149,21 +149,21 @@ impl Incomplete {
     }
 }
 
-/// Messages of which pieces are missing, by sender and number.
+/// Messages with missing pieces, keyed by sender and number.
 static INCOMPLETE: Mutex<BTreeMap<(u32, u32, u32), Incomplete>> = Mutex::new(BTreeMap::new());
-/// Who has told where it is, by name and address.
+/// Addresses that senders have announced, with their names.
 static MET: Mutex<BTreeSet<(u32, u32, AddressKey)>> = Mutex::new(BTreeSet::new());
 static TRIGGERS: OnceLock<Triggers> = OnceLock::new();
 
-/// Who gets which tag.
+/// Table of the receivers of tags.
 struct Triggers(*mut Trigger);
 
-// SAFETY: the library's table, which is filled before anybody sends.
+// SAFETY: the library's table, which is filled before the first send.
 unsafe impl Send for Triggers {}
-// SAFETY: as above.
+// SAFETY: the same as above.
 unsafe impl Sync for Triggers {}
 
-/// Receives pieces from here on, also where this process itself has nothing to divide.
+/// Receives pieces from here on, even if this process itself divides no messages.
 pub(crate) fn listen(library: &OpenMpiLibrary) {
     let _ = TRIGGERS.set(Triggers(library.triggers));
     library.listen(TAG, receive);
@@ -176,7 +176,7 @@ unsafe extern "C-unwind" fn receive(
     _: *mut c_void,
 ) {
     let _no_panic = NoPanic;
-    // SAFETY: the BTL's descriptor with a segment; its memory is ours until we return.
+    // SAFETY: the BTL's descriptor with a segment, whose memory stays valid until we return.
     let bytes = unsafe { received(descriptor) };
     let header = PieceHeader::read(bytes).ok_or(Misfit::Header(bytes.len()));
     let joined = header.and_then(|header| {
@@ -191,7 +191,7 @@ unsafe extern "C-unwind" fn receive(
     }
 }
 
-/// Learns where the sender is on the rail by which a piece of it came.
+/// Learns the sender's address on the rail by which one of its pieces arrived.
 fn meet(header: &PieceHeader, by: *mut BtlModule) {
     let Some(state) = state() else { return };
     let mut met = MET.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +201,7 @@ fn meet(header: &PieceHeader, by: *mut BtlModule) {
     }
 }
 
-/// The message, once its last piece has come.
+/// Adds a piece. Returns the message when its last piece has arrived.
 fn join(header: &PieceHeader, piece: &[u8]) -> Result<Option<Incomplete>, Misfit> {
     let mut incomplete = INCOMPLETE.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (header.from.jobid, header.from.vpid, header.number);
@@ -227,7 +227,7 @@ unsafe fn hand_on(by: *mut BtlModule, tag: u8, mut whole: Incomplete) {
         seg_addr: whole.words.as_mut_ptr().cast(),
         seg_len: whole.total as u64,
     };
-    // SAFETY: the library's table; all zeros are a valid descriptor, of which receivers read the segments alone.
+    // SAFETY: the library's table; all zeros are a valid descriptor, of which receivers read only the segments.
     unsafe {
         let trigger = &*triggers.0.add(tag as usize);
         let mut descriptor: Descriptor = std::mem::zeroed();

@@ -1,4 +1,4 @@
-//! Long messages that are written into the receiver's memory, each network its part.
+//! Long messages written into the receiver's memory, a part by each network.
 
 use std::{
     cell::Cell,
@@ -42,12 +42,13 @@ struct PutInParts {
 }
 
 thread_local! {
-    /// The rails of the PUT whose completion ob1 is being told, for the FIN that it sends meanwhile.
+    /// Rails of the PUT whose completion ob1 is handling, for the FIN that ob1 sends meanwhile.
     static FINISHED_PUT: Cell<RailSet> = const { Cell::new(RailSet::NONE) };
 }
 
-/// The rails that the FIN which ob1 now sends has to follow: those of the PUT that has just ended, whose FIN is the first that ob1
-/// sends, or all that may have one in flight to this peer for a FIN that ob1 had to put off.
+/// Rails that ob1's current FIN has to follow. If a PUT has just completed, these are its rails, because its FIN is the
+/// first one that ob1 sends. For a FIN that ob1 had to postpone, these are all rails that may have a PUT to this peer in
+/// flight.
 pub(crate) fn rails_of_fin(peer: &RailPeer) -> RailSet {
     match FINISHED_PUT.replace(RailSet::NONE) {
         RailSet::NONE => peer.rails_with_puts(),
@@ -55,7 +56,8 @@ pub(crate) fn rails_of_fin(peer: &RailPeer) -> RailSet {
     }
 }
 
-/// There was no room for what ob1 wanted to send. If it was the FIN of the PUT that has just ended, the next one is another's.
+/// Records that there was no room for ob1's message. If that was the FIN of the PUT that has just completed, the next FIN
+/// belongs to another PUT.
 pub(crate) fn no_room() {
     FINISHED_PUT.set(RailSet::NONE);
 }
@@ -83,7 +85,7 @@ pub(crate) unsafe fn put(
     }));
     for part in parts.all() {
         let rail = state.rail(part.rail);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let done = unsafe {
             let original = rail
                 .original
@@ -105,11 +107,11 @@ pub(crate) unsafe fn put(
             )
         };
         if done != SUCCESS {
-            // SAFETY: alive until the last part is through.
+            // SAFETY: alive until the last part is written.
             unsafe { a_part_is_written(putting, done) };
         }
     }
-    // SAFETY: as above; this was the caller's own count.
+    // SAFETY: the same as above; this removes the caller's own count.
     unsafe { a_part_is_written(putting, SUCCESS) };
     SUCCESS
 }
@@ -124,14 +126,14 @@ unsafe extern "C-unwind" fn part_is_written(
     status: c_int,
 ) {
     let _no_panic = NoPanic;
-    // SAFETY: what `put` gave; alive until the last part is through.
+    // SAFETY: the data of `put`, alive until the last part is written.
     unsafe { a_part_is_written(data.cast(), status) }
 }
 
 /// # Safety
 /// `putting` is alive.
 unsafe fn a_part_is_written(putting: *mut PutInParts, status: c_int) {
-    // SAFETY: the caller's; whoever comes last has it alone.
+    // SAFETY: guaranteed by the caller; the last caller has exclusive access.
     unsafe {
         if status != SUCCESS {
             (*putting).status.store(status, Ordering::Relaxed);
@@ -151,7 +153,7 @@ unsafe fn a_part_is_written(putting: *mut PutInParts, status: c_int) {
             ..
         } = putting.arguments;
         let status = putting.status.load(Ordering::Relaxed);
-        // ob1 sends its FIN in this call, and may have another PUT end inside of it.
+        // ob1 sends its FIN in this call, and another PUT may complete inside it.
         let before = FINISHED_PUT.replace(putting.rails);
         if let Some(callback) = callback {
             callback(

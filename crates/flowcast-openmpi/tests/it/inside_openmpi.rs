@@ -1,7 +1,7 @@
-//! The component inside Open MPI 4.1: programs on two rails, in a network namespace of their own.
+//! The component inside Open MPI 4.1: programs on two rails, in a separate network namespace.
 //!
-//! Needs openmpi-bin, libopenmpi-dev and user namespaces, so all is ignored here and run by `cargo xtask test openmpi`.
-//! Every run has a time limit: a lost message shows as a program that does not end.
+//! The tests need openmpi-bin, libopenmpi-dev and user namespaces. They are therefore ignored by default and run by
+//! `cargo xtask test openmpi`. Every run has a time limit: a lost message shows as a program that does not end.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use flowcast_scheduler::discipline::SchedulerName;
 
 const WHY: &str = "run by cargo xtask test openmpi";
 
-/// Two interfaces without a wire's limits; both ends of a message are on this machine.
+/// Script for two interfaces without the limits of a wire; both ends of a message are on this machine.
 const RAILS: &str = "set -e; ip link set lo up
 for k in 1 2; do
   ip link add rail$k type veth peer name peer$k; ip addr add 10.91.$k.1/24 dev rail$k
@@ -22,8 +22,8 @@ for k in 1 2; do
 done
 exec \"$@\"";
 
-/// The same at 200 Mbit/s each; with `SLOWER=1` the second falls to 40 Mbit/s after two seconds, with `STUCK=1` nothing gets
-/// through it from the second to the fifth.
+/// Script for two interfaces of 200 Mbit/s each. With `SLOWER=1` the second falls to 40 Mbit/s after two seconds. With
+/// `STUCK=1` the second passes no data from the second to the fifth second.
 const LIMITED_RAILS: &str = "set -e; ip link set lo up mtu 9000
 for k in 1 2; do
   ip link add rail$k type veth peer name peer$k; ip addr add 10.91.$k.1/24 dev rail$k
@@ -43,12 +43,12 @@ if [ -n \"$STUCK\" ]; then
 fi
 exec \"$@\"";
 
-/// Components and programs, built once.
+/// Folder with the components and programs, which are built once.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap().keep();
-        // Beside this test's own folder `deps`.
+        // Next to this test's own folder `deps`.
         let built = std::env::current_exe()
             .unwrap()
             .with_file_name("libmca_bml_flowcast.so");
@@ -91,14 +91,14 @@ fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// `mpirun` with the component among the others; `settings` are MCA parameters.
+/// Runs `mpirun` with the component among the others; `settings` are MCA parameters.
 fn mpirun(ranks: u32, settings: &[(&str, &str)], program: &[&str]) -> Output {
     mpirun_over(RAILS, ranks, settings, program)
         .output()
         .unwrap()
 }
 
-/// As [`mpirun`], in a network that a script makes.
+/// Prepares the command of [`mpirun`], in a network that a script creates.
 fn mpirun_over(rails: &str, ranks: u32, settings: &[(&str, &str)], program: &[&str]) -> Command {
     let system = run("ompi_info", &["--path", "pkglibdir", "--parsable"]);
     let system = system.trim().rsplit(':').next().unwrap().to_owned();
@@ -307,7 +307,7 @@ fn both_rails_carry_first_fragments_and_a_lost_one_carries_no_more() {
         "in turn: {first} {second}"
     );
     let [first, second] = counts("lose", &[]);
-    // 500 messages in turn before the loss, 500 on what is left after it.
+    // 500 messages in turn before the loss, 500 on the remaining rail after it.
     assert_eq!(first.min(second) / 10, 25, "{first} {second}");
     assert_eq!(first.max(second) / 10, 75, "{first} {second}");
 }
@@ -422,7 +422,7 @@ fn results_of_start_up_are_stored_for_the_next_run() {
         assert_sound(&output, source);
         text(&output)
     };
-    // What rank 0 sends to the others is measured for them.
+    // For other ranks the parameters that rank 0 sends count as measured.
     let all_ranks_say = |source: &str, text: &str| {
         let of_rank = |rank: u32| {
             let mut lines = text.lines();
@@ -438,11 +438,11 @@ fn results_of_start_up_are_stored_for_the_next_run() {
     let hosts = fs::read_dir(store.path()).into_iter().flatten().flatten();
     let files = hosts.flat_map(|hosts| fs::read_dir(hosts.path()).into_iter().flatten());
     let stored = files.count();
-    // While other work takes the processors, start-up may be too short; it says so of each network.
+    // While other work occupies the processors, the time at start-up may not suffice. This is reported for each network.
     let missing = first.matches("is not stored: time was too short").count();
     assert_eq!(stored + missing, 2, "{first}");
     let next = run("parameters stored");
-    // It may find what is stored not to hold while other work takes the processors; it says so.
+    // While other work occupies the processors, the check may reject the stored parameters. This is reported.
     let again = next.contains("the networks are measured again");
     let source = if again || missing > 0 {
         "parameters measured"
@@ -452,7 +452,7 @@ fn results_of_start_up_are_stored_for_the_next_run() {
     all_ranks_say(source, &next);
 }
 
-// Programs of Debian that nobody here wrote. The step leaves out by name what is not installed.
+// Programs from Debian that were not written for these tests. The step skips the tests of programs that are not installed.
 
 #[test]
 #[ignore = "run by cargo xtask test openmpi"]
@@ -480,9 +480,9 @@ fn a_network_that_becomes_slower_while_the_program_runs_gets_less() {
             second("sent"),
         )
     };
-    // 200 Mbit/s are 0.04 us/B, and 40 are 0.2.
+    // 200 Mbit/s are 0.04 us/B, and 40 Mbit/s are 0.2 us/B.
     let (source, gap, sent) = counts("");
-    // Start-up may have been disturbed; then what the rail carries has set it right.
+    // The measurement at start-up may have been disturbed. Then the traffic of the rail has corrected it.
     assert!(
         source.starts_with("measured")
             && (0.03..0.05).contains(&gap)
@@ -497,12 +497,12 @@ fn a_network_that_becomes_slower_while_the_program_runs_gets_less() {
 #[test]
 #[ignore = "run by cargo xtask test openmpi"]
 fn a_message_goes_over_several_networks_by_their_bandwidths() {
-    // First fragments or pieces of them, and the second network's share of all bytes.
+    // Returns the number of first fragments or pieces of them, and the second network's share of all bytes.
     let sent = |split_from: &str, bytes: &str| {
         let file = folder().join(format!("counts-split-{split_from}-{bytes}"));
         let settings = [
             ("bml_flowcast_counters", file.to_str().unwrap()),
-            // 4 : 1, and no other difference.
+            // Ratio 4 : 1, and no other difference.
             (
                 "bml_flowcast_rails",
                 "rail1=0,0.02,0,0us; rail2=0,0.08,0,0us",
@@ -525,10 +525,10 @@ fn a_message_goes_over_several_networks_by_their_bandwidths() {
         (600..640).contains(&pieces) && (0.18..0.22).contains(&share),
         "{pieces} {share}"
     );
-    // Long ones are written into the receiver's memory.
+    // Long messages are written into the receiver's memory.
     let (_, share) = sent("8192", "400000");
     assert!((0.18..0.22).contains(&share), "{share}");
-    // Whole where none is divided, and where they are too short.
+    // Messages stay whole if division is off or if they are too short.
     for (split_from, bytes) in [("0", "30000"), ("8192", "8000")] {
         let (pieces, _) = sent(split_from, bytes);
         assert!(
@@ -543,7 +543,7 @@ fn a_message_goes_over_several_networks_by_their_bandwidths() {
 fn a_network_on_which_nothing_moves_gets_nothing_new_until_it_does() {
     let run = |stuck: &str| {
         let settings = [
-            // Given, so that nothing but what is stuck changes the choice: the second, as long as it moves.
+            // Parameters are given, so that only a stuck network changes the choice: the second, as long as it moves.
             (
                 "bml_flowcast_rails",
                 "rail1=0,0.05,0,0us; rail2=0,0.04,0,0us",
@@ -567,7 +567,7 @@ fn a_network_on_which_nothing_moves_gets_nothing_new_until_it_does() {
     };
     let (late, text) = run("");
     assert!(late < 20 && !text.contains("nothing moves"), "{text}");
-    // Of 600 messages in those three seconds those before it is noticed.
+    // At most those of the 600 messages in these three seconds that were sent before the detection are late.
     let (late, text) = run("1");
     assert!((1..350).contains(&late), "{text}");
     assert!(

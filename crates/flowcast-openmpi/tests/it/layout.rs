@@ -1,6 +1,6 @@
-//! The bindings against the installed headers: a C program prints where each used field lies.
+//! Comparison of the bindings with the installed headers: a C program prints the offset of each used field.
 //!
-//! Needs libopenmpi-dev, so it is ignored here and run by `cargo xtask test openmpi`.
+//! The test needs libopenmpi-dev. It is therefore ignored by default and run by `cargo xtask test openmpi`.
 
 use std::{
     collections::BTreeMap,
@@ -72,7 +72,7 @@ fn ours() -> BTreeMap<String, i64> {
     map
 }
 
-/// What `mpicc.openmpi` passes, and the folder of the component headers below it.
+/// Folders that `mpicc.openmpi` passes to the compiler, and the folder of the component headers below them.
 fn include_folders() -> Vec<PathBuf> {
     let compilers = ["mpicc.openmpi", "mpicc"];
     let shown = |compiler: &str| {
