@@ -1,20 +1,21 @@
-//! Programs whose ranks form a grid and send to neighbours: their grids, and mappings by blocks of the grid.
+//! Programs whose ranks form a grid and send to neighbours: detection of the grid, and mappings by blocks of it.
 //!
-//! Ranks of a grid count its last dimension fastest, as MPI_Cart_create numbers them. A block of the grid on each node has fewer
-//! neighbours elsewhere than a row of ranks has (Gropp: Using node and socket information to implement MPI Cartesian topologies,
-//! Parallel Computing 85, 2019).
+//! The last dimension of a grid varies fastest, as in the numbering of MPI_Cart_create. With a block of the grid on each
+//! node, ranks have fewer neighbours on other nodes than with a row of ranks (Gropp: Using node and socket information to
+//! implement MPI Cartesian topologies, Parallel Computing 85, 2019).
 
 use flowcast_units::{Node, Rank};
 
 use super::matrix::CommunicationMatrix;
 
-/// Grids of more dimensions are not looked for.
+/// Largest number of dimensions of the grids that are tried.
 const MOST_DIMENSIONS: usize = 4;
 
-/// A grid explains messages if so much of the bytes goes between neighbours, and so many neighbours send each other some.
+/// A grid explains the messages if at least this share of the bytes goes between neighbours, and at least this share of the
+/// pairs of neighbours communicates.
 const NEIGHBOURS_SHARE: f64 = 0.9;
 
-/// A grid in blocks of which each node has one.
+/// A grid that is cut into equal blocks, one for each node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GridBlocks {
     /// Ranks along each dimension.
@@ -23,14 +24,14 @@ pub struct GridBlocks {
     pub block: Vec<u32>,
 }
 
-/// The ranks along each dimension of the grid whose neighbours send each other nearly all bytes; none if there is no such grid,
-/// or it is a row.
+/// Returns the number of ranks along each dimension of the grid whose neighbours send each other nearly all bytes. `None`
+/// if there is no such grid or it is a row.
 pub fn grid_of(matrix: &CommunicationMatrix) -> Option<Vec<u32>> {
     let ranks = u32::try_from(matrix.ranks()).ok()?;
     let mut all = Vec::new();
     factorisations(ranks, MOST_DIMENSIONS, &mut Vec::new(), &mut all);
     let mut best = (0, None);
-    // Of two that explain as much the one with fewer dimensions is meant.
+    // If two grids explain the same bytes, the one with fewer dimensions wins.
     all.sort_by_key(Vec::len);
     for dims in all {
         let bytes = explained(matrix, &dims);
@@ -41,8 +42,8 @@ pub fn grid_of(matrix: &CommunicationMatrix) -> Option<Vec<u32>> {
     best.1.filter(|dims| dims.len() > 1)
 }
 
-/// Bytes between neighbours of a grid, which may be a torus, both ways counted; 0 where too many go elsewhere, or too few
-/// neighbours send each other any.
+/// Bytes between neighbours of a grid, which may be a torus, counted for both ranks of each pair. Returns 0 if too many
+/// bytes go elsewhere or too few pairs of neighbours communicate.
 fn explained(matrix: &CommunicationMatrix, dims: &[u32]) -> u64 {
     let (mut bytes, mut missed, mut pairs) = (0, 0, 0);
     let most = 2.0 * matrix.bytes() as f64 * (1.0 - NEIGHBOURS_SHARE);
@@ -80,7 +81,7 @@ fn are_neighbours(mut one: u32, mut other: u32, dims: &[u32]) -> bool {
     steps == 1
 }
 
-/// All ways to write a number as a product of at most so many factors above 1, in their order.
+/// Adds all factorisations of a number into at most `most` factors above 1, in every order of the factors, to `all`.
 fn factorisations(number: u32, most: usize, before: &mut Vec<u32>, all: &mut Vec<Vec<u32>>) {
     if number == 1 {
         all.push(before.clone());
@@ -97,7 +98,7 @@ fn factorisations(number: u32, most: usize, before: &mut Vec<u32>, all: &mut Vec
 }
 
 impl GridBlocks {
-    /// All blocks of so many ranks into which a grid can be cut.
+    /// Returns all blocks of `ranks_of_node` ranks into which a grid can be cut.
     pub fn all(dims: &[u32], ranks_of_node: u32) -> Vec<GridBlocks> {
         let mut blocks = Vec::new();
         blocks_of(dims, ranks_of_node, &mut Vec::new(), &mut blocks);
@@ -110,7 +111,7 @@ impl GridBlocks {
             .collect()
     }
 
-    /// The node of each rank, blocks and nodes numbered alike.
+    /// Returns the node of each rank. Block n is on node n.
     pub fn mapping(&self) -> Vec<Node> {
         let ranks = self.dims.iter().product();
         (0..ranks).map(|rank| Node(self.block_of(rank))).collect()

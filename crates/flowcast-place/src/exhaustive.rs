@@ -1,29 +1,30 @@
 //! All mappings of a few ranks to equal nodes.
 //!
-//! Nodes are interchangeable, so mappings that differ only in the nodes' names count once: 8 ranks on 4 dual nodes
-//! have 8!/(2!^4 4!) = 105.
+//! Nodes are interchangeable, so mappings that differ only in the names of nodes count once: 8 ranks on 4 dual nodes have
+//! 8!/(2!^4 4!) = 105.
 
 use flowcast_units::{Node, Time};
 
-/// Times closer than this part of themselves are one entry of the histogram.
+/// Times that differ by less than this fraction share one entry of the histogram.
 const SAME: f64 = 1e-9;
 
-/// All mappings of ranks to equal nodes, each as the node of every rank. A new node is always the lowest unused one, so that
-/// mappings that differ in the names of nodes count once. The first fills node after node.
+/// Iterator over all mappings of ranks to equal nodes, each as the node of every rank. A new node is always the lowest
+/// unused one, so mappings that differ only in the names of nodes occur once. The first mapping fills node after node.
 #[derive(Debug, Clone)]
 pub struct AllMappings {
     ranks: usize,
     slots: Vec<u32>,
-    /// Node of each rank that has one.
+    /// Nodes of the ranks that already have one.
     mapping: Vec<Node>,
-    /// Ranks of each node that has any.
+    /// Number of ranks on each node in use.
     used: Vec<u32>,
-    /// The lowest node for the next rank.
+    /// Lowest node to try for the next rank.
     first: usize,
 }
 
 impl AllMappings {
-    /// All mappings of `ranks` ranks to nodes with `slots[n]` slots each, which are the same number for all nodes.
+    /// Creates the iterator for `ranks` ranks and nodes with `slots[n]` slots each. All nodes must have the same number of
+    /// slots.
     pub fn new(ranks: usize, slots: Vec<u32>) -> AllMappings {
         AllMappings {
             ranks,
@@ -34,12 +35,12 @@ impl AllMappings {
         }
     }
 
-    /// Whether there are more than `most` mappings.
+    /// Returns `true` if there are more than `most` mappings.
     pub fn are_more_than(mut self, most: u64) -> bool {
         (0..=most).all(|_| self.advance())
     }
 
-    /// Goes to the next mapping, if there is one.
+    /// Advances to the next mapping. Returns `false` if there is none.
     fn advance(&mut self) -> bool {
         loop {
             if let Some(node) = self.free() {
@@ -63,7 +64,7 @@ impl AllMappings {
         }
     }
 
-    /// The lowest node with a slot for the next rank, if a rank is left.
+    /// Returns the lowest node with a slot for the next rank. `None` if all ranks have a node or all slots are taken.
     fn free(&self) -> Option<usize> {
         if self.mapping.len() == self.ranks {
             return None;
@@ -83,19 +84,19 @@ impl Iterator for AllMappings {
     }
 }
 
-/// The times of all mappings.
+/// Statistics of the times of all mappings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Ranking {
-    /// How many mappings there are.
+    /// Number of mappings.
     pub mappings: u64,
-    /// Time and number of mappings that take it, ascending.
+    /// Times in ascending order, each with the number of mappings that take it.
     pub histogram: Vec<(Time, u64)>,
-    /// All mappings that take the least time, each the node of each rank.
+    /// All mappings with the shortest time, each as the node of every rank.
     pub best: Vec<Vec<Node>>,
 }
 
 impl Ranking {
-    /// Ranks all mappings; `times[n]` is the predicted time of the n-th of `mappings`.
+    /// Ranks all mappings. `times[n]` is the predicted time of the n-th of `mappings`.
     pub fn new(mappings: AllMappings, times: &[Time]) -> Ranking {
         let mut sorted = times.to_vec();
         sorted.sort();

@@ -1,4 +1,4 @@
-//! What a mapping gains over another, and how sure that is.
+//! Gain of one mapping over another, with its uncertainty.
 
 use flowcast_program::parallel;
 use flowcast_statistics::resampling::{normal_score, percentile_interval};
@@ -6,24 +6,25 @@ use flowcast_statistics::resampling::{normal_score, percentile_interval};
 use super::{options::PlaceOptions, predictor::MappingPredictor, search::TimedMapping};
 use flowcast::{Error, matters, may_vary};
 
-/// Gains below this are none, however sure.
+/// Gains below this share count as none, however certain they are.
 pub const SMALLEST_GAIN: f64 = 0.01;
 
-/// By how much predicted ratios of the times of two mappings were off, as the root mean square of their logarithms: 40 pairs of
-/// mappings of ten programs in a lab (docs/evidence/placement.md).
+/// Error of predicted ratios of the times of two mappings, as the root mean square of its logarithm: 40 pairs of mappings
+/// of ten programs in a lab (docs/evidence/placement.md).
 const RATIO_ERROR: f64 = 0.09;
 
-/// What one mapping saves of the time of another.
+/// Share of the time that one mapping saves compared with another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MappingGain {
-    /// As a share: 0.24 for 76 s in place of 100 s.
+    /// Saved share: 0.24 for 76 s instead of 100 s.
     pub share: f64,
-    /// Where it lies; none of what is counted and not predicted.
+    /// Interval of the share. `None` if the values are counted and not predicted.
     pub interval: Option<(f64, f64)>,
 }
 
 impl MappingGain {
-    /// The gain of a value over another one in the same unit, without an interval; 0 if the other is 0.
+    /// Returns the gain of a value over another value in the same unit, without an interval. The gain is 0 if the other
+    /// value is 0.
     pub fn new(value: f64, other: f64) -> MappingGain {
         MappingGain {
             share: 1.0 - ratio(value, other),
@@ -31,22 +32,23 @@ impl MappingGain {
         }
     }
 
-    /// Whether it is worth anything: at least [`SMALLEST_GAIN`].
+    /// Returns `true` if the gain is at least [`SMALLEST_GAIN`].
     pub fn is_any(&self) -> bool {
         self.share >= SMALLEST_GAIN
     }
 
-    /// Whether it may be none as well.
+    /// Returns `true` if the interval includes no gain at all.
     pub fn is_unsure(&self) -> bool {
         self.interval.is_some_and(|(low, _)| low <= 0.0)
     }
 }
 
-/// What `best` saves of the time of `other`. The interval comes from so many networks drawn from the intervals of the network's
-/// parameters, with both mappings on each, and from how far predicted ratios of mappings were off in a lab.
+/// Returns the share of the time of `other` that `best` saves. The interval combines two sources: `draws` networks, drawn
+/// from the intervals of the network's parameters, with both mappings on each; and the error of predicted ratios that was
+/// measured in a lab.
 ///
 /// # Errors
-/// A level outside (0, 1), parameters that cannot be drawn, and those of the replay.
+/// A level outside (0, 1), parameters that cannot be drawn, and errors of the replay.
 pub fn gain(
     predictor: &MappingPredictor<'_>,
     best: &TimedMapping,
@@ -66,7 +68,7 @@ pub fn gain(
     let mut ratios = vec![predicted];
     if may_vary(network, model) {
         let networks = network.drawn(&|field: &str| matters(field, model), draws, seed)?;
-        // A network that the model refuses says nothing of the gain.
+        // A network that the model rejects contributes nothing to the interval.
         let drawn = parallel::map(&networks, threads, |network| -> Result<f64, Error> {
             let time =
                 |mapping: &TimedMapping| predictor.makespan_on(network, &mapping.node_of_rank);

@@ -1,14 +1,14 @@
-//! Lists of hosts as schedulers and launchers write them, and of positions in a topology.
+//! Lists of hosts in the formats of schedulers and launchers, and lists of positions in a topology.
 //!
-//! Hosts are separated by commas, blanks or lines; `#` starts a comment.
+//! Commas, blanks or line ends separate hosts. `#` starts a comment.
 //!
 //! | form | meaning | written by |
 //! |---|---|---|
-//! | `n[001-032,040]r[1-2]` | all combinations, the last brackets counting fastest, with leading zeros | Slurm |
+//! | `n[001-032,040]r[1-2]` | all combinations, the last brackets varying fastest, with leading zeros | Slurm |
 //! | `n[1-3]x4`, `n1*4` | four slots on each | Slurm |
 //! | `n1:4` | four slots | MPICH, Open MPI's `--host` |
-//! | `n1 slots=4 max_slots=8` | four slots, for all hosts before it on the line that have no number of their own | Open MPI |
-//! | `n1`, a host on each line, some repeatedly | as many slots as lines | PBS' node file |
+//! | `n1 slots=4 max_slots=8` | four slots, for all preceding hosts on the line without a number of their own | Open MPI |
+//! | `n1`, a host on each line, some repeatedly | one slot for each line | PBS' node file |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,38 +17,38 @@ use thiserror::Error;
 
 use super::{job::Job, rule};
 
-/// Most hosts of a list, and of one entry.
+/// Maximum number of hosts in a list, and in one entry.
 const MOST_HOSTS: usize = 1 << 16;
 
-/// Most positions of a list.
+/// Maximum number of positions in a list.
 const MOST_POSITIONS: usize = 1 << 20;
 
-/// Most digits of a number in brackets.
+/// Maximum number of digits of a number in brackets.
 const MOST_DIGITS: usize = 18;
 
-/// Most slots of a host.
+/// Maximum number of slots of a host.
 const MOST_SLOTS: u32 = 1 << 24;
 
 const ENTRY: &str = "a host such as n1, n[001-032,040], n1:4 or n1 slots=4, no number alone";
 
-/// Options of launchers that say nothing of where ranks run.
+/// Options of launchers that have no effect on the mapping.
 const OPTIONS: [&str; 5] = ["user", "username", "port", "ifname", "binding"];
 
-/// A list of hosts or positions, or a mapping, that was refused.
+/// Error for a rejected list of hosts or positions, or a rejected mapping.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{place}: found {found}, expected {expected}")]
 pub struct HostListError {
-    /// File or option of the text, then the line and, for a single word, the column in characters; both count from 1
-    /// (`hosts.txt:3:5`).
+    /// Place of the error: the file or option of the text, then the line and, for a single word, the column in characters.
+    /// Lines and columns count from 1 (`hosts.txt:3:5`).
     pub place: String,
-    /// The refused text in backquotes, or what is absent, such as `no host`.
+    /// The rejected text in backquotes, or a missing thing, such as `no host`.
     pub found: String,
-    /// What is accepted there, with an example.
+    /// Description of the accepted text, with an example.
     pub expected: String,
 }
 
 impl HostListError {
-    /// Of a text as a whole.
+    /// Creates an error for a text as a whole.
     pub(super) fn whole(list: &str, found: impl ToString, expected: impl ToString) -> Self {
         HostListError {
             place: list.to_owned(),
@@ -58,11 +58,11 @@ impl HostListError {
     }
 }
 
-/// A job on the hosts of a list in its order, each once; `list` is its file or option, for messages. Either all hosts have slots
-/// or none.
+/// Reads a job on the hosts of a list, in list order, each once. `list` is the file or option of the list, for messages.
+/// Either all hosts have slots or none.
 ///
 /// # Errors
-/// The first place that does not fit, a host that is named twice but for the lines of a PBS node file, a list without a host.
+/// The first invalid part of the list, a host that is named twice outside of a PBS node file, and a list without a host.
 pub fn hosts(list: &str, text: &str) -> Result<Job, HostListError> {
     let is_node_file = is_node_file(text);
     let mut job = Job::default();
@@ -98,10 +98,10 @@ pub fn hosts(list: &str, text: &str) -> Result<Job, HostListError> {
     Ok(job)
 }
 
-/// The positions of a list such as `0-15,32`, in its order; `list` is its file or option, for messages.
+/// Reads the positions of a list such as `0-15,32`, in list order. `list` is the file or option of the list, for messages.
 ///
 /// # Errors
-/// The first part that is no range of positions or has one a second time, a list without a position.
+/// The first part that is not a range of positions or repeats a position, and a list without a position.
 pub fn positions(list: &str, text: &str) -> Result<Vec<Node>, HostListError> {
     const EXPECTED: &str = "positions in the topology such as 0-15,32,40-47, each once";
     let (mut positions, mut known) = (Vec::new(), BTreeSet::new());
@@ -126,7 +126,7 @@ pub fn positions(list: &str, text: &str) -> Result<Vec<Node>, HostListError> {
     }
 }
 
-/// Whether a host can have this name: no form takes it for something else.
+/// Returns `true` if a name is valid for a host and no format interprets it as something else.
 pub(super) fn is_host(name: &str) -> bool {
     name.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -135,12 +135,12 @@ pub(super) fn is_host(name: &str) -> bool {
         && rule(name).is_none()
 }
 
-/// Whether each line is one plain word, and there are several.
+/// Returns `true` if a text has several lines and each is one plain word.
 fn is_node_file(text: &str) -> bool {
     lines("", text).count() > 1 && lines("", text).all(|line| is_host(line.text))
 }
 
-/// The lines of a text without comments and blanks around; empty ones are left out.
+/// Returns the non-empty lines of a text, without comments and surrounding blanks.
 pub(super) fn lines<'a>(list: &'a str, text: &'a str) -> impl Iterator<Item = TextPart<'a>> {
     let numbered = text.lines().zip(1..);
     let parts = numbered.map(move |(line, number)| TextPart {
@@ -153,29 +153,29 @@ pub(super) fn lines<'a>(list: &'a str, text: &'a str) -> impl Iterator<Item = Te
     parts.filter(|part| !part.text.is_empty())
 }
 
-/// Some hosts of a list that are written together.
+/// Hosts of a list that share one entry.
 #[derive(Debug)]
 pub(super) struct HostEntry<'a> {
     place: TextPart<'a>,
-    /// The names, with brackets.
+    /// Names of the hosts, with brackets.
     pattern: &'a str,
-    /// How many ranks each has, if that is said.
+    /// Number of slots of each host, if given.
     pub(super) slots: Option<u32>,
 }
 
-/// A line of a text, or a word of one.
+/// A line of a text or a word of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextPart<'a> {
     list: &'a str,
     line: usize,
-    /// The line, and where in it a word begins, in bytes.
+    /// The whole line; `start` is the offset of the word in it, in bytes.
     whole: &'a str,
     start: Option<usize>,
     pub(super) text: &'a str,
 }
 
 impl<'a> TextPart<'a> {
-    /// An error that names this part.
+    /// Creates an error that names this part.
     pub(super) fn wrong(&self, expected: impl ToString) -> HostListError {
         let TextPart { list, line, .. } = self;
         let column = self
@@ -186,7 +186,7 @@ impl<'a> TextPart<'a> {
         HostListError::whole(&place, format!("`{}`", self.text), expected)
     }
 
-    /// Words between commas and blanks outside of brackets.
+    /// Returns the words of the line. Commas and blanks outside of brackets separate them.
     fn words(self) -> impl Iterator<Item = TextPart<'a>> {
         let mut is_inside = false;
         let words = self
@@ -208,10 +208,10 @@ impl<'a> TextPart<'a> {
     }
 }
 
-/// The entries of a list.
+/// Reads the entries of a list.
 ///
 /// # Errors
-/// The first word that is neither a host nor an option of one.
+/// The first word that is neither a host nor an option of a host.
 pub(super) fn entries<'a>(
     list: &'a str,
     text: &'a str,
@@ -219,7 +219,7 @@ pub(super) fn entries<'a>(
     let mut entries: Vec<HostEntry> = Vec::new();
     for line in lines(list, text) {
         let first = entries.len();
-        // Of the hosts of the line that have no number of slots yet.
+        // First host of the line without a number of slots.
         let mut open = first;
         for word in line.words() {
             match word.text.split_once('=') {
@@ -237,7 +237,7 @@ pub(super) fn entries<'a>(
     Ok(entries)
 }
 
-/// Applies `slots=4` and the like to the hosts before it.
+/// Applies an option such as `slots=4` to the hosts before it.
 fn apply(
     place: TextPart<'_>,
     [option, value]: [&str; 2],
@@ -289,15 +289,15 @@ impl<'a> HostEntry<'a> {
         })
     }
 
-    /// An error that names this entry.
+    /// Creates an error that names this entry.
     pub(super) fn wrong(&self, expected: impl ToString) -> HostListError {
         self.place.wrong(expected)
     }
 
-    /// All names, the last brackets counting fastest.
+    /// Returns all names of the entry, the last brackets varying fastest.
     ///
     /// # Errors
-    /// Brackets that are no ranges of numbers, names that no host can have, more than [`MOST_HOSTS`] names.
+    /// Brackets without valid ranges of numbers, names that are invalid for hosts, and more than [`MOST_HOSTS`] names.
     pub(super) fn names(&self) -> Result<Vec<String>, HostListError> {
         let mut names = vec![String::new()];
         let mut rest = self.pattern;
@@ -327,7 +327,7 @@ impl<'a> HostEntry<'a> {
         }
     }
 
-    /// The numbers of `001-032,040`.
+    /// Returns the numbers of a list of ranges such as `001-032,040`.
     fn numbers(&self, ranges: &str) -> Result<Vec<String>, HostListError> {
         let mut numbers = Vec::new();
         for range in ranges.split(',') {
@@ -347,7 +347,7 @@ impl<'a> HostEntry<'a> {
     }
 }
 
-/// Both ends of `001-032`; of `7` that number.
+/// Returns both ends of a range such as `001-032`. For `7`, both ends are that number.
 fn ends(range: &str) -> Option<[u64; 2]> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     Some([number(first)?, number(last)?])

@@ -1,4 +1,4 @@
-//! What is placed: a program, a communication in steps, or bytes between ranks.
+//! Input of the placement: a program, a communication in steps, or a matrix of bytes between ranks.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -26,20 +26,20 @@ pub enum PlaceInput {
     Steps(Steps),
     /// A program or a schedule, without loops.
     Trace(Box<Trace>),
-    /// Bytes between ranks, and the same as one step.
+    /// A matrix of bytes between ranks, and the same messages as one step.
     Matrix(MatrixFile, Steps),
 }
 
-/// Why a text cannot be placed.
+/// Error for a text that cannot be placed.
 #[derive(Debug, Error)]
 pub enum PlaceInputError {
-    /// A line of a pattern.
+    /// An invalid line of a pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// A line of a matrix.
+    /// An invalid line of a matrix.
     #[error(transparent)]
     Matrix(#[from] MatrixFileError),
-    /// Steps between nodes, which have racks.
+    /// Steps between nodes, because these have racks.
     #[error(
         "{0}: found `node .. rack` lines, expected steps between ranks, whose nodes are what is searched for"
     )]
@@ -47,7 +47,7 @@ pub enum PlaceInputError {
 }
 
 impl PlaceInput {
-    /// Fingerprint of this input, a network and whatever else the times of mappings depend on.
+    /// Returns a fingerprint of this input, a network and all other settings that the times of mappings depend on.
     pub fn fingerprint(&self, network: &Network, other: &dyn Debug) -> String {
         let input = match self {
             PlaceInput::Steps(steps) => format!("{steps:?}"),
@@ -57,10 +57,10 @@ impl PlaceInput {
         fingerprint(format!("{input} {} {other:?}", network_mark(network)).as_bytes())
     }
 
-    /// From a matrix, or else steps; `file` is what errors call it.
+    /// Reads a matrix or, if the text is not a matrix, steps. `file` is the name of the text in errors.
     ///
     /// # Errors
-    /// The first line that does not fit.
+    /// The first invalid line.
     pub fn read(file: &str, text: &[u8]) -> Result<PlaceInput, PlaceInputError> {
         if is_matrix(text) {
             let matrix = MatrixFile::read(file, text)?;
@@ -75,7 +75,7 @@ impl PlaceInput {
         }
     }
 
-    /// What is predicted: of a matrix all messages sent at once.
+    /// Returns the input for predictions. A matrix becomes messages that are all sent at the same time.
     pub fn input(&self) -> Input<'_> {
         match self {
             PlaceInput::Trace(trace) => Input::Trace(trace),
@@ -84,7 +84,7 @@ impl PlaceInput {
     }
 }
 
-/// The messages of a matrix as one step; those of a pair are one.
+/// Converts the messages of a matrix to one step with one flow for each pair of ranks and direction.
 fn at_once(matrix: &MatrixFile) -> Steps {
     let mut pairs: BTreeMap<[Node; 2], u64> = BTreeMap::new();
     for message in &matrix.messages {

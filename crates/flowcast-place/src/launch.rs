@@ -1,4 +1,5 @@
-//! How launchers make a mapping: by an option, where it follows one of their rules, else by its file.
+//! Commands that start a job under a mapping. They use an option of the launcher if the mapping follows one of its rules,
+//! and otherwise its mapping file.
 //!
 //! | mapping | Open MPI | MPICH | Slurm |
 //! |---|---|---|---|
@@ -7,31 +8,32 @@
 //! | N on each node in turn, several times | | `-ppn N` | `--distribution=plane=N` |
 //! | other numbers on each node, one node after the other | `--map-by slot`, with slots for each host | `-hosts a:3,b:1` | |
 //!
-//! Slurm's hold where all nodes have equally many ranks.
+//! The options of Slurm apply if all nodes have the same number of ranks.
 //!
-//! The options put ranks on the nodes in the order that the launcher has them in, and so give a mapping whose ranks come to
-//! the nodes in ascending order. Open MPI 4 has the node first that `mpirun` runs on.
+//! The options assign ranks to nodes in the launcher's own order of nodes. They therefore produce a mapping whose ranks
+//! reach the nodes in ascending order. In Open MPI 4, the node that runs `mpirun` is the first.
 
 use flowcast_table::shell_word;
 use flowcast_units::Node;
 
 use super::{job::Job, mapping_file::MappingFormat};
 
-/// Host names of more nodes than this are left out of a command.
+/// Maximum number of nodes whose host names appear in a command.
 const MOST_NAMED: usize = 16;
 
-/// How to start a job under a mapping.
+/// Commands that start a job under a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchHint {
     /// The launcher, as the format of the mapping file that it reads.
     pub format: MappingFormat,
-    /// The command whose options make the mapping, if it follows a rule of the launcher.
+    /// Command whose options produce the mapping, if it follows a rule of the launcher.
     pub by_rule: Option<String>,
-    /// The command that reads the mapping from a file.
+    /// Command that reads the mapping from a file.
     pub by_file: String,
 }
 
-/// The commands of Open MPI 4 and 5, MPICH and Slurm. `file` is the name of the mapping file, in the launcher's own format.
+/// Returns the commands for Open MPI 4, Open MPI 5, MPICH and Slurm. `file` is the name of the mapping file, in the
+/// launcher's own format.
 pub fn hints(job: &Job, file: &str) -> [LaunchHint; 4] {
     let job = Launch::new(job);
     let file = shell_word(file);
@@ -59,25 +61,25 @@ pub fn hints(job: &Job, file: &str) -> [LaunchHint; 4] {
     ]
 }
 
-/// The rules of launchers.
+/// Rules by which launchers map ranks.
 #[derive(Debug, PartialEq, Eq)]
 enum LaunchRule {
-    /// A rank on each node in turn.
+    /// One rank on each node in turn.
     Cyclic,
-    /// That many ranks on each node, the last may have fewer.
+    /// This number of ranks on each node. The last node may have fewer.
     PerNode(usize),
-    /// That many ranks on each node in turn.
+    /// This number of ranks on each node in turn.
     Plane(usize),
-    /// Each node after the other, unequally many ranks.
+    /// One node after the other, with different numbers of ranks.
     Blocks,
 }
 
-/// A job as launchers see it.
+/// A job in the terms of launchers.
 struct Launch<'a> {
     ranks: usize,
-    /// Ranks of each node that has some, in node order.
+    /// Number of ranks of each node in use, in node order.
     counts: Vec<usize>,
-    /// Names of these nodes, if all have one and a command has room for them.
+    /// Names of the nodes in use, if all of them have one and a command has room for them.
     hosts: Option<Vec<&'a str>>,
     rule: Option<LaunchRule>,
     any_domains: bool,
@@ -104,7 +106,7 @@ impl Launch<'_> {
         }
     }
 
-    /// `a:2,b:1`.
+    /// Hosts with their numbers of ranks, such as `a:2,b:1`.
     fn host_counts(&self) -> Option<String> {
         let hosts = self.hosts.as_ref()?.iter().zip(&self.counts);
         let words: Vec<String> = hosts
@@ -148,8 +150,8 @@ impl Launch<'_> {
         Some(format!("mpiexec -n {}{hosts} -ppn {per_node}", self.ranks))
     }
 
-    /// srun decides how many ranks a node gets before it deals them out, by free processors, and heeds a number only if all
-    /// nodes have it.
+    /// Command for Slurm. By default, srun decides from the free processors how many ranks a node gets, before it
+    /// distributes them. It respects a requested number only if all nodes have the same.
     fn slurm(&self) -> Option<String> {
         let per_node = *self.counts.first()?;
         if self.counts.iter().any(|count| *count != per_node) {
@@ -168,7 +170,7 @@ impl Launch<'_> {
     }
 }
 
-/// The rule that a mapping follows on the nodes that it uses.
+/// Returns the rule that a mapping follows on the nodes in use.
 fn rule_of(nodes: &[Node], used: &[Node]) -> Option<LaunchRule> {
     let width = nodes.chunk_by(|one, next| one == next).next()?.len();
     let in_turn = used
@@ -202,7 +204,7 @@ mod tests {
         hints(&job, "FILE")
     }
 
-    /// What follows the number of ranks in the commands of Open MPI, MPICH and Slurm.
+    /// Options after the number of ranks in the commands of Open MPI, MPICH and Slurm.
     fn rules(nodes: &[u32], hosts: &[&str]) -> [String; 3] {
         let [open_mpi, prrte, mpich, slurm] = hints_of(nodes, hosts);
         assert_eq!(open_mpi.by_rule, prrte.by_rule);

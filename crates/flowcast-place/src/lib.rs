@@ -1,9 +1,10 @@
-//! Which rank should run on which node.
+//! Mappings of ranks to nodes.
 //!
-//! [`question::PlaceQuestion`] looks for the mapping of an [`input`] that takes the least predicted time, or crosses the fewest links
-//! ([`mapper`]), and says whether it is worth it ([`placed::Placed`]); of few ranks on equal nodes all mappings are tried ([`exhaustive`]).
-//! A [`job::Job`] has the nodes and ranks; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm; [`launch`] says by which
-//! options these make a mapping; [`reordered`] writes functions by which a running job takes its ranks.
+//! [`question::PlaceQuestion`] searches for the mapping of an [`input`] with the shortest predicted time, or with the
+//! fewest links crossed ([`mapper`]), and reports its gain ([`placed::Placed`]). For few ranks on equal nodes, it tries all
+//! mappings ([`exhaustive`]). A [`job::Job`] contains the nodes and ranks. [`mapping_file`] reads and writes mappings in
+//! the formats of Open MPI, MPICH and Slurm. [`launch`] returns the options of these launchers that produce a mapping.
+//! [`reordered`] writes functions that renumber the ranks of a running job.
 //!
 //! ```
 //! use flowcast::{Options, model::builtin, units::Node};
@@ -59,13 +60,13 @@ use thiserror::Error;
 use self::{matrix::MatrixError, target::TargetError};
 use flowcast::Error;
 
-/// Why there is no mapping.
+/// Error of a search for a mapping.
 #[derive(Debug, Error)]
 pub enum PlaceError {
-    /// A search that has learnt no times.
+    /// A search that has not learnt any times.
     #[error("found a search without times, expected those of its first batch")]
     NothingTried,
-    /// More bytes than can be counted.
+    /// More bytes than a matrix can count.
     #[error(transparent)]
     Matrix(#[from] MatrixError),
     /// A topology that cannot be built.
@@ -74,12 +75,12 @@ pub enum PlaceError {
     /// A topology without room for the nodes, or nodes without room for the ranks.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A mapping has no prediction.
+    /// A mapping without a prediction.
     #[error(transparent)]
     Predict(#[from] Error),
 }
 
-/// The rule of that name: `fill`, `round-robin` or, with a number from 1 on, `2-per-node`.
+/// Returns the rule with this name: `fill`, `round-robin` or, with a number from 1 on, `2-per-node`.
 pub fn rule(text: &str) -> Option<Mapping> {
     match text {
         "fill" => Some(Mapping::Fill),

@@ -1,24 +1,24 @@
-//! How many links are between nodes: read from a table, or counted from their places in a grid.
+//! Numbers of links between nodes, read from a table or computed from the places of nodes in a grid.
 
 use flowcast_network::topology::grid::SwitchGrid;
 use flowcast_units::Node;
 
-/// Links of two nodes on the same switch: one of each.
+/// Links between two nodes of the same switch: one of each node.
 pub(super) const OWN_LINKS: u16 = 2;
 
-/// Dimensions of the grids whose links are counted.
+/// Maximum number of dimensions of grids whose links are computed.
 const DIMENSIONS: usize = 4;
 
-/// The side of a dimension that is no ring, or of none.
+/// Side of an unused dimension or of one that is not a ring.
 const OPEN: i16 = i16::MAX;
 
-/// How many links are between two nodes.
+/// Number of links between two nodes.
 pub(super) trait Metric: Sync {
-    /// 0 from a node to itself.
+    /// Returns the number of links, which is 0 from a node to itself.
     fn between(&self, one: u32, other: u32) -> i64;
 }
 
-/// By pair of nodes.
+/// Numbers of links in a table with an entry for each pair of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Table<T> {
     nodes: usize,
@@ -26,13 +26,13 @@ pub(super) struct Table<T> {
 }
 
 impl<T: Copy + Default> Table<T> {
-    /// From its rows, one after the other.
+    /// Creates a table from its rows, one after the other.
     pub(super) fn new(nodes: usize, links: Vec<T>) -> Table<T> {
         assert_eq!(links.len(), nodes * nodes);
         Table { nodes, links }
     }
 
-    /// With nothing on the diagonal.
+    /// Clears the diagonal.
     pub(super) fn off_diagonal(mut self) -> Table<T> {
         for node in 0..self.nodes {
             self.links[node * self.nodes + node] = T::default();
@@ -48,16 +48,16 @@ impl<T: Copy + Into<i64> + Sync> Metric for Table<T> {
     }
 }
 
-/// A torus or a mesh.
+/// Numbers of links in a torus or a mesh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GridLinks {
-    /// By node.
+    /// Coordinates of each node.
     coordinates: Vec<[i16; DIMENSIONS]>,
     sides: [i16; DIMENSIONS],
 }
 
 impl GridLinks {
-    /// Of nodes at these places; none of more than four dimensions.
+    /// Creates the grid for nodes at these positions. `None` if it has more than four dimensions.
     pub(super) fn new(grid: &SwitchGrid, positions: &[Node]) -> Option<GridLinks> {
         if grid.sides.len() > DIMENSIONS {
             return None;

@@ -1,9 +1,9 @@
 //! Lists of different lengths in one vector.
 
-/// Lists, one after the other.
+/// Lists that are stored one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lists<T> {
-    /// Where each list begins; one more entry at the end.
+    /// Start of each list, with one more entry for the end of the last.
     begins: Vec<usize>,
     entries: Vec<T>,
 }
@@ -16,23 +16,23 @@ impl<T> Lists<T> {
         }
     }
 
-    /// Adds a list behind the others.
+    /// Appends a list.
     pub(super) fn push(&mut self, list: impl IntoIterator<Item = T>) {
         self.entries.extend(list);
         self.begins.push(self.entries.len());
     }
 
-    /// How many lists there are.
+    /// Number of lists.
     pub(super) fn len(&self) -> usize {
         self.begins.len() - 1
     }
 
-    /// The entries of all lists.
+    /// Returns the entries of all lists.
     pub(super) fn entries(&self) -> &[T] {
         &self.entries
     }
 
-    /// The list with a number from 0.
+    /// Returns the list with this number, counted from 0.
     #[inline]
     pub(super) fn list(&self, number: u32) -> &[T] {
         let number = number as usize;

@@ -1,25 +1,25 @@
-//! How many bytes ranks send each other.
+//! Matrix of the bytes that ranks send each other.
 
 use flowcast_units::{Bytes, Rank};
 use thiserror::Error;
 
 use super::lists::Lists;
 
-/// No matrix has more bytes, so that sums of bytes times links stay exact.
+/// Maximum number of bytes in a matrix, which keeps sums of bytes times links exact.
 pub const MOST_BYTES: u64 = 1 << 50;
 
-/// Why there is no matrix.
+/// Error for messages that do not fit into a matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MatrixError {
-    /// A message of a rank that there is not.
+    /// A message of a rank that does not exist.
     #[error("found a message of rank {rank}, expected ranks below {ranks}")]
     NoSuchRank {
         /// The rank that sends or receives it.
         rank: Rank,
-        /// How many there are.
+        /// Number of ranks.
         ranks: usize,
     },
-    /// Sums would no longer be exact.
+    /// Too many bytes for exact sums.
     #[error(
         "found more than {MOST_BYTES} bytes in all messages together, expected at most as many"
     )]
@@ -33,26 +33,26 @@ pub struct RankMessage {
     pub from: Rank,
     /// The rank that receives.
     pub to: Rank,
-    /// How many bytes, all of its messages together.
+    /// Bytes of all its messages together.
     pub bytes: Bytes,
 }
 
 /// Bytes between ranks, both directions added.
 ///
-/// What a rank sends to itself stands apart: it crosses no link wherever the rank runs.
+/// Messages from a rank to itself are counted separately: they cross no link wherever the rank runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommunicationMatrix {
-    /// By rank: its partners, ascending, with the bytes, more than 0.
+    /// Partners of each rank in ascending order, with the bytes exchanged, which are more than 0.
     partners: Lists<(Rank, u64)>,
     bytes: u64,
     own_bytes: u64,
 }
 
 impl CommunicationMatrix {
-    /// From messages; those of one pair are added up.
+    /// Creates a matrix from messages. Messages of the same pair are added up.
     ///
     /// # Errors
-    /// A rank that there is not, or more than [`MOST_BYTES`].
+    /// A rank that does not exist, or more than [`MOST_BYTES`].
     pub fn from_messages(
         ranks: usize,
         messages: impl IntoIterator<Item = RankMessage>,
@@ -101,12 +101,12 @@ impl CommunicationMatrix {
         })
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.partners.len()
     }
 
-    /// How many ranks communicate with others.
+    /// Number of ranks that communicate with other ranks.
     pub fn communicating(&self) -> usize {
         let ranks = Rank::all(self.ranks());
         ranks.filter(|rank| self.partners(*rank).len() > 0).count()
@@ -122,12 +122,13 @@ impl CommunicationMatrix {
         self.own_bytes
     }
 
-    /// With whom a rank communicates, ascending, and how many bytes in both directions together.
+    /// Returns the partners of a rank in ascending order, with the bytes of both directions together.
     pub fn partners(&self, rank: Rank) -> impl ExactSizeIterator<Item = (Rank, u64)> {
         self.partners.list(rank.0).iter().copied()
     }
 
-    /// Each pair of ranks once, in ascending order, from the lower to the higher, with the bytes of both directions together.
+    /// Returns each pair of ranks once, in ascending order, from the lower to the higher rank, with the bytes of both
+    /// directions together.
     pub fn pairs(&self) -> impl Iterator<Item = RankMessage> {
         Rank::all(self.ranks()).flat_map(move |from| {
             let above = self.partners(from).filter(move |(to, _)| *to > from);

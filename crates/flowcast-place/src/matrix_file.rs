@@ -1,12 +1,12 @@
-//! Files that say how many bytes go between ranks: tables with the columns `from,to,bytes`, and graphs in METIS' form.
+//! Files with the number of bytes between ranks: tables with the columns `from,to,bytes`, and graphs in the METIS format.
 //!
-//! | form | content | known by |
+//! | format | content | recognised by |
 //! |---|---|---|
 //! | CSV | a row `from,to,bytes` for each message, in any order | its header |
 //! | METIS | `vertices edges [format]`, then the neighbours of each vertex with the weights of the edges (Karypis) | numbers alone |
 //!
-//! An edge of a graph, which stands at both of its ends, is one message of as many bytes as it weighs, from the lower vertex to
-//! the higher.
+//! An edge of a graph is listed at both of its ends. It becomes one message from the lower vertex to the higher one, with
+//! the weight as the number of bytes.
 
 use flowcast_network::csv::{CsvError, Table};
 use flowcast_units::{Bytes, MOST_RANKS, Rank, plain_text};
@@ -17,26 +17,27 @@ use super::matrix::RankMessage;
 /// Columns of a table.
 const COLUMNS: [&str; 3] = ["from", "to", "bytes"];
 
-/// Bytes between ranks as a file has them.
+/// Content of a matrix file: bytes between ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatrixFile {
-    /// One more than the highest rank; of a graph its vertices.
+    /// The highest rank plus one, or the number of vertices of a graph.
     pub ranks: usize,
-    /// In the order of the file.
+    /// Messages in the order of the file.
     pub messages: Vec<RankMessage>,
 }
 
-/// Why a file was refused.
+/// Error for a rejected matrix file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}: {error}")]
 pub struct MatrixFileError {
-    /// The file, as the caller calls it.
+    /// Name of the file as given by the caller.
     pub file: String,
-    /// What is wrong with it, and where.
+    /// Description and place of the error.
     pub error: CsvError,
 }
 
-/// Whether a text is meant as a matrix, by its first line: the header of a table, or two to four numbers.
+/// Returns `true` if a text is meant as a matrix. The first line decides: it is the header of a table, or two to four
+/// numbers.
 pub fn is_matrix(text: &[u8]) -> bool {
     let text = plain_text(text);
     let text = String::from_utf8_lossy(&text);
@@ -49,7 +50,7 @@ pub fn is_matrix(text: &[u8]) -> bool {
     is_graph || COLUMNS.iter().all(|name| columns.contains(name))
 }
 
-/// The first line that is neither empty nor a comment.
+/// Returns the first line that is neither empty nor a comment.
 fn first_line(text: &str) -> Option<&str> {
     let mut lines = text.lines();
     lines.find(|line| !line.trim().is_empty() && !is_comment(line))
@@ -64,10 +65,10 @@ fn is_comment(line: &str) -> bool {
 }
 
 impl MatrixFile {
-    /// Reads either form; `file` is what errors call it.
+    /// Reads either format. `file` is the name of the file in errors.
     ///
     /// # Errors
-    /// The first line that does not fit, with what was found and what was expected.
+    /// The first invalid line, with what was found and what was expected.
     pub fn read(file: &str, text: &[u8]) -> Result<MatrixFile, MatrixFileError> {
         let text = plain_text(text);
         let text = String::from_utf8_lossy(&text);
@@ -120,11 +121,11 @@ fn from_table(text: &str) -> Result<MatrixFile, CsvError> {
     Ok(MatrixFile { ranks, messages })
 }
 
-/// What the lines of a graph hold.
+/// Format of the lines of a graph.
 struct MetisForm {
     vertices: u32,
     edges: usize,
-    /// Numbers before the neighbours of a vertex.
+    /// Count of numbers before the neighbours of a vertex.
     vertex_numbers: usize,
     has_weights: bool,
 }
@@ -167,7 +168,7 @@ fn from_metis(text: &str) -> Result<MatrixFile, CsvError> {
     })
 }
 
-/// The edges of which each stands at both ends with the same weight.
+/// Returns the edges as messages. Each edge must be listed at both ends with the same weight.
 fn both_ends(mut ends: Vec<(u32, u32, u64)>, line: usize) -> Result<Vec<RankMessage>, CsvError> {
     ends.sort_unstable_by_key(|(from, to, weight)| (*from.min(to), *from.max(to), *weight));
     let mut messages = Vec::with_capacity(ends.len() / 2);

@@ -1,16 +1,16 @@
-//! How a mapping is looked for.
+//! Options of the search for a mapping.
 
-/// How a mapping is looked for.
+/// Options of the search for a mapping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaceOptions {
-    /// Of all random choices: equal seeds give equal mappings.
+    /// Seed of all random choices. Equal seeds give equal mappings.
     pub seed: u64,
-    /// Mappings, or changes of one, that are tried; if none as many as usual, or any number where time is the limit.
+    /// Number of mappings, or changes of one, to try. If absent, a default number, or any number if time is the limit.
     pub moves: Option<u64>,
-    /// Whether the search ends when its time is over.
+    /// `true` if the search ends after a given time.
     pub has_time_limit: bool,
-    /// The probability with which an interval is to hold the gain, above 0 and below 1.
+    /// Probability that an interval contains the gain, above 0 and below 1.
     pub level: f64,
-    /// Threads; the result does not depend on them.
+    /// Number of threads. The result does not depend on it.
     pub threads: usize,
 }

@@ -1,15 +1,15 @@
-//! The matrix of bytes between ranks as a page draws it: the ranks stand in the order of their nodes.
+//! Picture of the matrix of bytes between ranks, for pages. Ranks appear in the order of their nodes.
 
 use flowcast_table::Record;
 use flowcast_units::{Node, Rank};
 
 use super::matrix::CommunicationMatrix;
 
-/// Ranks along a side; beyond it neighbouring ranks share a cell.
+/// Maximum number of cells along a side. If there are more ranks, neighbouring ranks share a cell.
 const SIDE: usize = 128;
 
-/// The bytes between ranks in the order of their nodes, row by row: `cells` of a square with `side`, and `nodes`, the first cell
-/// of each node but the first, where ranks have cells of their own.
+/// Returns the bytes between ranks in the order of their nodes, row by row: `cells` of a square with `side` cells along
+/// each side. If each rank has its own cell, `nodes` contains the first cell of every node except the first.
 pub fn matrix_picture(matrix: &CommunicationMatrix, node_of_rank: &[Node]) -> Record {
     let ranks = matrix.ranks();
     let mut order: Vec<usize> = (0..ranks).collect();

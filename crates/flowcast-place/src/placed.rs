@@ -1,4 +1,4 @@
-//! What a search for a mapping found, as a document: first whether it is worth anything.
+//! Result of a search for a mapping, as a document. It starts with the verdict on the gain.
 
 use flowcast_table::{Document, Grouped, Record, Table, figure, percent, rows};
 use flowcast_units::{Bytes, Node, Rounded, Time, named};
@@ -12,14 +12,14 @@ use super::{
     traffic::MappingTraffic,
 };
 
-/// Mappings of more ranks are not written out for people.
+/// Maximum number of ranks whose mapping is written out in text.
 const SHOWN_RANKS: usize = 32;
 
 named! {
-    /// What is to be least.
+    /// Quantity that the search minimizes.
     #[derive(Default)]
     pub enum PlacementObjective {
-        /// The predicted time of the program, of the steps, or of all messages of a matrix sent at once.
+        /// The predicted time of the program, of the steps, or of all messages of a matrix sent at the same time.
         #[default]
         Time = "time",
         /// The sum of bytes times the number of links between the nodes.
@@ -27,37 +27,37 @@ named! {
     }
 }
 
-/// A mapping and what the objective says of it.
+/// A mapping with its value of the objective.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValuedMapping {
     /// The node of each rank.
     pub node_of_rank: Vec<Node>,
-    /// Seconds, or bytes times links.
+    /// Value in seconds, or in bytes times links.
     pub value: f64,
-    /// Where its bytes go.
+    /// Distribution of its bytes over the network.
     pub traffic: MappingTraffic,
 }
 
-/// The mapping that was found, beside those that launchers make without being asked.
+/// The best mapping found, and the default mappings of launchers for comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// What the search made as small as it could.
+    /// Quantity that the search minimized.
     pub objective: PlacementObjective,
-    /// Node after node is filled, which is what launchers do.
+    /// Mapping that fills node after node, the default of launchers.
     pub fill: ValuedMapping,
-    /// The ranks are dealt to the nodes in turn.
+    /// Mapping that deals the ranks to the nodes in turn.
     pub round_robin: ValuedMapping,
-    /// The best that was found.
+    /// The best mapping found.
     pub best: ValuedMapping,
-    /// What the best saves of the time of `fill`.
+    /// Gain of the best mapping over `fill`.
     pub gain: MappingGain,
-    /// Mappings, or changes of one, that were tried.
+    /// Number of mappings, or changes of one, that were tried.
     pub moves: u64,
-    /// What all mappings take, if all were tried.
+    /// Statistics of all mappings, if all were tried.
     pub ranking: Option<Ranking>,
-    /// How the ranks form a grid, if the best mapping cuts one into blocks.
+    /// Grid of the ranks and its blocks, if the best mapping cuts a grid into blocks.
     pub blocks: Option<GridBlocks>,
-    /// Pairs of ranks that only the best has on one node, those with most bytes first.
+    /// Pairs of ranks that only the best mapping has on one node, those with the most bytes first.
     pub moved_inside: Vec<RankMessage>,
     /// Bytes from ranks to themselves, which cost nothing.
     pub own: Bytes,
@@ -73,7 +73,7 @@ impl ValuedMapping {
 }
 
 impl Placed {
-    /// `gain` or `no gain`: whether the best is worth leaving `fill` for.
+    /// Returns `gain` if the best mapping is worth using instead of `fill`, and otherwise `no gain`.
     pub fn verdict(&self) -> &'static str {
         if self.gain.is_any() {
             "gain"
@@ -82,7 +82,7 @@ impl Placed {
         }
     }
 
-    /// The verdict as a sentence.
+    /// Returns the verdict as a sentence.
     pub fn sentence(&self) -> String {
         let what = match self.objective {
             PlacementObjective::Time => "time",
@@ -111,7 +111,7 @@ impl Placed {
         format!("{name} takes {share} less {what} than fill{interval}{unsure}")
     }
 
-    /// The document, without what only the caller knows.
+    /// Returns the document, without the parts that only the caller knows.
     pub fn document(&self) -> Document {
         let baselines = Record::new()
             .field("fill", self.fill.value)
@@ -196,7 +196,7 @@ impl Placed {
             .into()
     }
 
-    /// What the links of each class carry.
+    /// Table of the bytes that the links of each class carry.
     fn levels(&self) -> Table {
         let names: Vec<usize> = (0..self.best.traffic.levels.len()).collect();
         rows(&names)
@@ -216,13 +216,13 @@ fn bytes_on(mapping: &ValuedMapping, level: usize) -> Bytes {
     Bytes(mapping.traffic.levels[level].1)
 }
 
-/// Sides as `4x6`.
+/// Formats the sides of a grid, such as `4x6`.
 fn by(sides: &[u32]) -> String {
     let sides: Vec<String> = sides.iter().map(ToString::to_string).collect();
     sides.join("x")
 }
 
-/// The ranks of each node that has some, such as `0 1 | 2 3`.
+/// Lists the ranks of each node in use, such as `0 1 | 2 3`.
 fn groups(node_of_rank: &[Node]) -> String {
     let nodes = node_of_rank.iter().map(|node| node.index() + 1).max();
     let mut groups = ranks_of_nodes(node_of_rank, nodes.unwrap_or(0));
@@ -234,7 +234,7 @@ fn groups(node_of_rank: &[Node]) -> String {
     groups.collect::<Vec<_>>().join(" | ")
 }
 
-/// What all mappings take.
+/// Adds the histogram of the times of all mappings.
 fn all_tried(document: Document, ranking: &Ranking) -> Document {
     const WIDEST: u64 = 40;
     let best = ranking.histogram[0].0;

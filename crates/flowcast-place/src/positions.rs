@@ -1,7 +1,7 @@
-//! Where the nodes of a job stand in a topology.
+//! Positions of the nodes of a job in a topology.
 //!
-//! A job has the nodes that its scheduler gave it: some switches of some groups, some nodes of each. A topology numbers all of
-//! its nodes; the position of a node is its number there.
+//! The scheduler gives a job some switches of some groups, and some nodes of each switch. A topology numbers all of its
+//! nodes. The position of a node is its number in the topology.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use thiserror::Error;
 
 use flowcast_program::key_map::number_of;
 
-/// Nodes of a topology that has room for any number.
+/// Number of nodes that are considered in a topology without a limit.
 const NODES_OF_UNBOUNDED: u64 = 1 << 16;
 
-/// Nodes that meet at this level of [`Topology::meetings`] or below are in one group.
+/// Highest level of [`Topology::meetings`] at which two nodes are in the same group.
 const SAME_GROUP: usize = 1;
 
-/// Why nodes have no positions.
+/// Error for nodes without positions.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PositionError {
-    /// The job has more of something than the topology.
+    /// The job has more groups, switches or nodes than the topology.
     #[error("found {found}, expected at most {expected}, which the topology has")]
     TooMany {
-        /// How many of what the job has.
+        /// Number in the job, with the kind of thing counted.
         found: String,
-        /// How many of it the topology has at most.
+        /// Maximum number in the topology.
         expected: String,
     },
     /// The topology cannot be built.
@@ -34,11 +34,12 @@ pub enum PositionError {
     Topology(#[from] SharingError),
 }
 
-/// The positions of nodes of which the switches and groups are known: groups are those of the topology in their order, as are
-/// the switches in a group and the nodes on a switch. Which group stands for which does not matter where all are alike.
+/// Returns the positions of nodes with known switches and groups. The groups of the job become the groups of the topology
+/// in order of appearance, and so do the switches of a group and the nodes of a switch. The assignment of groups does not
+/// matter if all are alike.
 ///
 /// # Errors
-/// [`PositionError::TooMany`] for a group, a switch or a node that the topology has no place for.
+/// [`PositionError::TooMany`] for a group, a switch or a node without a place in the topology.
 pub fn positions(topology: &Topology, places: &[RankPlace]) -> Result<Vec<Node>, PositionError> {
     let groups = groups(topology)?;
     let (mut groups_known, mut switches_known) = (BTreeMap::new(), BTreeMap::new());
@@ -69,7 +70,7 @@ fn too_many(number: usize, what: &str, most: usize) -> PositionError {
     }
 }
 
-/// The nodes of each switch of each group, in the order of their numbers.
+/// Returns the nodes of each switch of each group, in numerical order.
 fn groups(topology: &Topology) -> Result<Vec<Vec<Vec<Node>>>, PositionError> {
     let plan = topology.plan(topology.nodes()?.unwrap_or(NODES_OF_UNBOUNDED))?;
     let mut switches: Vec<Vec<Node>> = Vec::new();
@@ -82,7 +83,7 @@ fn groups(topology: &Topology) -> Result<Vec<Vec<Vec<Node>>>, PositionError> {
         }
         switches.last_mut().expect("one was begun").push(node);
     }
-    // Nodes of one group have numbers in a row, so that neighbouring switches tell where a group ends.
+    // Nodes of one group have consecutive numbers, so comparing neighbouring switches finds the end of a group.
     let pairs: Vec<[Node; 2]> = switches
         .windows(2)
         .map(|pair| [pair[0][0], pair[1][0]])

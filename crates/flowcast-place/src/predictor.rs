@@ -1,4 +1,4 @@
-//! How long an input takes under one mapping after another.
+//! Predicted times of an input under one mapping after another.
 
 use flowcast_graph::EventGraph;
 use flowcast_network::{machine::Mapping, network::Network, sharing::model::Model};
@@ -11,38 +11,39 @@ use flowcast::{
     statements::{of_networks, of_trace},
 };
 
-/// What waits for messages is recorded for programs of at most so many: it takes 240 bytes each.
+/// Maximum number of messages of a program whose event graph is recorded. It takes 240 bytes per message.
 const MOST_RECORDED: u32 = 4_000_000;
 
-/// Flows that take so much of the longest time of their step are to blame for it.
+/// Flows that take at least this fraction of the longest time of their step are responsible for it.
 const LATE: f64 = 0.98;
 
-/// The sum of the weights of all messages is about this at most, in nanoseconds.
+/// Approximate maximum of the sum of the weights of all messages, in nanoseconds.
 const MOST_WEIGHT: f64 = 1e14;
 
-/// A message that may come later by this part of the makespan counts half.
+/// A message with a slack of this fraction of the makespan has half its weight.
 const HALF_SLACK: f64 = 0.02;
 
 /// An input whose ranks may run on any nodes of a network.
 ///
-/// What does not depend on the mapping is prepared once: a program's collectives are carried out, and stay as they are.
+/// Everything that does not depend on the mapping is prepared once. The collectives of a program are expanded into
+/// messages, which stay the same.
 pub struct MappingPredictor<'a> {
     input: &'a PlaceInput,
     case: Case<'a>,
     network: &'a Network,
-    /// A program with its collectives carried out; none of steps, matrices and schedules.
+    /// A program with expanded collectives. `None` for steps, matrices and schedules.
     prepared: Option<PreparedProgram<'a>>,
-    /// Where each node stands in the topology.
+    /// Position of each node in the topology.
     positions: Vec<Node>,
-    /// The network with all nodes up to the last of these.
+    /// The network with all nodes up to the last of these positions.
     with_nodes: Network,
 }
 
 impl<'a> MappingPredictor<'a> {
-    /// Of an input on a network whose nodes are numbered like those of its topology.
+    /// Creates a predictor for an input on a network whose nodes are numbered like those of its topology.
     ///
     /// # Errors
-    /// Those of the preparation.
+    /// Errors of the preparation.
     pub fn new(
         input: &'a PlaceInput,
         network: &'a Network,
@@ -69,13 +70,13 @@ impl<'a> MappingPredictor<'a> {
         })
     }
 
-    /// Lets each node stand at this position of the topology.
+    /// Sets the position of each node in the topology.
     pub fn stand_at(&mut self, positions: &[Node]) {
         self.positions = positions.to_vec();
         self.with_nodes = self.with_nodes_of(self.network);
     }
 
-    /// A machine that has as many nodes as ranks has as many as there are positions.
+    /// Returns the network with nodes for all positions and ranks if the number of its nodes depends on the job.
     fn with_nodes_of(&self, network: &Network) -> Network {
         let mut network = network.clone();
         let mut groups = network.machine.groups();
@@ -89,10 +90,10 @@ impl<'a> MappingPredictor<'a> {
         network
     }
 
-    /// The sharing model, if there is one.
+    /// Returns the sharing model, if there is one.
     ///
     /// # Errors
-    /// As [`Case::model`].
+    /// Errors of [`Case::model`].
     pub(super) fn sharing_model(&self) -> Result<Option<Model>, Error> {
         match &self.prepared {
             Some(prepared) => Ok(prepared.model().contention.model()),
@@ -103,15 +104,15 @@ impl<'a> MappingPredictor<'a> {
         }
     }
 
-    /// The network whose numbers hold where no other is asked for.
+    /// Network whose values apply unless another network is given.
     pub fn network(&self) -> &'a Network {
         self.network
     }
 
-    /// The name of the model.
+    /// Returns the name of the model.
     ///
     /// # Errors
-    /// As [`Case::model`].
+    /// Errors of [`Case::model`].
     pub fn model(&self) -> Result<&'static str, Error> {
         match &self.prepared {
             Some(prepared) => Ok(prepared.model().name()),
@@ -119,7 +120,7 @@ impl<'a> MappingPredictor<'a> {
         }
     }
 
-    /// Sentences on what the predictions leave out and assume, and on how sure the network's values are.
+    /// Returns sentences about the omissions and assumptions of the predictions and the certainty of the network's values.
     pub fn notes(&self) -> Vec<String> {
         match (&self.prepared, self.case.input) {
             (Some(prepared), _) => prepared.notes(),
@@ -128,7 +129,7 @@ impl<'a> MappingPredictor<'a> {
         }
     }
 
-    /// Ranks that are placed; of a program with threads its tasks.
+    /// Number of ranks to place. For a program with threads, this is the number of its tasks.
     pub fn ranks(&self) -> usize {
         match (&self.prepared, self.input) {
             (Some(prepared), _) => prepared.program().threads_of_tasks().len(),
@@ -137,18 +138,18 @@ impl<'a> MappingPredictor<'a> {
         }
     }
 
-    /// When the last rank, or the last flow, ends under a mapping.
+    /// Returns the time at which the last rank or the last flow ends under a mapping.
     ///
     /// # Errors
-    /// As [`Case::makespan`].
+    /// Errors of [`Case::makespan`].
     pub fn makespan(&self, node_of_rank: &[Node]) -> Result<Time, Error> {
         self.makespan_with(&self.with_nodes, node_of_rank)
     }
 
-    /// The same on a network with other numbers.
+    /// Returns the makespan on a network with other values.
     ///
     /// # Errors
-    /// As [`Case::makespan`].
+    /// Errors of [`Case::makespan`].
     pub fn makespan_on(&self, network: &Network, node_of_rank: &[Node]) -> Result<Time, Error> {
         self.makespan_with(&self.with_nodes_of(network), node_of_rank)
     }
@@ -178,7 +179,7 @@ impl<'a> MappingPredictor<'a> {
         }
     }
 
-    /// All messages, those of a program's collectives among them.
+    /// Returns all messages, including those of a program's collectives.
     pub fn messages(&self) -> Vec<RankMessage> {
         if let PlaceInput::Matrix(matrix, _) = self.input {
             return matrix.messages.clone();
@@ -217,11 +218,12 @@ impl<'a> MappingPredictor<'a> {
         }
     }
 
-    /// The messages of a program, each by what it costs alone between two nodes, in nanoseconds for bytes, and by how little
-    /// later it could come under a mapping without moving the end; without that for other inputs.
+    /// Returns the messages of a program with weights instead of bytes. The weight of a message is its cost alone between
+    /// two nodes, in nanoseconds, and decreases with the time by which it could be later under a mapping without moving the
+    /// end. Other inputs keep their bytes.
     ///
     /// # Errors
-    /// Those of the replay.
+    /// Errors of the replay.
     pub fn weighted_messages(&self, node_of_rank: &[Node]) -> Result<Vec<RankMessage>, Error> {
         let Some(prepared) = &self.prepared else {
             return Ok(self.messages());
@@ -240,7 +242,7 @@ impl<'a> MappingPredictor<'a> {
                 urgency[message.slot.index()] = half / (half + message.slack.total.as_nanos());
             }
         }
-        // Only ratios count: the sum stays one that a matrix can hold.
+        // Only ratios matter. The scale keeps the sum within the limit of a matrix.
         let all: f64 = messages_of(program, |_, bytes| bytes)
             .iter()
             .map(|message| alone(message.bytes))
@@ -252,11 +254,11 @@ impl<'a> MappingPredictor<'a> {
         }))
     }
 
-    /// How much each rank has to do with the makespan under a mapping: of a program its time on the critical path, of steps the
-    /// time of its flows that end last; in nanoseconds, none where it is not known.
+    /// Returns the influence of each rank on the makespan under a mapping, in nanoseconds: the time on the critical path of
+    /// a program, or the time of the flows that end last in each step. `None` if it is unknown.
     ///
     /// # Errors
-    /// Those of the replay.
+    /// Errors of the replay.
     pub fn blame(&self, node_of_rank: &[Node]) -> Result<Option<Vec<f64>>, Error> {
         let mut times = vec![0.0; self.ranks()];
         if let Input::Steps(steps) = self.case.input {
@@ -298,7 +300,7 @@ impl<'a> MappingPredictor<'a> {
     }
 }
 
-/// The messages of a program, with what `weight` says of each.
+/// Returns the messages of a program, with the value of `weight` as the bytes of each.
 fn messages_of(program: &Program, weight: impl Fn(usize, Bytes) -> Bytes) -> Vec<RankMessage> {
     let mut messages = Vec::with_capacity(program.messages() as usize);
     for stream in Rank::all(program.streams()) {

@@ -1,4 +1,4 @@
-//! Which mapping of ranks to nodes is best: what is known beforehand, the search, and what is said of the result.
+//! Search for the best mapping of ranks to nodes: preparation, search and result.
 
 use std::collections::BTreeMap;
 
@@ -27,34 +27,34 @@ use super::{
     traffic::{moved_inside, traffic},
 };
 
-/// Moves of the search for few bytes times links that a search for least time begins with, for each rank.
+/// Number of moves for each rank in the search for few bytes times links that precedes a search for the shortest time.
 const START_MOVES: u64 = 2_000;
 
-/// The same in all.
+/// Maximum total number of these moves.
 const MOST_START_MOVES: u64 = 4_000_000;
 
-/// Moves of a search for few bytes times links, for each rank, and in all.
+/// Number of moves for each rank in a search for few bytes times links, with limits for the total.
 const HOP_MOVES: u64 = 20_000;
 const LEAST_HOP_MOVES: u64 = 1_000_000;
 const MOST_HOP_MOVES: u64 = 100_000_000;
 
-/// Mappings by blocks of a grid that a search begins with.
+/// Number of mappings by blocks of a grid among the starts of a search.
 const MOST_BLOCKS: usize = 4;
 
-/// About so many messages are replayed in all where nobody says how many mappings are to be tried.
+/// Approximate total number of messages to replay if the number of mappings is not given.
 const USUAL_MESSAGES: u64 = 20_000_000;
 
-/// At least and at most so many mappings are tried then.
+/// Minimum and maximum number of mappings to try in this case.
 const USUAL_MOVES: (u64, u64) = (64, 10_000);
 
-/// So many nodes are tried for however few ranks.
+/// Number of nodes that are always considered, even for fewer ranks.
 pub const SPARE_NODES: usize = 1 << 12;
 
-/// Networks that are drawn for the interval of a gain: one for so many mappings that are usually tried.
+/// Number of default mappings for each network that is drawn for the interval of a gain.
 const MAPPINGS_PER_DRAW: u64 = 16;
 const MOST_DRAWS: u64 = 16;
 
-/// A communication whose ranks may run on the nodes of a job.
+/// The question for the best mapping of a communication to the nodes of a job.
 pub struct PlaceQuestion<'a> {
     predictor: MappingPredictor<'a>,
     messages: u64,
@@ -65,8 +65,8 @@ pub struct PlaceQuestion<'a> {
 }
 
 impl<'a> PlaceQuestion<'a> {
-    /// Ranks on the nodes of a job, whose slots have to be known. If there are more nodes than ranks and than
-    /// [`SPARE_NODES`], only the first are tried.
+    /// Creates a question for the nodes of a job, whose slots must be known. If there are more nodes than ranks and than
+    /// [`SPARE_NODES`], only the first ones are considered.
     ///
     /// # Errors
     /// Ranks that do not fit, too many bytes, and a topology without room for the nodes.
@@ -101,12 +101,12 @@ impl<'a> PlaceQuestion<'a> {
         })
     }
 
-    /// How many mappings are tried where times are predicted.
+    /// Number of mappings that are tried if the objective is the predicted time.
     pub fn moves(&self) -> u64 {
         self.moves_or(self.usual_mappings())
     }
 
-    /// How many changes of a mapping are tried where bytes times links are to be least.
+    /// Number of changes of a mapping that are tried if the objective is bytes times links.
     pub fn hop_moves(&self) -> u64 {
         let usual = HOP_MOVES * self.matrix.communicating() as u64;
         self.moves_or(usual.clamp(LEAST_HOP_MOVES, MOST_HOP_MOVES))
@@ -126,7 +126,8 @@ impl<'a> PlaceQuestion<'a> {
         (USUAL_MESSAGES / self.messages.max(1)).clamp(least, most)
     }
 
-    /// The mapping of few bytes times links. `keeps_going` is asked from time to time and may end the search.
+    /// Returns the mapping with the fewest bytes times links that the search finds. The search calls `keeps_going` from
+    /// time to time and ends if it returns `false`.
     ///
     /// # Errors
     /// A topology without room for the nodes.
@@ -141,7 +142,7 @@ impl<'a> PlaceQuestion<'a> {
         };
         let found = least_hops(&self.matrix, &self.target, limits, keeps_going)?;
         let [fill, round_robin] = self.baselines();
-        // Where nothing is gained the launcher's own mapping stays.
+        // The launcher's own mapping is kept if nothing is gained.
         let mut best = &fill;
         for mapping in [&round_robin, &found.node_of_rank] {
             if self.hops(mapping) < self.hops(best) {
@@ -161,11 +162,11 @@ impl<'a> PlaceQuestion<'a> {
         self.target.hops(&self.matrix, mapping) as f64
     }
 
-    /// The search for the mapping of least time, which the caller feeds with [`PlaceQuestion::times`]. To find mappings to begin
-    /// with takes a while: `keeps_going` is asked before each of them.
+    /// Returns the search for the mapping with the shortest time. The caller supplies it with [`PlaceQuestion::times`].
+    /// Finding start mappings takes a while. Before each of them, `keeps_going` is called and may stop it.
     ///
     /// # Errors
-    /// Those of the replay.
+    /// Errors of the replay.
     pub fn time_search(
         &self,
         keeps_going: &mut dyn FnMut() -> bool,
@@ -181,7 +182,7 @@ impl<'a> PlaceQuestion<'a> {
         starts.extend(self.best_blocks().iter().map(GridBlocks::mapping));
         let hops = [(&self.matrix, 0), (&weights, 1), (&self.matrix, 2)];
         for (matrix, seed) in hops {
-            // As many moves give as many of them, whatever ended an earlier search.
+            // The number of starts depends only on the number of moves, not on the limit that ended an earlier search.
             if starts.len() as u64 >= self.moves() || !keeps_going() {
                 break;
             }
@@ -209,10 +210,10 @@ impl<'a> PlaceQuestion<'a> {
         Ok(least_hops(matrix, target, limits, &mut |_| true)?.node_of_rank)
     }
 
-    /// The times of mappings, in their order.
+    /// Returns the times of mappings, in their order.
     ///
     /// # Errors
-    /// Those of the replay.
+    /// Errors of the replay.
     pub fn times(&self, mappings: &[Vec<Node>], threads: usize) -> Result<Vec<Time>, PlaceError> {
         let times = parallel::map(mappings, threads, |mapping| {
             self.predictor.makespan(mapping)
@@ -220,21 +221,21 @@ impl<'a> PlaceQuestion<'a> {
         Ok(times.into_iter().collect::<Result<_, _>>()?)
     }
 
-    /// Hands the times of a batch to the search.
+    /// Passes the times of a batch to the search.
     ///
     /// # Errors
-    /// Those of the replay.
+    /// Errors of the replay.
     ///
     /// # Panics
-    /// If a mapping of the batch has no time.
+    /// If the number of times differs from the number of mappings in the batch.
     pub fn learn(&self, search: &mut MappingSearch, times: &[Time]) -> Result<(), PlaceError> {
         search.learn(times, &mut |mapping| Ok(self.predictor.blame(mapping)?))
     }
 
-    /// What a search that learnt its first batch has found.
+    /// Returns the result of a search that has learnt its first batch.
     ///
     /// # Errors
-    /// Those of the replay, a level outside (0, 1).
+    /// Errors of the replay, and a level outside (0, 1).
     pub fn found(&self, search: &MappingSearch) -> Result<Placed, PlaceError> {
         let (Some(best), [fill_time, round_robin_time, ..]) = (search.best(), search.start_times())
         else {
@@ -258,8 +259,8 @@ impl<'a> PlaceQuestion<'a> {
         })
     }
 
-    /// For each rank the domain of its node, such as a socket, so that few bytes go between them: domains have equal parts of
-    /// the slots.
+    /// Assigns each rank a domain of its node, such as a socket, so that few bytes go between domains. Domains have equal
+    /// shares of the slots.
     ///
     /// # Errors
     /// Too many bytes.
@@ -286,7 +287,7 @@ impl<'a> PlaceQuestion<'a> {
         Ok(domain_of_rank)
     }
 
-    /// The bytes between ranks under `fill` and under the best mapping, for a page.
+    /// Returns the bytes between ranks under `fill` and under the best mapping, for a page.
     pub fn matrices(&self, placed: &Placed) -> Value {
         let named = [("fill", &placed.fill), ("best", &placed.best)];
         named
@@ -297,7 +298,7 @@ impl<'a> PlaceQuestion<'a> {
             .collect()
     }
 
-    /// Whether nodes are equal and stand alike, and all mappings to them are no more than are to be tried.
+    /// Returns `true` if all nodes are equivalent and the number of mappings to them is within the number to try.
     fn has_few_mappings(&self) -> bool {
         let network = self.predictor.network();
         let machine = &network.machine;
@@ -306,20 +307,21 @@ impl<'a> PlaceQuestion<'a> {
             && machine.nodes_per_rack == 0
             && machine.nodes.len() <= 1
             && self.slots_of_each().is_some();
-        // A search that was cut by time is the same as one of as many moves, which may be fewer than usual.
+        // A search that time has cut is equal to one with that number of moves, which may be below the default.
         let most = self.usual_mappings().max(self.options.moves.unwrap_or(0));
         is_alike
             && !AllMappings::new(self.matrix.ranks(), self.target.slots().to_vec())
                 .are_more_than(most)
     }
 
-    /// How many slots each node has, if all have as many.
+    /// Number of slots of each node, if all have the same number.
     fn slots_of_each(&self) -> Option<u32> {
         let (first, others) = self.target.slots().split_first()?;
         others.iter().all(|slots| slots == first).then_some(*first)
     }
 
-    /// Of a program whose ranks form a grid on equal nodes that it fills: all ways to cut it into blocks, one for each node.
+    /// Returns all ways to cut the grid of a program into blocks, one for each node. Empty unless the ranks form a grid and
+    /// fill equal nodes.
     pub fn grid_blocks(&self) -> Vec<GridBlocks> {
         let slots = self.slots_of_each().filter(|slots| *slots > 1);
         match slots.zip(grid_of(&self.matrix)) {
@@ -328,7 +330,7 @@ impl<'a> PlaceQuestion<'a> {
         }
     }
 
-    /// The best of [`PlaceQuestion::grid_blocks`] by bytes times links.
+    /// Returns the best of [`PlaceQuestion::grid_blocks`] by bytes times links.
     fn best_blocks(&self) -> Vec<GridBlocks> {
         let mut blocks = self.grid_blocks();
         blocks.sort_by_key(|blocks| self.target.hops(&self.matrix, &blocks.mapping()));
@@ -376,7 +378,7 @@ impl<'a> PlaceQuestion<'a> {
     }
 }
 
-/// The racks of a machine as a tree.
+/// Returns the racks of a machine as a tree.
 fn racks(network: &Network, nodes: usize) -> Option<Topology> {
     let per_rack = network.machine.nodes_per_rack;
     let racks = (nodes as u32).div_ceil(per_rack.max(1));
@@ -385,21 +387,21 @@ fn racks(network: &Network, nodes: usize) -> Option<Topology> {
     (per_rack > 0 && racks > 1).then(|| Topology::new(TopologyShape::Levels(levels.to_vec())))
 }
 
-/// Whether two mappings are one but for the names of nodes.
+/// Returns `true` if all ranks that share a node of `mapping` share one of `other`, whatever the names of nodes.
 fn is_cut_into(mapping: &[Node], other: &[Node]) -> bool {
     let mut names = BTreeMap::new();
     let mut pairs = mapping.iter().zip(other);
     pairs.all(|(node, name)| *names.entry(*node).or_insert(*name) == *name)
 }
 
-/// Node after node is filled.
+/// Mapping that fills node after node.
 pub fn fill(ranks: usize, slots: &[u32]) -> Vec<Node> {
     let nodes = slots.iter().zip(0..);
     let all = nodes.flat_map(|(slots, node)| std::iter::repeat_n(Node(node), *slots as usize));
     all.take(ranks).collect()
 }
 
-/// The ranks are dealt to the nodes in turn; full nodes are left out.
+/// Mapping that deals the ranks to the nodes in turn. Full nodes are skipped.
 pub fn round_robin(ranks: usize, slots: &[u32]) -> Vec<Node> {
     let rounds = 0..slots.iter().copied().max().unwrap_or(0);
     let all = rounds.flat_map(|round| {

@@ -1,34 +1,34 @@
-//! Where ranks run, and at which level of a network they meet.
+//! Places of ranks, and the level of a network at which two ranks meet.
 
 use flowcast_units::named;
 
-/// Where a rank runs. Numbers are those of the whole machine, or of one job.
+/// Place of a rank. Numbers refer to the whole machine or to one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankPlace {
-    /// Its node.
+    /// Node of the rank.
     pub node: u32,
-    /// The switch of the node.
+    /// Switch of the node.
     pub switch: u32,
-    /// The group of switches: a cell, an island, a cabinet.
+    /// Group of the switch: a cell, an island or a cabinet.
     pub group: u32,
 }
 
 named! {
-    /// The lowest level of a network that joins two ranks.
+    /// The lowest level of a network that connects two ranks.
     pub enum JoinLevel {
-        /// One node.
+        /// Ranks on one node.
         Node = "node",
-        /// One switch.
+        /// Ranks on different nodes of one switch.
         Switch = "switch",
-        /// One group of switches.
+        /// Ranks on different switches of one group.
         Group = "group",
-        /// Different groups.
+        /// Ranks in different groups.
         Global = "global",
     }
 }
 
 impl RankPlace {
-    /// The level at which two ranks meet.
+    /// Returns the level at which two ranks meet.
     pub fn level(self, other: RankPlace) -> JoinLevel {
         if self.node == other.node {
             JoinLevel::Node

@@ -1,14 +1,14 @@
-//! The search for the mapping that takes the least time, in batches of mappings whose times the caller finds.
+//! Search for the mapping with the shortest time, in batches of mappings whose times the caller determines.
 //!
-//! The first batch are the mappings to begin with. Behind it come either all mappings, where the nodes are alike and there are
-//! few enough, or neighbours of the mapping at hand: a rank moves to the node of one of its partners, or changes places with a
-//! rank there. Ranks on the path that limits the makespan are tried more often, partners by the weight of their messages. Of
-//! each batch the best is taken if it is not worse than what was at hand some batches ago (late acceptance: Burke and Bykov,
-//! European Journal of Operational Research 258, 2017); after many batches in vain the search goes on from the best mapping
-//! with some ranks exchanged.
+//! The first batch contains the start mappings. If the nodes are alike and there are few enough mappings, all of them
+//! follow. Otherwise neighbours of the current mapping follow: a rank moves to the node of one of its partners, or changes
+//! places with a rank there. Ranks on the path that limits the makespan are chosen more often, and partners by the weight
+//! of their messages. The best mapping of each batch becomes the current one if it is not worse than the current one was
+//! some batches ago (late acceptance: Burke and Bykov, European Journal of Operational Research 258, 2017). After many
+//! batches without progress, the search continues from the best mapping with some ranks exchanged.
 //!
-//! What is proposed depends on the seed and on the times of the batches before alone, not on who finds them: a search can be
-//! cut anywhere and repeated from the times that were kept.
+//! The proposals depend only on the seed and on the times of earlier batches, not on who determines them. A search can
+//! therefore be cut anywhere and repeated from stored times.
 
 use flowcast_units::{Node, Rank, Time};
 use rand::{RngExt, SeedableRng};
@@ -20,28 +20,28 @@ use super::{
     matrix::CommunicationMatrix,
 };
 
-/// Mappings of a batch of neighbours.
+/// Number of mappings in a batch of neighbours.
 const NEIGHBOURS: usize = 16;
 
-/// Mappings of a batch where all are tried.
+/// Number of mappings in a batch if all are tried.
 const CHUNK: usize = 4096;
 
-/// A batch is compared with what was at hand so many batches ago.
+/// Number of batches that the acceptance limit looks back.
 const LATENESS: usize = 12;
 
-/// After so many batches without a better mapping the search begins anew from the best.
+/// Number of batches without a better mapping after which the search restarts from the best.
 const MOST_IN_VAIN: usize = 60;
 
-/// Pairs of ranks that are exchanged then.
+/// Number of pairs of ranks that a restart exchanges.
 const KICKS: usize = 4;
 
-/// One of so many moves is between any two ranks.
+/// One move in this number goes to an arbitrary node.
 const ANYWHERE: u32 = 8;
 
-/// Says how much each rank has to do with what a mapping takes, or nothing.
+/// Returns the influence of each rank on the time of a mapping, or `None` if it is unknown.
 pub type Blame<'a, E> = dyn FnMut(&[Node]) -> Result<Option<Vec<f64>>, E> + 'a;
 
-/// A search for the mapping of least time.
+/// A search for the mapping with the shortest time.
 #[derive(Debug, Clone)]
 pub struct MappingSearch {
     matrix: CommunicationMatrix,
@@ -49,7 +49,7 @@ pub struct MappingSearch {
     stage: SearchStage,
     batch: Vec<Vec<Node>>,
     moves: u64,
-    /// Of the mappings to begin with.
+    /// Times of the start mappings.
     start_times: Vec<Time>,
     best: Option<TimedMapping>,
 }
@@ -59,13 +59,13 @@ pub struct MappingSearch {
 pub struct TimedMapping {
     /// The node of each rank.
     pub node_of_rank: Vec<Node>,
-    /// When the last rank, or the last flow, ends under it.
+    /// Time at which the last rank or the last flow ends under the mapping.
     pub time: Time,
 }
 
 #[derive(Debug, Clone)]
 enum SearchStage {
-    /// All mappings: those that are left, and the times of the others.
+    /// All mappings: those not yet tried, and the times of the tried ones.
     All {
         all: AllMappings,
         left: AllMappings,
@@ -78,17 +78,17 @@ enum SearchStage {
 #[derive(Debug, Clone)]
 struct MappingSteps {
     random: Pcg64,
-    /// At the end of each of the last batches; the oldest first.
+    /// Times of the current mapping after each of the last batches, oldest first.
     late: Vec<Time>,
     at_hand: Option<TimedMapping>,
-    /// Batches since the best became better.
+    /// Number of batches since the best mapping last improved.
     in_vain: usize,
-    /// Sums of the weights by which ranks are chosen.
+    /// Cumulative sums of the weights by which ranks are chosen.
     chances: Vec<f64>,
 }
 
 impl MappingSearch {
-    /// A search that tries `starts` and then all mappings to nodes with equal `slots`.
+    /// Creates a search that tries `starts` and then all mappings to nodes with equal `slots`.
     pub fn of_all(matrix: CommunicationMatrix, slots: Vec<u32>, starts: Vec<Vec<Node>>) -> Self {
         let all = AllMappings::new(matrix.ranks(), slots.clone());
         let stage = SearchStage::All {
@@ -99,7 +99,7 @@ impl MappingSearch {
         MappingSearch::new(matrix, slots, starts, stage)
     }
 
-    /// From neighbour to neighbour, on nodes with so many slots each.
+    /// Creates a search from neighbour to neighbour, on nodes with these numbers of slots.
     pub fn of_neighbours(
         matrix: CommunicationMatrix,
         slots: Vec<u32>,
@@ -133,27 +133,27 @@ impl MappingSearch {
         }
     }
 
-    /// The mappings whose times are wanted next; none where all mappings were tried.
+    /// Mappings whose times are needed next. Empty if all mappings were tried.
     pub fn batch(&self) -> &[Vec<Node>] {
         &self.batch
     }
 
-    /// Mappings whose times are known.
+    /// Number of mappings with known times.
     pub fn moves(&self) -> u64 {
         self.moves
     }
 
-    /// What the mappings to begin with take; empty before the first batch.
+    /// Times of the start mappings. Empty before the first batch is learnt.
     pub fn start_times(&self) -> &[Time] {
         &self.start_times
     }
 
-    /// The best so far; none before the first batch.
+    /// The best mapping so far. `None` before the first batch is learnt.
     pub fn best(&self) -> Option<&TimedMapping> {
         self.best.as_ref()
     }
 
-    /// What all mappings take, if all were tried.
+    /// Returns the statistics of all mappings, if all were tried.
     pub fn ranking(&self) -> Option<Ranking> {
         match &self.stage {
             SearchStage::All { all, times, .. } if self.batch.is_empty() => {
@@ -163,14 +163,14 @@ impl MappingSearch {
         }
     }
 
-    /// Takes the times of the batch and makes the next one. `blame` says how much each rank has to do with what a
-    /// mapping takes, if it is known; it is asked of mappings that are better than all before.
+    /// Takes the times of the batch and creates the next one. `blame` returns the influence of each rank on the time of a
+    /// mapping, if it is known. It is called for each mapping that is better than all before.
     ///
     /// # Errors
-    /// Those of `blame`.
+    /// Errors of `blame`.
     ///
     /// # Panics
-    /// If a mapping of the batch has no time.
+    /// If the number of times differs from the number of mappings in the batch.
     pub fn learn<E>(&mut self, times: &[Time], blame: &mut Blame<'_, E>) -> Result<(), E> {
         assert_eq!(times.len(), self.batch.len(), "a time for each mapping");
         let fastest = times.iter().zip(0..).min().map(|(time, at)| (*time, at));
@@ -208,7 +208,7 @@ impl MappingSearch {
     }
 }
 
-/// Sums of the weights by which ranks are chosen: three quarters by what they are blamed for, the rest by their messages.
+/// Returns the cumulative weights by which ranks are chosen: three quarters by their blame, the rest by their messages.
 fn chances(matrix: &CommunicationMatrix, blamed: Option<&[f64]>) -> Vec<f64> {
     let ranks = matrix.ranks();
     let bytes: Vec<f64> = Rank::all(ranks)
@@ -224,14 +224,14 @@ fn chances(matrix: &CommunicationMatrix, blamed: Option<&[f64]>) -> Vec<f64> {
             Some(times) if all_time > 0.0 => by_bytes + 3.0 * times[rank] / all_time,
             _ => by_bytes,
         };
-        // Ranks without messages are exchanged for others alone.
+        // Ranks without messages only move when another rank takes their place.
         sums.push(sum);
     }
     sums
 }
 
 impl MappingSteps {
-    /// Goes to the candidate if it may.
+    /// Accepts the candidate if it is within the limit, and restarts after many batches without progress.
     fn step(&mut self, candidate: TimedMapping, is_better: bool, best: &TimedMapping) {
         self.in_vain = if is_better { 0 } else { self.in_vain + 1 };
         let late = self.late.first().copied();
@@ -249,7 +249,7 @@ impl MappingSteps {
                 let [one, other] = [0; 2].map(|_| self.random.random_range(0..ranks));
                 kicked.node_of_rank.swap(one, other);
             }
-            // What it takes is not known: the next batch is taken whatever it takes.
+            // The time of the new mapping is unknown, so the next batch is accepted in any case.
             kicked.time = Time::NEVER;
             self.at_hand = Some(kicked);
             return;
@@ -270,7 +270,7 @@ impl MappingSteps {
             .collect()
     }
 
-    /// The mapping with one rank on the node of a partner.
+    /// Returns the mapping with one rank moved, usually to the node of a partner.
     fn neighbour(
         &mut self,
         mapping: &[Node],
@@ -310,7 +310,7 @@ impl MappingSteps {
         Rank(self.chances.partition_point(|sum| *sum <= drawn) as u32)
     }
 
-    /// One of a rank's partners on other nodes, by the weight of their messages.
+    /// Draws one of a rank's partners on other nodes, by the weight of their messages.
     fn partner(
         &mut self,
         rank: Rank,

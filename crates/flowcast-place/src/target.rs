@@ -1,4 +1,4 @@
-//! The nodes on which ranks may run, and how many links are between them.
+//! Nodes on which ranks may run, and the number of links between them.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -14,32 +14,32 @@ use super::{
     matrix::CommunicationMatrix,
 };
 
-/// Nodes farther apart are refused, so that sums of bytes times links stay exact.
+/// Maximum number of links between two nodes, which keeps sums of bytes times links exact.
 pub const MOST_LINKS: u16 = 1 << 12;
 
-/// No target has more nodes: the links between all pairs of them take a byte or two each.
+/// Maximum number of nodes of a target. The number of links takes one or two bytes for each pair of nodes.
 pub const MOST_NODES: usize = 1 << 15;
 
-/// Why there is no target, or no mapping to it.
+/// Error for nodes that cannot be a target, or ranks that do not fit on them.
 #[derive(Debug, Error)]
 pub enum TargetError {
-    /// Not one place for each node.
+    /// The number of places differs from the number of nodes.
     #[error("found {positions} places in the topology for {nodes} nodes, expected as many")]
     Positions {
-        /// How many places were given.
+        /// Number of places that were given.
         positions: usize,
-        /// How many nodes were given.
+        /// Number of nodes that were given.
         nodes: usize,
     },
-    /// Two nodes at one place.
+    /// Two nodes at the same place.
     #[error("found two nodes at place {0} of the topology, expected one")]
     Twice(Node),
     /// The ranks do not fit.
     #[error("found {ranks} ranks, expected at most {slots}, as there are slots")]
     TooFewSlots {
-        /// How many ranks there are.
+        /// Number of ranks.
         ranks: usize,
-        /// How many would fit.
+        /// Total number of slots.
         slots: u64,
     },
     /// More slots than the largest job has ranks.
@@ -48,10 +48,10 @@ pub enum TargetError {
     /// A table of all pairs would not fit into memory.
     #[error("found {0} nodes, expected at most {MOST_NODES}")]
     TooManyNodes(usize),
-    /// Sums would not be exact.
+    /// Too many links for exact sums.
     #[error("found nodes with {0} links between them, expected at most {MOST_LINKS}")]
     TooFar(u16),
-    /// The topology is none, or has no such place.
+    /// The topology is invalid or lacks a place.
     #[error(transparent)]
     Topology(#[from] SharingError),
 }
@@ -64,16 +64,16 @@ pub struct Target {
     order: NodeOrder,
 }
 
-/// Nodes in an order in which near ones stand together.
+/// Nodes in an order that puts near nodes next to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeOrder {
     pub nodes: Vec<u32>,
-    /// By place: how far the node there is from the one before, as levels of the topology.
+    /// Distance of each node in the order from the previous one, as a level of the topology.
     borders: Vec<u32>,
 }
 
 impl NodeOrder {
-    /// Where to cut some of the order in two: at the highest border near the middle.
+    /// Returns the place at which a part of the order is cut in two: the highest border near the middle.
     pub(super) fn cut(&self, places: Range<usize>) -> usize {
         let (start, count) = (places.start, places.len());
         let margin = count.div_ceil(4).max(1);
@@ -85,23 +85,24 @@ impl NodeOrder {
     }
 }
 
-/// How many there are between nodes.
+/// Numbers of links between nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LinkDistances {
-    /// None is above 255.
+    /// No number is above 255.
     Near(Table<u8>),
-    /// Some are above 255.
+    /// Some numbers are above 255.
     Far(Table<u16>),
-    /// Of a torus or a mesh.
+    /// Distances in a torus or a mesh.
     Grid(GridLinks),
 }
 
 impl Target {
-    /// From the slots of each node and its place in the topology; without a topology all nodes hang on one switch, and the
-    /// places say nothing.
+    /// Creates a target from the slots of each node and its place in the topology. Without a topology, all nodes are
+    /// connected to one switch, and the places are ignored.
     ///
     /// # Errors
-    /// Not one place for each node, two nodes at one place, a place that there is not, nodes too far from each other.
+    /// A number of places that differs from the number of nodes, two nodes at one place, a place that does not exist, nodes
+    /// too far from each other, too many nodes, and too many slots.
     pub fn new(
         slots: Vec<u32>,
         topology: Option<&Topology>,
@@ -132,17 +133,18 @@ impl Target {
         })
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.slots.len()
     }
 
-    /// By node: how many ranks fit on it.
+    /// Number of slots of each node.
     pub fn slots(&self) -> &[u32] {
         &self.slots
     }
 
-    /// How many links a message crosses between two nodes: those of both and the cables between; 0 inside a node.
+    /// Number of links that a message crosses between two nodes: the links of both nodes and the cables in between. It is 0
+    /// inside a node.
     pub fn distance(&self, one: Node, other: Node) -> u32 {
         let links = match &self.links {
             LinkDistances::Near(links) => links.between(one.0, other.0),
@@ -152,10 +154,10 @@ impl Target {
         links as u32
     }
 
-    /// The sum of bytes times links over all messages, if ranks run on these nodes.
+    /// Returns the sum of bytes times links over all messages, if ranks run on these nodes.
     ///
     /// # Panics
-    /// If there is no node for a rank that communicates.
+    /// If a rank that communicates has no node.
     pub fn hops(&self, matrix: &CommunicationMatrix, node_of_rank: &[Node]) -> u64 {
         let hops = matrix.pairs().map(|pair| {
             let [one, other] = [pair.from, pair.to].map(|rank| node_of_rank[rank]);
@@ -164,7 +166,7 @@ impl Target {
         hops.sum()
     }
 
-    /// Whether so many ranks fit.
+    /// Checks that this number of ranks fits.
     ///
     /// # Errors
     /// [`TargetError::TooFewSlots`].
@@ -181,7 +183,7 @@ impl Target {
     }
 }
 
-/// Whether so many ranks fit into slots of nodes.
+/// Checks that this number of ranks fits into the slots of the nodes.
 pub(super) fn check_slots(slots: &[u32], ranks: usize) -> Result<(), TargetError> {
     let slots = slots.iter().map(|slots| u64::from(*slots)).sum();
     match ranks as u64 > slots {
@@ -205,7 +207,8 @@ fn check_positions(nodes: usize, positions: &[Node]) -> Result<(), TargetError> 
     }
 }
 
-/// Nodes by their places, in which trees and Dragonflies number their groups; those of a grid halved along the longest side.
+/// Orders nodes by their places, since trees and Dragonflies number them group by group. The nodes of a grid are halved
+/// along the longest side.
 fn near_together(
     topology: Option<&Topology>,
     positions: &[Node],
@@ -285,7 +288,8 @@ fn links_by_topology(
     }
 }
 
-/// The links between all pairs of nodes; the number of links that is too large for the table if one is.
+/// Returns the numbers of links between all pairs of nodes. The inner error is a number of links that is too large for the
+/// table.
 fn table<T>(topology: &Topology, positions: &[Node]) -> Result<Result<Table<T>, u16>, SharingError>
 where
     T: TryFrom<u16> + Copy + Default,

@@ -1,4 +1,4 @@
-//! What a mapping makes of the messages: how much of them stays inside nodes, and what the links of each level carry.
+//! Traffic under a mapping: the share of bytes inside nodes, and the load of the links of each level.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use super::matrix::{CommunicationMatrix, RankMessage};
 /// Bytes under a mapping.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MappingTraffic {
-    /// Between ranks of one node.
+    /// Bytes between ranks of the same node.
     pub inside: Bytes,
-    /// Between ranks of different nodes.
+    /// Bytes between ranks of different nodes.
     pub between: Bytes,
-    /// By class of links, as [`Topology::classes`] names them: bytes times the links of this class that they cross.
+    /// Bytes times links crossed, for each class of links. [`Topology::classes`] defines the names.
     pub levels: Vec<(String, u64)>,
 }
 
-/// The bytes of a matrix under a mapping to nodes that stand at these positions of the topology.
+/// Returns the traffic of a matrix under a mapping to nodes at these positions of the topology.
 ///
 /// # Errors
-/// A topology that cannot be built, or has no place for a node.
+/// A topology that cannot be built or has no place for a node.
 pub fn traffic(
     matrix: &CommunicationMatrix,
     node_of_rank: &[Node],
@@ -56,7 +56,8 @@ pub fn traffic(
     Ok(traffic)
 }
 
-/// The pairs of ranks on different nodes under one mapping and on one node under the other, those with most bytes first.
+/// Returns the pairs of ranks that are on different nodes under one mapping and on one node under the other, those with the
+/// most bytes first.
 pub fn moved_inside(
     matrix: &CommunicationMatrix,
     before: &[Node],

@@ -1,4 +1,5 @@
-//! A graph cut in two of given sizes, with few bytes between: multilevel, with the moves of Fiduccia and Mattheyses (1982).
+//! Bisection of a graph into sides of given sizes with few bytes between them: multilevel, with the moves of Fiduccia and
+//! Mattheyses (1982).
 
 use std::collections::BinaryHeap;
 
@@ -7,28 +8,28 @@ use rand_pcg::Pcg64Mcg;
 
 use super::super::lists::Lists;
 
-/// A graph is no longer coarsened.
+/// Number of vertices up to which a graph is not coarsened further.
 const COARSE: usize = 48;
 
-/// Starts tried on the coarsest graph.
+/// Number of starts on the coarsest graph.
 const STARTS: usize = 8;
 
-/// Passes over a graph, at most.
+/// Maximum number of passes over a graph.
 const PASSES: usize = 6;
 
 const NONE: u32 = u32::MAX;
 
-/// A graph whose vertices are drawn to one side or the other.
+/// A graph whose vertices are attracted to one side or the other.
 pub(super) struct BisectionGraph {
-    /// By vertex: the vertices at the other ends of its edges, and what it costs if they are on the other side.
+    /// Edges of each vertex: the vertex at the other end, and the cost if it is on the other side.
     pub edges: Lists<(u32, i64)>,
-    /// By vertex: what it costs more on the second side than on the first.
+    /// Additional cost of each vertex on the second side compared with the first.
     pub pulls: Vec<i64>,
-    /// By vertex: how many ranks it is.
+    /// Number of ranks that each vertex represents.
     pub sizes: Vec<i64>,
 }
 
-/// How many ranks may be on the second side.
+/// Allowed number of ranks on the second side.
 #[derive(Clone, Copy)]
 pub(super) struct SideRoom {
     pub least: i64,
@@ -58,7 +59,7 @@ impl BisectionGraph {
         self.sizes.len() as u32
     }
 
-    /// What a vertex costs less on the other side.
+    /// Cost saved by moving a vertex to the other side.
     fn gain(&self, vertex: u32, is_second: &[bool]) -> i64 {
         let own = is_second[vertex as usize];
         let edges = self.edges(vertex).iter();
@@ -76,7 +77,7 @@ impl BisectionGraph {
     }
 }
 
-/// By vertex whether it is on the second side.
+/// Returns `true` for each vertex on the second side.
 pub(super) fn bisected(graph: &BisectionGraph, room: SideRoom, random: &mut Pcg64Mcg) -> Vec<bool> {
     let coarser = (graph.vertices() as usize > COARSE)
         .then(|| coarsened(graph, random))
@@ -95,7 +96,7 @@ pub(super) fn bisected(graph: &BisectionGraph, room: SideRoom, random: &mut Pcg6
     is_second
 }
 
-/// Pairs along heavy edges of light vertices.
+/// Coarsens a graph: pairs light vertices along heavy edges. Returns the coarse graph and the group of each vertex.
 fn coarsened(graph: &BisectionGraph, random: &mut Pcg64Mcg) -> (BisectionGraph, Vec<u32>) {
     let mut order: Vec<u32> = (0..graph.vertices()).collect();
     order.shuffle(random);
@@ -129,7 +130,7 @@ fn coarsened(graph: &BisectionGraph, random: &mut Pcg64Mcg) -> (BisectionGraph, 
 
 fn joined(graph: &BisectionGraph, groups: &[u32], members: &[[u32; 2]]) -> BisectionGraph {
     let mut coarse = BisectionGraph::new();
-    // By group: where the last group with an edge to it has that edge.
+    // For each group: the last group with an edge to it, and the place of that edge.
     let mut known = vec![(NONE, 0); members.len()];
     let mut edges: Vec<(u32, i64)> = Vec::new();
     for (group, both) in (0..).zip(members) {
@@ -157,7 +158,7 @@ fn joined(graph: &BisectionGraph, groups: &[u32], members: &[[u32; 2]]) -> Bisec
     coarse
 }
 
-/// The best of some halves that grow from a vertex, refined.
+/// Returns the best of several bisections, each grown from a vertex and refined.
 fn started(graph: &BisectionGraph, room: SideRoom, random: &mut Pcg64Mcg) -> Vec<bool> {
     let mut best: Option<((i64, i64), Vec<bool>)> = None;
     for _ in 0..STARTS {
@@ -200,14 +201,14 @@ fn grown(graph: &BisectionGraph, room: SideRoom, random: &mut Pcg64Mcg) -> Vec<b
     is_second
 }
 
-/// Passes of moves, of which the best prefix is kept.
+/// Refinement in passes of moves. Each pass keeps its best prefix.
 struct Refinement<'a> {
     graph: &'a BisectionGraph,
     room: SideRoom,
     is_second: &'a mut Vec<bool>,
     random: &'a mut Pcg64Mcg,
     gains: Vec<i64>,
-    /// Those on the first side and those on the second.
+    /// Possible moves of the vertices on the first and on the second side.
     heaps: [BinaryHeap<(i64, u32, u32)>; 2],
     is_moved: Vec<bool>,
     size: i64,
@@ -249,7 +250,7 @@ impl<'a> Refinement<'a> {
         }
     }
 
-    /// How many ranks are too many, and the cost.
+    /// Runs the passes. Returns the number of excess ranks and the cost.
     fn run(mut self) -> (i64, i64) {
         for _ in 0..PASSES {
             if !self.pass() {
@@ -295,7 +296,7 @@ impl<'a> Refinement<'a> {
         self.heaps[side].push((self.gains[vertex as usize], draw, vertex));
     }
 
-    /// The best move of a side, of what is on top.
+    /// Returns the best valid move of a side and removes outdated moves before it.
     fn top(&mut self, side: usize) -> Option<(i64, u32, u32)> {
         while let Some((gain, draw, vertex)) = self.heaps[side].peek().copied() {
             let place = vertex as usize;
@@ -307,7 +308,7 @@ impl<'a> Refinement<'a> {
         None
     }
 
-    /// The best move that leaves the sizes within a vertex of where they may be, or brings them there.
+    /// Returns the best move that keeps the sizes within one vertex of the allowed range, or that reduces the excess.
     fn choice(&mut self) -> Option<u32> {
         let tops = [self.top(0), self.top(1)];
         let excess = self.room.excess(self.size);

@@ -1,5 +1,6 @@
-//! A chain of annealings, which may be stopped at any time: each begins with the best placement, some barely warm and some hot, and
-//! each round of them is longer than the one before. Ranks are exchanged, each towards one of its partners.
+//! A chain of annealings that may be stopped at any time. Each annealing starts with the best placement, at a low or a high
+//! temperature. Each round of annealings is longer than the previous one. A move exchanges a rank with the content of a
+//! slot near one of its partners.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -9,29 +10,29 @@ use super::{
     placement::{Instance, SlotPlacement},
 };
 
-/// Tries for each rank in the first annealings.
+/// Number of tries for each rank in the first annealings.
 const FIRST_SWEEPS: u64 = 100;
 
-/// The temperatures at which annealings begin, in units of what a move costs.
+/// Temperatures at which annealings start, in units of the cost of a move.
 const HEATS: [f64; 3] = [0.02, 0.3, 0.08];
 
-/// The same of so few ranks that they may all change their places.
+/// Number of ranks up to which all of them may change their places. For so few ranks, `HEATS_OF_FEW` replaces `HEATS`.
 const FEW: usize = 300;
 const HEATS_OF_FEW: [f64; 3] = [1.0, 0.3, 0.1];
 
-/// The temperature at which they end.
+/// Temperature at which annealings end, in units of the cost of a cheap move.
 const COLD: f64 = 0.02;
 
-/// Tries between changes of the temperature.
+/// Number of tries between changes of the temperature.
 const BATCH: u64 = 256;
 
-/// One of so many tries goes to any slot.
+/// One try in this number goes to an arbitrary slot.
 const ANYWHERE: u32 = 64;
 
-/// Proposals by whose costs temperatures are set.
+/// Number of proposals whose costs determine the temperatures.
 const SAMPLES: usize = 2000;
 
-/// Temperatures of an annealing, in units of hops.
+/// Temperatures at the start and the end of an annealing, in units of hops.
 #[derive(Debug, Clone, Copy)]
 struct Temperatures {
     hot: f64,
@@ -51,9 +52,9 @@ pub(super) struct SearchChain<'a, M: Metric> {
     best: SlotPlacement,
     random: Pcg64Mcg,
     costs: Temperatures,
-    /// Annealings that are over.
+    /// Number of completed annealings.
     annealings: usize,
-    /// Tries of the present one that are done.
+    /// Number of completed tries of the present annealing.
     done: u64,
 }
 
@@ -72,7 +73,7 @@ impl<'a, M: Metric> SearchChain<'a, M> {
                 hot: 1.0,
                 cold: 1.0,
             },
-            // So that two chains do not do the same.
+            // Different starts keep two chains from repeating each other.
             annealings: (seed % HEATS.len() as u64) as usize,
             done: 0,
         };
@@ -84,14 +85,14 @@ impl<'a, M: Metric> SearchChain<'a, M> {
         &self.best
     }
 
-    /// Begins its next annealing with this placement, if it is better.
+    /// Adopts a placement for the next annealing if it is better than the best so far.
     pub(super) fn learn(&mut self, placement: &SlotPlacement) {
         if placement.hops < self.best.hops {
             self.best.clone_from(placement);
         }
     }
 
-    /// Tries so many moves.
+    /// Tries `tries` moves.
     pub(super) fn advance(&mut self, tries: u64) {
         let mut left = tries;
         let is_few = self.instance.movable.len() <= FEW;
@@ -124,7 +125,7 @@ impl<'a, M: Metric> SearchChain<'a, M> {
         }
     }
 
-    /// What moves cost: the middle, and nearly the least.
+    /// Returns typical costs of moves: the median, and the 5 % quantile.
     fn costs_of_moves(&mut self) -> Temperatures {
         let mut costs = Vec::with_capacity(SAMPLES);
         let samples = if self.instance.movable.is_empty() {
@@ -147,7 +148,7 @@ impl<'a, M: Metric> SearchChain<'a, M> {
         Temperatures { hot, cold }
     }
 
-    /// Tries so many moves, those numbered `done..done + tries` of an annealing of `all`.
+    /// Tries `tries` moves: those numbered `done..done + tries` of an annealing with `all` moves.
     fn anneal(&mut self, temperatures: Temperatures, all: u64, done: u64, tries: u64) {
         let mut at = done;
         while at < done + tries {
@@ -160,7 +161,7 @@ impl<'a, M: Metric> SearchChain<'a, M> {
         }
     }
 
-    /// A rank and a slot for it near one of its partners.
+    /// Proposes a rank and a slot for it, usually near one of its partners. `None` if the rank is already on that node.
     #[inline]
     fn proposal(&mut self) -> Option<(u32, u32)> {
         let instance = self.instance;
@@ -172,7 +173,7 @@ impl<'a, M: Metric> SearchChain<'a, M> {
         } else {
             let partner = partners[self.below(partners.len())].rank;
             let near = instance.near(self.placement.node_of_rank[partner as usize]);
-            // The nearer, the likelier.
+            // Nearer nodes are more likely.
             let place = self.below(near.len()) * self.below(near.len()) / near.len();
             let slots = instance.slots_of(near[place]);
             slots.start + self.below(slots.len()) as u32

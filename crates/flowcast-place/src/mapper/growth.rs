@@ -1,7 +1,8 @@
-//! A placement that grows from one rank: who has most placed partners comes next, to where its messages cross the fewest links.
+//! A placement that grows from one rank. The rank with the most placed partners comes next and goes to the node where its
+//! messages cross the fewest links.
 //!
-//! Where nodes are joined as ranks are, as of a grid on a torus, all but the first few places are forced. Those are drawn, so
-//! that one of several growths fits.
+//! If the nodes are connected in the same way as the ranks, such as a grid of ranks on a torus, the first few places
+//! determine all others. These are drawn at random, so that one of several growths fits.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -13,30 +14,30 @@ use super::{
     placement::{EMPTY, Instance, SlotPlacement},
 };
 
-/// Growths tried.
+/// Maximum number of growths.
 const GROWTHS: u64 = 64;
 
-/// Distances computed in all growths together, about.
+/// Approximate number of distances computed in all growths.
 const MOST_WORK: u64 = 200_000_000;
 
-/// Partners whose surroundings are looked at.
+/// Number of placed partners around which a rank looks for a slot.
 const ANCHORS: usize = 3;
 
-/// Marks who has no place yet.
+/// Marks a rank without a place.
 const NONE: u32 = u32::MAX;
 
 struct Growth<'a, M> {
     instance: &'a Instance<'a, M>,
     node_of_rank: Vec<u32>,
-    /// By node: slots that are left.
+    /// Number of free slots of each node.
     free: Vec<u32>,
-    /// By rank: how many partners have a place, and when the first one got it.
+    /// For each rank, the number of partners with a place, and the time at which the first one got it.
     placed_partners: Vec<[u32; 2]>,
     next: BinaryHeap<(u32, Reverse<u32>, u32)>,
     random: Pcg64Mcg,
 }
 
-/// The best of some growths; none where ranks have so many partners that a single one takes long.
+/// Returns the best of several growths. `None` if ranks have so many partners that a single growth would take too long.
 pub(super) fn grown<M: Metric>(instance: &Instance<'_, M>, seed: u64) -> Option<SlotPlacement> {
     let growths = MOST_WORK / (50 * instance.partnerships() as u64 + 1);
     let all = (0..growths.min(GROWTHS)).map(|growth| {
@@ -46,7 +47,7 @@ pub(super) fn grown<M: Metric>(instance: &Instance<'_, M>, seed: u64) -> Option<
     all.min_by_key(|placement| placement.hops)
 }
 
-/// All for which the measure is least.
+/// Returns all entries with the smallest measure.
 fn least_of(all: &[u32], measure: impl Fn(u32) -> i64) -> Vec<u32> {
     let least = all.iter().map(|one| measure(*one)).min();
     all.iter()
@@ -70,7 +71,7 @@ impl<'a, M: Metric> Growth<'a, M> {
         }
     }
 
-    /// From a corner of the ranks at a corner of the nodes, or from the midst of both.
+    /// Grows the placement from a corner of the ranks at a corner of the nodes, or from the centre of both.
     fn placement(mut self, begins_at_corner: bool) -> SlotPlacement {
         let sign = if begins_at_corner { 1 } else { -1 };
         let ranks = least_of(&self.instance.movable, |rank| {
@@ -128,7 +129,7 @@ impl<'a, M: Metric> Growth<'a, M> {
         }
     }
 
-    /// What the messages to partners with a place would cross.
+    /// Cost of the messages between a rank on a node and those of its partners that have a place.
     fn cost(&self, rank: u32, node: u32) -> i64 {
         let partners = self.instance.partners(rank).iter();
         let placed = partners.filter(|partner| self.node_of_rank[partner.rank as usize] != NONE);
@@ -140,7 +141,7 @@ impl<'a, M: Metric> Growth<'a, M> {
             .sum()
     }
 
-    /// The best node with a slot near some partners.
+    /// Returns the best node with a free slot near some of the rank's partners.
     fn cheapest_near(&mut self, rank: u32) -> Option<u32> {
         let partners = self.instance.partners(rank).iter();
         let anchors = partners

@@ -1,5 +1,6 @@
-//! A placement by halves: nodes are cut in two where they are farthest apart and the ranks with few bytes between, each half again,
-//! drawn to where their partners already are (dual recursive bipartitioning: Pellegrini and Roman, 1996).
+//! Placement by recursive halving: nodes are cut in two where they are farthest apart, and ranks where few bytes cross.
+//! Each half is cut again, and ranks are attracted to the half near their partners (dual recursive bipartitioning:
+//! Pellegrini and Roman, 1996).
 
 use std::{collections::VecDeque, ops::Range};
 
@@ -12,15 +13,15 @@ use super::{
     placement::{EMPTY, Instance, SlotPlacement},
 };
 
-/// Nodes by whose distances those of two parts are told.
+/// Number of sampled nodes of a part that represent its distances.
 const SAMPLES: usize = 8;
 
-/// Parts of a link.
+/// Number of fractions into which distances divide a link.
 const PARTS: i64 = 16;
 
 const NONE: u32 = u32::MAX;
 
-/// Ranks for some nodes, which stand together in the order.
+/// Ranks for a number of nodes, which are consecutive in the order.
 struct RankPart {
     nodes: Range<usize>,
     ranks: Vec<u32>,
@@ -29,22 +30,23 @@ struct RankPart {
 struct Halving<'a, M> {
     instance: &'a Instance<'a, M>,
     order: &'a NodeOrder,
-    /// By place in the order: how many slots are before.
+    /// Number of slots before each place in the order.
     slots_before: Vec<usize>,
-    /// By rank: the nodes of its part.
+    /// Nodes of the part of each rank.
     nodes_of_rank: Vec<Range<usize>>,
-    /// By rank: its number in the part that is cut.
+    /// Number of each rank in the part that is being cut.
     number: Vec<u32>,
-    /// By the first place of another part: for which first place of a cut it is known how much nearer that half is.
+    /// Cached pull of another part, indexed by its first place: the first place of the second half for which it was
+    /// computed, and its value.
     pulls: Vec<(usize, i64)>,
     random: Pcg64Mcg,
 }
 
-/// Halvings tried, at most, and partners of all ranks in them together.
+/// Maximum number of halvings. `MOST_PARTNERS` limits the number of partners of all ranks over all halvings.
 const MOST_HALVINGS: usize = 8;
 const MOST_PARTNERS: usize = 400_000;
 
-/// The best of some placements by halves.
+/// Returns the best of several placements by halving.
 pub(super) fn halved<M: Metric>(
     instance: &Instance<'_, M>,
     order: &NodeOrder,
@@ -116,7 +118,7 @@ impl<M: Metric> Halving<'_, M> {
             let half = if is_second { &mut high } else { &mut low };
             half.ranks.push(rank);
         }
-        // What cannot be cut any finer may be too large for its half.
+        // A vertex that cannot be cut any further may be too large for its half.
         while high.ranks.len() as i64 > second {
             low.ranks.extend(high.ranks.pop());
         }
@@ -131,7 +133,7 @@ impl<M: Metric> Halving<'_, M> {
         [low, high]
     }
 
-    /// The ranks of a part with what draws them to its halves.
+    /// Returns the graph of the ranks of a part, with the attraction of each to the two halves.
     fn graph(&mut self, part: &RankPart, halves: &[Range<usize>; 2]) -> BisectionGraph {
         for (number, rank) in (0..).zip(&part.ranks) {
             self.number[*rank as usize] = number;
@@ -162,7 +164,7 @@ impl<M: Metric> Halving<'_, M> {
         graph
     }
 
-    /// How much farther the second half is from other nodes than the first one, twice.
+    /// Distance of the second half from other nodes less that of the first half, times two.
     fn pull(&mut self, [low, high]: &[Range<usize>; 2], other: Range<usize>) -> i64 {
         let (cut, known) = self.pulls[other.start];
         if cut == high.start {
@@ -173,7 +175,7 @@ impl<M: Metric> Halving<'_, M> {
         pull
     }
 
-    /// The mean distance of some nodes of both parts.
+    /// Mean distance between sampled nodes of two parts, in fractions of a link.
     fn distance(&self, one: &Range<usize>, other: &Range<usize>) -> i64 {
         let mut sum = 0;
         for one in samples(one) {
@@ -187,7 +189,7 @@ impl<M: Metric> Halving<'_, M> {
     }
 }
 
-/// Some places of a range, evenly spread.
+/// Returns evenly spread places of a range.
 fn samples(nodes: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
     let (start, count) = (nodes.start, nodes.len());
     let taken = count.min(SAMPLES);

@@ -1,10 +1,10 @@
-//! Which ranks go to which nodes, so that the sum of bytes times links is least.
+//! Mapping of ranks to nodes that minimizes the sum of bytes times links.
 //!
-//! Placements by halves (`halving`) and by growth from one rank (`growth`) are where it begins; then chains of simulated
-//! annealing (`chain`; Kirkpatrick, Gelatt and Vecchi, 1983) exchange ranks, each towards one of its partners.
+//! The search starts with placements by halves (`halving`) and by growth from one rank (`growth`). Chains of simulated
+//! annealing (`chain`; Kirkpatrick, Gelatt and Vecchi, 1983) then move ranks towards their partners by exchanging them.
 //!
-//! Chains are stopped between rounds of as many tries and anneal again and again, each time longer, by schedules that do not know when
-//! the search will end: it may be stopped at any time.
+//! Chains stop between rounds with equal numbers of tries. They anneal again and again, each time longer, by schedules that
+//! do not depend on the end of the search. The search may therefore be stopped at any time.
 
 mod bisection;
 mod chain;
@@ -26,44 +26,44 @@ use super::{
 use chain::SearchChain;
 use placement::{Instance, traffic};
 
-/// Chains that are annealed side by side, however many threads there are.
+/// Number of chains that are annealed concurrently, whatever the number of threads.
 const CHAINS: u64 = 2;
 
-/// How long to search.
+/// Limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchLimits {
-    /// Start of all random numbers.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Tried moves after which no other round begins.
+    /// Number of tried moves after which no further round starts.
     pub moves: u64,
-    /// Threads that search; the result does not depend on them.
+    /// Number of threads. The result does not depend on it.
     pub threads: usize,
 }
 
-/// How far a search is.
+/// Progress of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchProgress {
-    /// Exchanges of ranks that were tried, by all chains together.
+    /// Number of exchanges of ranks that all chains together have tried.
     pub moves: u64,
     /// Bytes times links of the best mapping so far.
     pub hops: u64,
 }
 
-/// The best mapping that a search met.
+/// The best mapping that a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundMapping {
-    /// By rank: its node.
+    /// Node of each rank.
     pub node_of_rank: Vec<Node>,
-    /// The sum of bytes times links.
+    /// Sum of bytes times links.
     pub hops: u64,
-    /// Exchanges of ranks that were tried, by all chains together.
+    /// Number of exchanges of ranks that all chains together have tried.
     pub moves: u64,
 }
 
-/// Searches the mapping with the least sum of bytes times links.
+/// Searches for the mapping with the smallest sum of bytes times links.
 ///
-/// `keeps_going` is asked after each round, which is some ten milliseconds of work, and stops the search by `false`. A search
-/// that it stopped after so many moves finds what one with as many [`SearchLimits::moves`] finds.
+/// The search calls `keeps_going` after each round, which is some ten milliseconds of work, and stops if it returns
+/// `false`. The result after a number of moves is the same as with [`SearchLimits::moves`] set to this number.
 ///
 /// # Errors
 /// [`TargetError::TooFewSlots`].

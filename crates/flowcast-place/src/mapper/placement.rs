@@ -1,4 +1,4 @@
-//! Ranks in slots, and what it costs to exchange them.
+//! Placements of ranks in slots, and the cost of exchanging ranks.
 
 use std::ops::Range;
 
@@ -6,22 +6,22 @@ use flowcast_units::Rank;
 
 use super::super::{links::Metric, lists::Lists, matrix::CommunicationMatrix};
 
-/// Nodes that count as near each other.
+/// Number of nodes that count as near a node.
 const NEAR: usize = 24;
 
-/// No rank runs in such a slot.
+/// Marks a slot without a rank.
 pub(super) const EMPTY: u32 = u32::MAX;
 
-/// What is to be placed, where: ranks on slots of nodes, or groups of ranks on blocks of slots.
+/// The problem: ranks on slots of nodes, or groups of ranks on blocks of slots.
 pub(super) struct Instance<'a, M> {
     pub metric: &'a M,
-    /// By rank: with whom it communicates.
+    /// Partners of each rank.
     pub traffic: Lists<RankPartner>,
-    /// By slot: its node.
+    /// Node of each slot.
     pub node_of_slot: Vec<u32>,
-    /// By node: its first slot; one more entry at the end.
+    /// First slot of each node, with one more entry at the end.
     pub first_slot: Vec<u32>,
-    /// By node: the nearest nodes with slots, itself first.
+    /// For each node, the nearest nodes with slots, itself first.
     near: Lists<u32>,
     /// Ranks that communicate.
     pub movable: Vec<u32>,
@@ -33,7 +33,7 @@ pub(super) struct RankPartner {
     pub weight: i64,
 }
 
-/// Who communicates with whom, in units of so many bytes, which divide all sums.
+/// Returns the partners of each rank, and the unit of the weights in bytes: the greatest common divisor of all sums.
 pub(super) fn traffic(matrix: &CommunicationMatrix) -> (Lists<RankPartner>, u64) {
     let bytes = matrix.pairs().map(|pair| pair.bytes.0);
     let unit = bytes.fold(0, greatest_divisor).max(1);
@@ -79,12 +79,12 @@ impl<'a, M: Metric> Instance<'a, M> {
         self.first_slot[node as usize]..self.first_slot[node as usize + 1]
     }
 
-    /// Partners of all ranks.
+    /// Total number of partners of all ranks.
     pub(super) fn partnerships(&self) -> usize {
         self.traffic.entries().len()
     }
 
-    /// Some milliseconds of work.
+    /// Number of tries in a round, which takes some milliseconds.
     pub(super) fn tries_of_round(&self) -> u64 {
         let ranks = self.movable.len().max(1);
         let partners = self.partnerships() / ranks;
@@ -115,7 +115,8 @@ fn near_nodes<M: Metric>(metric: &M, slots: &[u32]) -> Lists<u32> {
     let mut order: Vec<(i64, u32)> = Vec::new();
     for node in 0..nodes {
         order.clear();
-        // Of nodes as far off those with the next numbers, so that not all know the same ones.
+        // Among equally distant nodes, those with the next numbers come first, so that nodes do not all have the same
+        // neighbours.
         order.extend((0..nodes).filter(|other| slots[*other] > 0).map(|other| {
             (
                 metric.between(node as u32, other as u32),
@@ -136,7 +137,7 @@ fn near_nodes<M: Metric>(metric: &M, slots: &[u32]) -> Lists<u32> {
     near
 }
 
-/// Which rank is in which slot.
+/// Assignment of ranks to slots.
 #[derive(Clone)]
 pub(super) struct SlotPlacement {
     pub node_of_rank: Vec<u32>,
@@ -146,7 +147,7 @@ pub(super) struct SlotPlacement {
 }
 
 impl SlotPlacement {
-    /// The ranks in these slots; those that are [`EMPTY`] take what is left.
+    /// Puts the ranks into these slots. Ranks with [`EMPTY`] take the remaining slots.
     pub(super) fn new<M: Metric>(
         instance: &Instance<'_, M>,
         mut slot_of_rank: Vec<u32>,
@@ -182,7 +183,7 @@ impl SlotPlacement {
         placement
     }
 
-    /// Of all messages of a rank.
+    /// Hops of all messages of a rank.
     fn cost<M: Metric>(&self, instance: &Instance<'_, M>, rank: u32) -> i64 {
         let node = self.node_of_rank[rank as usize];
         instance
@@ -195,7 +196,7 @@ impl SlotPlacement {
             .sum()
     }
 
-    /// How many hops more there are if the rank goes to the slot, and what is there to where the rank was.
+    /// Change in hops if the rank moves to the slot and the content of that slot moves to the rank's present slot.
     #[inline]
     pub(super) fn change<M: Metric>(
         &self,
@@ -225,7 +226,7 @@ impl SlotPlacement {
         for partner in instance.partners(rank) {
             let node = self.node_of_rank[partner.rank as usize];
             let more = instance.metric.between(to, node) - instance.metric.between(from, node);
-            // Both ends of what these two exchange move, so that their distance stays.
+            // Both ends of the messages between these two ranks move, so their distance stays the same.
             let more = if partner.rank == exchanged { 0 } else { more };
             change += partner.weight * more;
         }

@@ -1,4 +1,4 @@
-//! Searches of small cases beside reference implementations.
+//! Searches of small cases, compared with reference implementations.
 
 use flowcast_network::topology::{
     CableKind, Topology, TopologyShape, grid::SwitchGrid, tree::Level,
@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// Halos of a grid whose ranks have other numbers.
+/// Halo exchanges of a grid with shuffled rank numbers.
 fn shuffled_halo(sides: &[u32], is_torus: bool) -> CommunicationMatrix {
     let ranks: u32 = sides.iter().product();
     let mut messages = Vec::new();
@@ -188,6 +188,6 @@ fn squares_of_a_mesh_fit_on_nodes() {
     let positions: Vec<Node> = (0..4).map(Node).collect();
     let target = Target::new(vec![16; 4], Some(&tree(&[2, 2])), &positions).unwrap();
     let found = least_hops(&matrix, &target, LIMITS, &mut |_| true).unwrap();
-    // Of four squares, 8 messages cross each middle line: over the one 2 links, over the other 4.
+    // With four squares, 8 messages cross each of the two middle lines: 2 links on one line, 4 on the other.
     assert_eq!(found.hops, 5 * (8 * 2 + 8 * 4));
 }

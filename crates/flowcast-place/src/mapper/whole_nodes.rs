@@ -1,5 +1,5 @@
-//! A placement whose nodes exchange all of their ranks at once: what is near each other stays on a node, while nodes that stand
-//! wrong go elsewhere, which single ranks could not do without being worse for long.
+//! Placements that exchange all ranks of two nodes at the same time. Ranks that belong together stay on one node, while
+//! misplaced nodes move. Moving single ranks would make the placement worse for many steps before it improves.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::{
     placement::{Instance, RankPartner, SlotPlacement},
 };
 
-/// Moves for each node, and in all.
+/// Number of tries for each node. `MOST_TRIES` limits the total.
 const TRIES: u64 = 5_000;
 const MOST_TRIES: u64 = 4_000_000;
 
-/// All nodes are alike.
+/// A metric in which all pairs of different nodes have the same distance.
 struct Alike;
 
 impl Metric for Alike {
@@ -23,7 +23,7 @@ impl Metric for Alike {
     }
 }
 
-/// Ranks share nodes with those that they send most, wherever these nodes are, which are exchanged then.
+/// Groups ranks with the ranks that they send most to, independent of the places of nodes, and then exchanges the nodes.
 pub(super) fn grouped<M: Metric>(
     instance: &Instance<'_, M>,
     target: &Target,
@@ -38,7 +38,8 @@ pub(super) fn grouped<M: Metric>(
     )
 }
 
-/// The best that is found by exchanging nodes; none where they have different or single slots, or none communicate.
+/// Returns the best placement found by exchanging nodes. `None` if nodes have different numbers of slots or single slots,
+/// or if no nodes communicate.
 pub(super) fn exchanged<M: Metric>(
     instance: &Instance<'_, M>,
     placement: &SlotPlacement,
@@ -75,7 +76,7 @@ pub(super) fn exchanged<M: Metric>(
     Some(SlotPlacement::new(instance, slots))
 }
 
-/// What all ranks of a node send those of others.
+/// Returns the traffic between nodes: the sum over all of their ranks.
 fn traffic_of_nodes<M: Metric>(
     instance: &Instance<'_, M>,
     placement: &SlotPlacement,

@@ -1,4 +1,4 @@
-//! Files that say where each rank runs, read and written.
+//! Mapping files, which contain the node of each rank: readers and writers.
 //!
 //! | format | a line | read by |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | rankfile | `rank 0=host slot=0`, or `+n3` for the fourth node; `slot=1:3` is core 3 of socket 1 | Open MPI 4, `mpirun --rankfile`, and 5, `mpirun --map-by rankfile:file=` |
 //! | hosts | any [list of hosts](super::host_list): `host` is the host of the next rank, `host:2` or `host slots=2` of the next two | MPICH, `mpiexec -f`; Slurm, `srun -m arbitrary` |
 //!
-//! The format is recognised by content. Hosts become nodes by their place in the caller's list, or, without a list, in the
-//! order in which they first appear. Blank lines and `#` comments are left out.
+//! The content decides the format. The place of a host in the caller's list, or without a list the order of first
+//! appearance, determines its node. Blank lines and `#` comments are ignored.
 
 mod read;
 mod write;
@@ -20,13 +20,13 @@ pub use write::{MappingFormat, write};
 use flowcast_units::Node;
 use thiserror::Error;
 
-/// A mapping that cannot be written in a form.
+/// Error for a mapping that a format cannot express.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MappingError {
-    /// Nodes that have no name in a format of host names.
+    /// A node without a name, in a format with host names.
     #[error("found no host name for node {0}, expected a name for each node")]
     Nameless(Node),
-    /// A name that would be read as something else.
+    /// A name that would be interpreted as something else.
     #[error("host `{0}`: expected letters, digits, `-`, `_` and `.`, and not only digits")]
     Name(String),
 }

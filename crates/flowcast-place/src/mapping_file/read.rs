@@ -1,4 +1,4 @@
-//! The readers of mapping files, one for each form.
+//! Readers of mapping files, one for each format.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::super::{
     rule,
 };
 
-/// Reads a mapping of any form; `file` is the name for messages. `hosts` are the names of the nodes, if they are known; if there are
-/// none, it gets those of the file.
+/// Reads a mapping in any format. `file` is the name of the file in messages. `hosts` contains the names of the nodes, if
+/// they are known. An empty list is filled with the hosts of the file.
 ///
 /// # Errors
-/// The first line that does not fit its form, a host that is not in a list of `hosts`, a rank left out.
+/// The first line that does not fit its format, a host that is not in a list of `hosts`, and a missing rank.
 pub fn read(file: &str, text: &str, hosts: &mut Vec<String>) -> Result<Mapping, HostListError> {
     let lines: Vec<TextPart> = host_list::lines(file, text).collect();
     if let [only] = &lines[..]
@@ -90,7 +90,7 @@ fn read_rankfile(
     }
 }
 
-/// Rank, place and slots of `rank 0=host slot=0`.
+/// Parses a line such as `rank 0=host slot=0` into rank, place and slots.
 fn rank_line(text: &str) -> Option<(u32, &str, &str)> {
     let (rank, rest) = text.strip_prefix("rank")?.split_once('=')?;
     let (place, slot) = rest.trim().split_once(char::is_whitespace)?;
@@ -103,7 +103,7 @@ fn rank_line(text: &str) -> Option<(u32, &str, &str)> {
     Some((rank.trim().parse().ok()?, place, slot.trim()))
 }
 
-/// The ranks of a list of hosts, one for each name or as many as it has slots.
+/// Reads the ranks of a list of hosts: one for each name, or one for each of its slots.
 fn read_hosts(file: &str, text: &str, hosts: &mut HostNumbers) -> Result<Vec<u32>, HostListError> {
     let mut nodes = Vec::new();
     for entry in host_list::entries(file, text)? {
@@ -143,7 +143,7 @@ impl HostNumbers<'_> {
         self.node(name).map_err(|expected| line.wrong(expected))
     }
 
-    /// The node of a name; what was expected in place of a name that has none.
+    /// Returns the node of a name. The error describes the names that were expected.
     fn node(&mut self, name: &str) -> Result<u32, String> {
         if let Some(node) = self.nodes.get(name) {
             return Ok(*node);
@@ -171,7 +171,7 @@ impl HostNumbers<'_> {
         Ok(node)
     }
 
-    /// The node of `+n3`.
+    /// Returns the node of `+n3`.
     fn numbered(&mut self, line: &TextPart, number: &str) -> Result<u32, HostListError> {
         if !self.are_given && !self.names.is_empty() {
             return Err(line.wrong("a host by name, as before, or a list of all hosts"));
@@ -388,7 +388,7 @@ mod tests {
             separator in prop::sample::select(vec![",", " ", "\n"]),
         ) {
             let text = words.join(separator);
-            // A number at the beginning is a node, and a plain host that stands there again has one rank more in both.
+            // A leading number is read as a node. A plain host that occurs again has one more rank in both.
             prop_assume!(!text.starts_with('7'));
             let listed = host_list::hosts("m", &text);
             let mut hosts = Vec::new();
@@ -404,7 +404,7 @@ mod tests {
                 (Err(listed), Err(read)) if !is_rule_of_lists(&listed) => {
                     prop_assert_eq!(listed.to_string(), read.to_string());
                 }
-                // A mapping may name a host again, and some with slots and some without.
+                // Unlike a list of hosts, a mapping may name a host twice, and may give slots for only some hosts.
                 (Err(listed), _) => prop_assert!(is_rule_of_lists(&listed), "{}: {}", text, listed),
                 (listed, read) => prop_assert!(false, "{}: {:?} {:?}", text, listed, read),
             }

@@ -1,4 +1,4 @@
-//! The writers of mapping files.
+//! Writers of mapping files.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -9,23 +9,23 @@ use super::{
     MappingError,
 };
 
-/// A form in which the node of each rank can be written.
+/// Formats for the node of each rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MappingFormat {
-    /// One node number on a line.
+    /// One node number on each line.
     Nodes,
     /// Open MPI's rankfile, a line for each rank.
     Rankfile,
-    /// The rankfile of Open MPI 5 and its runtime PRRTE: the same lines, handed over by `--map-by`.
+    /// The rankfile of Open MPI 5 and its runtime PRRTE: the same lines, but passed by `--map-by`.
     PrrteRankfile,
-    /// MPICH's `host:n`: n ranks in a row on this host.
+    /// MPICH's `host:n`: n consecutive ranks on this host.
     HostCounts,
     /// Slurm's host file for arbitrary distribution.
     HostList,
 }
 
 impl MappingFormat {
-    /// All forms, in the order of tables.
+    /// All formats, in the order of tables.
     pub const ALL: [MappingFormat; 5] = [
         MappingFormat::Nodes,
         MappingFormat::Rankfile,
@@ -35,7 +35,7 @@ impl MappingFormat {
     ];
 }
 
-/// No name of a host could be read as something else.
+/// Checks that no name of a host could be interpreted as something else.
 pub(crate) fn check_hosts(job: &Job) -> Result<(), MappingError> {
     match job.hosts.iter().find(|name| !is_host(name)) {
         Some(name) => Err(MappingError::Name(name.clone())),
@@ -43,11 +43,11 @@ pub(crate) fn check_hosts(job: &Job) -> Result<(), MappingError> {
     }
 }
 
-/// Writes the node of each rank. A rankfile without hosts names nodes by number. Its slots count the ranks on each node,
-/// or, where the job has domains, those on each of these (`slot=1:0`); the other forms know no domains.
+/// Writes the node of each rank. A rankfile without hosts names nodes by number. Its slots count the ranks on each node or,
+/// if the job has domains, on each domain (`slot=1:0`). The other formats have no domains.
 ///
 /// # Errors
-/// A node without a name where one is needed; a name that could be read as something else.
+/// A node without a name in a format that needs one, and a name that could be interpreted as something else.
 pub fn write(form: MappingFormat, job: &Job) -> Result<String, MappingError> {
     check_hosts(job)?;
     let nodes = job.node_of_rank.iter();
@@ -86,7 +86,7 @@ fn host(job: &Job, node: Node) -> Result<&String, MappingError> {
     name.ok_or(MappingError::Nameless(node))
 }
 
-/// The slot of each rank in a rankfile: a core of its node, or a core of its domain.
+/// Returns the slot of each rank in a rankfile: a core of its node, or a core of its domain.
 fn slots(job: &Job) -> Vec<String> {
     let mut taken: BTreeMap<(Node, Option<u32>), u32> = BTreeMap::new();
     let mut slots = Vec::with_capacity(job.node_of_rank.len());

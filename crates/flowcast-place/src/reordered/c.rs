@@ -1,4 +1,4 @@
-//! The functions in C.
+//! Functions in C.
 
 use super::{NUMBERS_ON_A_LINE, ReorderSource, joined};
 

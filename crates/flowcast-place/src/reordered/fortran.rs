@@ -1,5 +1,5 @@
-//! The functions in Fortran. The table is a `data` statement for each of its lines: the standard limits how many lines may
-//! continue a statement.
+//! Functions in Fortran. The table has a `data` statement for each of its lines, because the standard limits the number of
+//! continuation lines of a statement.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ pub(super) fn write(source: &ReorderSource) -> String {
     for (line, ranks) in source.new_ranks.chunks(NUMBERS_ON_A_LINE).enumerate() {
         let first = line * NUMBERS_ON_A_LINE;
         let last = first + ranks.len() - 1;
-        // A line may have 132 characters, which 16 ranks of up to seven digits leave room for.
+        // A line may have 132 characters, which is enough for 16 ranks with up to seven digits.
         let _ = writeln!(
             text,
             "  data new_rank({first}:{last}) / &\n    {}/",

@@ -1,9 +1,9 @@
-//! Functions in C and Fortran that give a running job the ranks of a mapping.
+//! Functions in C and Fortran that give the processes of a running job the ranks of a mapping.
 //!
-//! Where a job cannot be launched under a mapping, it is launched by a rule, and its processes change their ranks:
+//! If a job cannot be launched under a mapping, it is launched by a rule, and its processes change their ranks.
 //! `MPI_Comm_split` with the new rank as key makes a communicator in which the j-th process of each node has the j-th rank
-//! that the mapping puts there. With [domains](Job::domain_of_rank) the ranks of a node are taken socket by socket, as
-//! launchers fill its cores.
+//! that the mapping puts there. With [domains](Job::domain_of_rank), the ranks of a node are taken socket by socket, in the
+//! order in which launchers fill its cores.
 //!
 //! ```
 //! use flowcast_place::{job::Job, reordered::new_ranks};
@@ -30,35 +30,35 @@ use super::{
     mapping_file::{MappingError, MappingFormat, check_hosts},
 };
 
-/// Lines of a comment that say where processes are launched.
+/// Maximum number of lines of the comment on the launched processes.
 const MOST_LINES: usize = 32;
-/// Numbers on a line of the table.
+/// Number of entries on a line of the table.
 const NUMBERS_ON_A_LINE: usize = 16;
 
-/// Why ranks cannot be reordered so.
+/// Error for ranks that cannot be reordered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReorderError {
-    /// The job has not as many processes on a node as the mapping has ranks.
+    /// The job has another number of processes on a node than the mapping has ranks.
     #[error(
         "found {launched} launched processes on node {node}, expected {mapped} as the mapping puts there"
     )]
     Processes {
-        /// The first such node.
+        /// The first node with different numbers.
         node: Node,
-        /// Processes there.
+        /// Number of launched processes on it.
         launched: usize,
-        /// Ranks of the mapping there.
+        /// Number of ranks that the mapping puts on it.
         mapped: usize,
     },
-    /// A host name that could be something else.
+    /// A host name that could be interpreted as something else.
     #[error(transparent)]
     Host(#[from] MappingError),
-    /// A grid that has not one cell for each rank.
+    /// A grid whose number of cells differs from the number of ranks.
     #[error("found a grid of {cells} cells, expected {ranks}, one for each rank")]
     Cells {
-        /// Product of the dimensions.
+        /// Number of cells: the product of the dimensions.
         cells: u64,
-        /// Ranks of the mapping.
+        /// Number of ranks of the mapping.
         ranks: usize,
     },
 }
@@ -72,33 +72,34 @@ pub enum ReorderLanguage {
     Fortran,
 }
 
-/// How a program lays its ranks out on a Cartesian grid.
+/// Layout of a program's ranks on a Cartesian grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramGrid {
-    /// Cells in each dimension.
+    /// Number of cells in each dimension.
     pub dims: Vec<u32>,
-    /// Whether the next rank is the next cell of the first dimension; `MPI_Cart_create` counts the last one fastest.
+    /// `true` if the first dimension varies fastest. `MPI_Cart_create` varies the last one fastest.
     pub is_column_major: bool,
 }
 
-/// What a function that reorders ranks is made of.
+/// Input of a function that reorders ranks.
 #[derive(Debug, Clone, Copy)]
 pub struct Reordering<'a> {
-    /// The job with the wanted node of each rank.
+    /// The job with the requested node of each rank.
     pub job: &'a Job,
-    /// Node of each process as the job is launched; if absent, node after node as many as the mapping puts there.
+    /// Node of each process as launched. If absent, node after node, with the numbers of processes that the mapping
+    /// requires.
     pub launched: Option<&'a [Node]>,
-    /// Whether a function for a Cartesian communicator follows.
+    /// Grid of the Cartesian communicator, if a function for it is requested.
     pub grid: Option<&'a ProgramGrid>,
 }
 
 impl Reordering<'_> {
-    /// The functions `reorder_ranks` and, with a grid, `reorder_grid`, as a file that compiles. Its comment says how the
-    /// job has to be launched.
+    /// Returns a file that compiles, with the functions `reorder_ranks` and, with a grid, `reorder_grid`. Its comment
+    /// describes the required launch of the job.
     ///
     /// # Errors
-    /// The job has other numbers of processes on its nodes than the mapping; the grid has not a cell for each rank; a host
-    /// name that could be read as something else.
+    /// A node with different numbers of processes and mapped ranks, a grid whose number of cells differs from the number of
+    /// ranks, and a host name that could be interpreted as something else.
     pub fn write(&self, language: ReorderLanguage) -> Result<String, ReorderError> {
         check_hosts(self.job)?;
         let mut launched = self.launched.unwrap_or(&self.job.node_of_rank).to_vec();
@@ -116,7 +117,7 @@ impl Reordering<'_> {
         })
     }
 
-    /// The dimensions as `MPI_Cart_create` counts them.
+    /// Returns the dimensions in the order of `MPI_Cart_create`.
     fn dims(&self) -> Result<Option<Vec<u32>>, ReorderError> {
         let Some(grid) = self.grid else {
             return Ok(None);
@@ -169,7 +170,7 @@ impl Reordering<'_> {
         lines
     }
 
-    /// A line for each interval of world ranks on one node, up to [`MOST_LINES`].
+    /// Returns a line for each interval of world ranks on one node, up to [`MOST_LINES`].
     fn processes(&self, launched: &[Node]) -> Vec<String> {
         let mut first = 0;
         let mut lines = Vec::new();
@@ -193,14 +194,14 @@ impl Reordering<'_> {
     }
 }
 
-/// The rank that each process of a job takes, by its rank as launched.
+/// Returns the new rank of each process of a job, indexed by its rank as launched.
 ///
 /// # Errors
 /// The first node with another number of processes than ranks.
 pub fn new_ranks(job: &Job, launched: &[Node]) -> Result<Vec<Rank>, ReorderError> {
     let nodes = &job.node_of_rank[..];
     let mut ranks: Vec<usize> = (0..nodes.len()).collect();
-    // Stable: without domains the ranks of a node stay in order.
+    // The sort is stable, so without domains the ranks of a node stay in order.
     ranks.sort_by_key(|rank| (nodes[*rank], job.domain_of_rank.get(*rank)));
     let mut processes: Vec<usize> = (0..launched.len()).collect();
     processes.sort_by_key(|process| launched[*process]);
@@ -226,11 +227,11 @@ pub fn new_ranks(job: &Job, launched: &[Node]) -> Result<Vec<Rank>, ReorderError
     Ok(new_ranks)
 }
 
-/// What both languages write.
+/// Content of the functions, for both languages.
 struct ReorderSource {
     comment: Vec<String>,
     new_ranks: Vec<Rank>,
-    /// Of the Cartesian communicator, if one is wanted.
+    /// Dimensions of the Cartesian communicator, if one is requested.
     dims: Option<Vec<u32>>,
 }
 
