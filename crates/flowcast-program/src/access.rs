@@ -1,4 +1,4 @@
-//! RMA and I/O operations: what a rank does without another rank taking part.
+//! RMA and I/O operations: actions of a rank in which no other rank takes part.
 
 use std::hash::Hash;
 
@@ -9,7 +9,7 @@ use flowcast_units::{Bytes, Rank};
 pub enum Access {
     /// Data moves between the rank and a target, in the background.
     Transfer {
-        /// Which way, or whether it is combined there.
+        /// Direction of the transfer, or accumulation at the target.
         kind: TransferKind,
         /// Window whose memory is accessed.
         window: i32,
@@ -18,70 +18,70 @@ pub enum Access {
         /// Bytes that are transferred.
         size: Bytes,
     },
-    /// The rank waits until its transfers to a target, or to all, are done.
+    /// The rank waits until its transfers to a target, or to all, have completed.
     Flush {
-        /// Window whose transfers are meant.
+        /// Window of the transfers.
         window: i32,
-        /// The target; `None` is all.
+        /// Target; `None` for all.
         target: Option<Rank>,
     },
-    /// The rank waits until it has a lock on a target's memory.
+    /// The rank waits for a lock on a target's memory.
     Lock {
-        /// Window that the lock is of.
+        /// Window of the lock.
         window: i32,
         /// The rank whose memory is locked.
         target: Rank,
-        /// Whether others may have it too.
+        /// Shared or exclusive.
         kind: LockKind,
     },
-    /// The rank waits for its transfers to the target and gives the lock back.
+    /// The rank waits for its transfers to the target and releases the lock.
     Unlock {
-        /// Window that the lock is of.
+        /// Window of the lock.
         window: i32,
         /// The rank whose memory is unlocked.
         target: Rank,
     },
-    /// A request to the file system, which the rank waits for.
+    /// A request to the file system, for which the rank waits.
     File {
-        /// What the file system is asked for.
+        /// Kind of the request.
         kind: FileKind,
-        /// The file.
+        /// Number of the file.
         file: i32,
         /// Bytes that are read or written.
         size: Bytes,
     },
 }
 
-/// What a transfer does.
+/// Kind of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TransferKind {
     /// From the rank to the target.
     Put,
     /// From the target to the rank.
     Get,
-    /// To the target, and combined with what is there.
+    /// From the rank to the target, combined with the data there.
     Accumulate,
 }
 
-/// Who may have a lock at the same time.
+/// Kind of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockKind {
-    /// All that ask for a shared one.
+    /// All ranks that request a shared lock hold it at the same time.
     Shared,
-    /// One rank alone: nobody else has a lock, not even a shared one.
+    /// One rank alone holds the lock; no other rank has a lock, not even a shared one.
     Exclusive,
 }
 
-/// What a file is asked.
+/// Kind of a request to the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileKind {
-    /// To open it, `MPI_File_open`.
+    /// Opens the file, `MPI_File_open`.
     Open,
-    /// To close it, `MPI_File_close`.
+    /// Closes the file, `MPI_File_close`.
     Close,
-    /// To read from it.
+    /// Reads from the file.
     Read,
-    /// To write to it.
+    /// Writes to the file.
     Write,
 }
 
@@ -123,7 +123,7 @@ impl Access {
         }
     }
 
-    /// The rank whose memory is meant.
+    /// Rank whose memory is accessed; `None` for files and for a flush of all targets.
     pub const fn target(&self) -> Option<Rank> {
         match self {
             Access::Transfer { target, .. }
@@ -134,7 +134,7 @@ impl Access {
         }
     }
 
-    /// The same, to be changed.
+    /// Target rank to be changed, if there is one.
     pub fn target_mut(&mut self) -> Option<&mut Rank> {
         match self {
             Access::Transfer { target, .. }
@@ -145,7 +145,7 @@ impl Access {
         }
     }
 
-    /// The same by a rank, and on a rank, so much higher.
+    /// Returns the same access with a target whose number is higher by `ranks`.
     pub(super) fn moved(mut self, ranks: u32) -> Access {
         if let Some(target) = self.target_mut() {
             target.0 += ranks;
@@ -153,7 +153,7 @@ impl Access {
         self
     }
 
-    /// As five numbers, for the compiled format: operation, window or file, target (or -1), bytes.
+    /// Encodes the access as four numbers for the compiled format: operation, window or file, target (or -1), bytes.
     pub(super) fn row(&self) -> (u8, i32, i64, u64) {
         let target = self.target().map_or(-1, |target| i64::from(target.0));
         match *self {
@@ -167,7 +167,7 @@ impl Access {
         }
     }
 
-    /// From the numbers of [`Access::row`].
+    /// Decodes the numbers of [`Access::row`]; `None` if they are invalid.
     pub(super) fn from_row(
         (operation, window, target, size): (u8, i32, i64, u64),
     ) -> Option<Access> {
@@ -223,7 +223,7 @@ impl Access {
     }
 }
 
-/// The bytes of an access that goes to another rank as a message does.
+/// Size of the message that carries an access to another rank; `None` if the access sends no message.
 pub fn size_of(access: &Access) -> Option<Bytes> {
     match access {
         Access::Transfer { size, .. } => Some(*size),

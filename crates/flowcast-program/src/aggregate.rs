@@ -1,4 +1,4 @@
-//! Messages that a program could send together.
+//! Aggregation of messages that a program could send as one.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use flowcast_units::{Bytes, Rank};
 const NONE: u32 = u32::MAX;
 const NO_SLOT: Slot = Slot(u32::MAX);
 
-/// The program with one message in place of several that a rank sends to the same receiver without computing or waiting in
-/// between, as long as they have at most `up_to` bytes together.
+/// Returns the program with one message instead of several that a rank sends to the same receiver without computing or
+/// waiting in between, as long as their total size is at most `up_to`.
 ///
-/// The message is sent where the last of them was, with its tag. The first receive that was posted for one of them receives
-/// it, and whichever of them the receiver waits for first waits for it. Messages that wait for their receiver stay apart, as
-/// do blocking from non-blocking ones and those of different communicators.
+/// The message is sent in place of the last of them, with its tag. The first receive that was posted for any of them
+/// receives it, and the receiver's first wait for any of them waits for it. Messages that wait for their receiver are not
+/// aggregated. Blocking and non-blocking messages are kept apart, as are messages of different communicators.
 pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
     let mut groups = AggregateGroups {
         all: Vec::new(),
@@ -51,15 +51,15 @@ pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
     changed
 }
 
-/// Messages that become one.
+/// Messages that are aggregated into one.
 struct AggregateGroup {
-    /// The last of its sends, counted over the sends of its rank.
+    /// Number of the group's last send, counted over the sends of its rank.
     last: u32,
-    /// The message that they become.
+    /// Class of the aggregated message.
     class: MessageClass,
-    /// The slot that receives it.
+    /// Slot that receives the aggregated message.
     slot: Slot,
-    /// Which send of its rank it becomes.
+    /// Number of the aggregated send, counted over the new sends of its rank.
     number: u32,
     is_sent: bool,
     is_received: bool,
@@ -67,14 +67,14 @@ struct AggregateGroup {
 
 struct AggregateGroups {
     all: Vec<AggregateGroup>,
-    /// The group of the message of each slot.
+    /// Group of the message in each slot, indexed by slot.
     of_slot: Vec<u32>,
 }
 
-/// What has been rewritten of a rank.
+/// State of the rewriting of a rank.
 #[derive(Default)]
 struct AggregateRankState {
-    /// The group of each send.
+    /// Group of each send, indexed by send.
     of_sends: Vec<u32>,
     sends: u32,
     new_sends: u32,
@@ -83,7 +83,7 @@ struct AggregateRankState {
 }
 
 impl AggregateGroups {
-    /// Groups the sends of a rank.
+    /// Groups the sends of a rank. Returns the group of each send.
     fn find(&mut self, program: &Program, stream: Rank, up_to: Bytes) -> Vec<u32> {
         let mut of_sends = Vec::new();
         let mut open = HashMap::new();
@@ -130,7 +130,7 @@ impl AggregateGroups {
         self.all.len() as u32 - 1
     }
 
-    /// Whether the message fits into the group, which it joins.
+    /// Adds the message to the group if it fits. Returns `true` if it does.
     fn join(&mut self, group: u32, last: u32, class: MessageClass, up_to: Bytes) -> bool {
         let group = &mut self.all[group as usize];
         let size = Bytes(group.class.size.0 + class.size.0);
@@ -141,7 +141,7 @@ impl AggregateGroups {
         fits
     }
 
-    /// Numbers the slots that are left; gives back how many are left before each slot, and in all.
+    /// Numbers the remaining slots. Returns the number of them before each slot, and their total.
     fn number_slots(&mut self) -> Vec<Slot> {
         let mut left = Slot(0);
         let mut before = Vec::with_capacity(self.of_slot.len() + 1);
@@ -210,7 +210,7 @@ impl AggregateGroups {
         }
     }
 
-    /// Waits for the message of an old slot, unless something has waited for it before.
+    /// Waits for the message of an old slot, unless an earlier instruction has waited for it.
     fn wait(&mut self, slot: Slot, first: Slot) -> Op {
         let group = &mut self.all[self.of_slot[slot.index()] as usize];
         let is_waited = std::mem::replace(&mut group.is_received, true);

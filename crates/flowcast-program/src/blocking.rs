@@ -6,7 +6,7 @@ use crate::{
 };
 use flowcast_units::Rank;
 
-/// The program with its non-blocking collectives as blocking ones where they start, and how many instructions that
+/// Returns the program with its non-blocking collectives made blocking at their start, and the number of instructions
 /// concerned; `None` if it has none.
 pub fn with_blocking_collectives(program: &Program) -> Option<(Program, u64)> {
     let is_non_blocking =

@@ -1,4 +1,4 @@
-//! From records to an instruction stream, one rank at a time and without looking at the others.
+//! Conversion of records to an instruction stream, one rank at a time and independent of the other ranks.
 
 use super::{
     access::Access,
@@ -25,7 +25,7 @@ pub struct Channel {
     pub communicator: i32,
 }
 
-// Two words to hash instead of one for each field: this is looked up for each record of a trace.
+// Two words to hash instead of one for each field: each record of a trace needs a look-up.
 impl Hash for Channel {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -34,7 +34,7 @@ impl Hash for Channel {
     }
 }
 
-/// A send's channel and class together, so that one look-up finds both.
+/// Channel and class of a send in one key, so that one look-up finds both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MatchRoute {
     pub peer: Rank,
@@ -68,18 +68,18 @@ impl MatchRoute {
     }
 }
 
-/// A collective call before communicators are known by index.
+/// A collective call before the index of its communicator is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallRecord {
-    /// Which collective operation is called.
+    /// Collective operation.
     pub op: CollectiveOp,
     /// Communicator, by its number in the trace.
     pub communicator: i32,
-    /// When the ranks of the call go on.
+    /// Time at which the ranks of the call continue.
     pub mode: CollectiveMode,
-    /// Whether this rank is the root.
+    /// `true` if this rank is the root.
     pub is_root: bool,
-    /// The root of a root-synchronous call.
+    /// Root of a root-synchronous call.
     pub root: Option<Rank>,
     /// Bytes that this rank sends.
     pub send: Bytes,
@@ -101,7 +101,7 @@ impl CallRecord {
         }
     }
 
-    /// The call with its communicator's index.
+    /// Returns the call with the index of its communicator.
     pub fn resolved(self, communicator: u32) -> CollectiveCall {
         let CallRecord {
             op,
@@ -124,7 +124,7 @@ impl CallRecord {
     }
 }
 
-/// Why a record cannot stand where it stands.
+/// Reason why a record is invalid at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordFault {
     /// A wait for a receive that was not posted.
@@ -138,7 +138,7 @@ pub enum RecordFault {
 }
 
 impl RecordFault {
-    /// What stands there, and what the user can look for.
+    /// Returns what was found at the place, and what the user can look for.
     pub const fn found_and_expected(self) -> (&'static str, &'static str) {
         let before = match self {
             RecordFault::WaitWithoutReceive => {
@@ -159,7 +159,7 @@ impl RecordFault {
     }
 }
 
-/// Builds one rank's stream. A trace can have a million ranks, so one takes little memory beside its instructions.
+/// Builds one rank's stream. A trace can have a million ranks, so a builder needs little memory besides its instructions.
 ///
 /// ```
 /// use flowcast_program::ReadOptions;
@@ -192,22 +192,22 @@ impl RecordFault {
 pub struct RankBuilder {
     pub(super) words: Vec<u32>,
     pub(super) routes: KeyMap<MatchRoute>,
-    /// How many sends take each route.
+    /// Number of sends on each route.
     pub(super) route_sends: Vec<u32>,
     pub(super) sends: u32,
-    /// How many of its last sends it waits for at most.
+    /// Largest number of its last sends that the rank waits for.
     pub(super) awaited_sends: u32,
     pub(super) channels: KeyMap<Channel>,
-    /// The channel of each posted receive.
+    /// Channel of each posted receive.
     pub(super) posts: Vec<u32>,
-    /// Non-blocking receives not yet waited for, by channel.
+    /// Non-blocking receives that have not been waited for, indexed by channel.
     pending: Vec<PendingReceives>,
-    /// The largest receive of each channel, where the trace tells.
+    /// Largest receive of each channel, if the trace contains it.
     pub(super) largest_receives: Vec<Option<Bytes>>,
     beyond_messages: Option<Box<BeyondMessages>>,
 }
 
-/// What a rank does beside computing and exchanging messages.
+/// Instructions of a rank besides computation and messages.
 #[derive(Debug, Default)]
 pub(super) struct BeyondMessages {
     pub(super) calls: KeyMap<CallRecord>,
@@ -232,7 +232,7 @@ static NOTHING_BEYOND: BeyondMessages = BeyondMessages {
     ignored: Vec::new(),
 };
 
-/// A queue that most of the time holds one slot, and then needs no memory of its own.
+/// A queue that usually holds one slot, which needs no allocated memory.
 #[derive(Debug, Default, Clone)]
 struct PendingReceives {
     first: Option<u32>,
@@ -256,7 +256,7 @@ impl PendingReceives {
 }
 
 impl RankBuilder {
-    /// What the rank does beside computing and exchanging messages.
+    /// Instructions of the rank besides computation and messages.
     pub(super) fn beyond_messages(&self) -> &BeyondMessages {
         self.beyond_messages.as_deref().unwrap_or(&NOTHING_BEYOND)
     }
@@ -265,7 +265,7 @@ impl RankBuilder {
         self.beyond_messages.get_or_insert_default()
     }
 
-    /// Nothing will be appended: gives back the memory that this would need.
+    /// Ends the stream and frees the memory reserved for further instructions.
     pub fn finish(&mut self) {
         self.words.shrink_to_fit();
         self.posts.shrink_to_fit();
@@ -274,32 +274,32 @@ impl RankBuilder {
         self.pending = Vec::new();
     }
 
-    /// Appends computation of this time as a record of its own.
+    /// Appends a computation of this time as a record of its own.
     #[inline]
     pub fn compute(&mut self, time: Time) {
         opcodes::push(&mut self.words, Op::Compute(time), Record::Begins);
     }
 
-    /// Computation that belongs to the record before it.
+    /// Appends a computation that belongs to the record before it.
     pub fn compute_further(&mut self, time: Time) {
         opcodes::push(&mut self.words, Op::Compute(time), Record::Continues);
     }
 
-    /// Computation on an accelerator.
+    /// Appends a computation on an accelerator.
     pub fn accelerator(&mut self, time: Time) {
         opcodes::push(&mut self.words, Op::Accelerator(time), Record::Begins);
     }
 
-    /// A record without effect on time.
+    /// Appends a record without effect on time.
     #[inline]
     pub fn nothing(&mut self) {
         opcodes::push(&mut self.words, Op::Nothing, Record::Begins);
     }
 
-    /// A send; gives its route, by which [`RankBuilder::send_again`] repeats it.
+    /// Appends a send. Returns its route, with which [`RankBuilder::send_again`] repeats it.
     ///
     /// # Errors
-    /// [`RecordFault::TooMany`].
+    /// [`RecordFault::TooMany`] if there are more routes than can be numbered.
     #[inline]
     pub fn send(
         &mut self,
@@ -318,7 +318,7 @@ impl RankBuilder {
         Ok(route)
     }
 
-    /// A send by a known route.
+    /// Appends a send on a known route.
     #[inline]
     pub fn send_again(&mut self, route: u32, record: Record) {
         self.route_sends[route as usize] += 1;
@@ -333,13 +333,13 @@ impl RankBuilder {
         );
     }
 
-    /// The number of a channel, new or known.
+    /// Returns the number of a channel, new or known.
     #[inline]
     pub fn channel(&mut self, channel: Channel) -> u32 {
         self.channels.number(channel)
     }
 
-    /// A receive on the channel has room for so much.
+    /// Records the size of a receive on the channel; the largest counts.
     pub fn has_room(&mut self, channel: u32, size: Bytes) {
         let at = channel as usize;
         if self.largest_receives.len() <= at {
@@ -348,7 +348,7 @@ impl RankBuilder {
         self.largest_receives[at] = self.largest_receives[at].max(Some(size));
     }
 
-    /// A blocking receive on a channel.
+    /// Appends a blocking receive on a channel.
     #[inline]
     pub fn recv(&mut self, channel: u32, record: Record) -> Result<(), RecordFault> {
         self.post(channel)?;
@@ -356,7 +356,7 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// A non-blocking receive, which `wait_recv` on the same channel waits for.
+    /// Appends a non-blocking receive, for which `wait_recv` on the same channel waits.
     #[inline]
     pub fn irecv(&mut self, channel: u32) -> Result<(), RecordFault> {
         let slot = self.irecv_waited_by_slot(channel)?;
@@ -368,13 +368,14 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// A non-blocking receive that the caller waits for by its slot.
+    /// Appends a non-blocking receive that the caller waits for by its slot. Returns the slot.
     #[inline]
     pub fn irecv_waited_by_slot(&mut self, channel: u32) -> Result<u32, RecordFault> {
         self.irecv_again(channel, Record::Begins)
     }
 
-    /// As [`RankBuilder::irecv_waited_by_slot`], perhaps as a further part of the record before it.
+    /// Appends a receive like [`RankBuilder::irecv_waited_by_slot`], as a record or as a further part of the record before
+    /// it.
     #[inline]
     pub(crate) fn irecv_again(&mut self, channel: u32, record: Record) -> Result<u32, RecordFault> {
         let slot = self.post(channel)?;
@@ -382,12 +383,12 @@ impl RankBuilder {
         Ok(slot)
     }
 
-    /// How many receives there are so far: the slot of the next one.
+    /// Number of receives so far, which is the slot of the next one.
     pub fn received(&self) -> u32 {
         self.posts.len() as u32
     }
 
-    /// An instruction of another program that names no message, collective or event.
+    /// Appends an instruction of another program that names no message, collective or event.
     pub(super) fn copied(&mut self, op: Op, record: Record) {
         opcodes::push(&mut self.words, op, record);
     }
@@ -402,10 +403,10 @@ impl RankBuilder {
         Ok(slot)
     }
 
-    /// A wait for the oldest unwaited non-blocking receive of a channel.
+    /// Appends a wait for the oldest non-blocking receive of a channel that has not been waited for.
     ///
     /// # Errors
-    /// [`RecordFault::WaitWithoutReceive`].
+    /// [`RecordFault::WaitWithoutReceive`] if there is no such receive.
     #[inline]
     pub fn wait_recv(&mut self, channel: u32) -> Result<(), RecordFault> {
         let slot = self
@@ -417,17 +418,17 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// A wait for the receive in a slot of this rank.
+    /// Appends a wait for the receive in a slot of this rank.
     pub fn wait_slot(&mut self, slot: u32, record: Record) {
         opcodes::push(&mut self.words, Op::WaitRecv(slot), record);
     }
 
-    /// How many sends there are so far: the number of the next one.
+    /// Number of sends so far, which is the number of the next one.
     pub fn sends(&self) -> u32 {
         self.sends
     }
 
-    /// A wait for a send, by its number.
+    /// Appends a wait for a send, by its number.
     pub fn wait_send(&mut self, number: u32, record: Record) -> Result<(), RecordFault> {
         let ago = self.sends - 1 - number;
         if ago > MAX_PAYLOAD {
@@ -438,12 +439,12 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// A collective call. `instance` counts the executions on its communicator until linking numbers them all.
+    /// Appends a collective call. `instance` counts the executions on its communicator until linking numbers all of them.
     pub fn collective(&mut self, call: CallRecord) -> Result<(), RecordFault> {
         self.further_collective(call, Record::Begins)
     }
 
-    /// As [`RankBuilder::collective`], perhaps as a further part of the record before it.
+    /// Appends a call like [`RankBuilder::collective`], as a record or as a further part of the record before it.
     pub fn further_collective(
         &mut self,
         call: CallRecord,
@@ -477,10 +478,10 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// A wait for the oldest non-blocking collective.
+    /// Appends a wait for the oldest non-blocking collective that has not been waited for.
     ///
     /// # Errors
-    /// [`RecordFault::WaitWithoutCollective`].
+    /// [`RecordFault::WaitWithoutCollective`] if there is no such collective.
     pub fn wait_collective(&mut self) -> Result<(), RecordFault> {
         let oldest = self
             .further()
@@ -491,19 +492,19 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// How many non-blocking collectives have been started.
+    /// Number of non-blocking collectives that have been started.
     pub fn immediates(&self) -> u32 {
         self.beyond_messages().immediates.len() as u32
     }
 
-    /// A wait for a non-blocking collective by its number, in the order of their start. A stream has either these waits
-    /// or those for the oldest.
+    /// Appends a wait for a non-blocking collective by its number, in the order of their start. A stream has either these
+    /// waits or waits for the oldest.
     pub fn wait_immediate(&mut self, number: u32) {
         self.wait_instance(self.beyond_messages().immediates[number as usize]);
     }
 
     fn wait_instance(&mut self, (communicator, instance): (i32, u32)) {
-        // The payload tells linking which communicator the instance is counted on.
+        // The payload names for linking the communicator on which the instance is counted.
         let on = self.further().collectives_on.number(communicator);
         let at = self.words.len();
         opcodes::push(
@@ -514,7 +515,7 @@ impl RankBuilder {
         opcodes::patch(&mut self.words, at, on, None);
     }
 
-    /// An event of the trace.
+    /// Appends an event of the trace.
     #[inline]
     pub fn event(&mut self, kind: i64, value: i64) -> Result<(), RecordFault> {
         let number = self.further().events.number((kind, value));
@@ -525,7 +526,7 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// One-sided communication or a file.
+    /// Appends a one-sided or file operation.
     pub fn access(&mut self, access: Access, record: Record) -> Result<(), RecordFault> {
         let number = self.further().accesses.number(access);
         if number > MAX_PAYLOAD {
@@ -535,7 +536,7 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// A record that is counted and left out, by the number of its kind.
+    /// Appends a record that is counted and left out, by the number of its kind.
     pub fn ignored(&mut self, kind: u32) {
         opcodes::push(
             &mut self.words,
@@ -545,7 +546,7 @@ impl RankBuilder {
         self.count(kind);
     }
 
-    /// Counts something that is not modelled in full, by the number of its kind.
+    /// Counts a record that is not modelled in full, by the number of its kind.
     pub fn count(&mut self, kind: u32) {
         let ignored = &mut self.further().ignored;
         match ignored.iter_mut().find(|(known, _)| *known == kind) {
@@ -554,7 +555,7 @@ impl RankBuilder {
         }
     }
 
-    /// Bytes of all sends.
+    /// Total size of all sends, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.routes
             .keys()
@@ -563,14 +564,14 @@ impl RankBuilder {
             .fold(0, u64::saturating_add)
     }
 
-    /// The counter of collectives on a communicator, and executions there.
+    /// Index of the counter of collectives on a communicator, and the number of executions there.
     pub(crate) fn collectives_on(&self, communicator: i32) -> Option<(u32, u32)> {
         let further = self.beyond_messages();
         let counter = further.collectives_on.get(&communicator)?;
         Some((counter, further.collective_counts[counter as usize]))
     }
 
-    /// Executions of collectives on each communicator.
+    /// Number of executions of collectives on each communicator.
     pub fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
         let BeyondMessages {
             collectives_on,
@@ -581,14 +582,14 @@ impl RankBuilder {
     }
 }
 
-/// A blocking, eager send's mode.
+/// Mode of a blocking, eager send.
 pub const EAGER: SendMode = SendMode {
     synchronous: false,
     non_blocking: false,
     persistent: false,
 };
 
-/// The mode of a send that goes on its way while the rank goes on.
+/// Mode of a send during which the rank continues.
 pub const NON_BLOCKING: SendMode = SendMode {
     non_blocking: true,
     ..EAGER

@@ -1,62 +1,62 @@
-//! Why a trace was refused.
+//! Errors of traces.
 
 use flowcast_units::Bytes;
 use thiserror::Error;
 
-/// Why a trace was refused.
+/// Reason why a trace was refused.
 #[derive(Debug, Error)]
 pub enum TraceError {
-    /// One place holds something else than it must.
+    /// The content of a place differs from what it must be.
     #[error("{place}: found {found}, expected {expected}")]
     At {
-        /// `file:line`, or rank and record where there is no text.
+        /// `file:line`, or rank and record if there is no text.
         place: String,
-        /// What stands there.
+        /// Content of the place.
         found: String,
-        /// What could stand there.
+        /// Valid content of the place.
         expected: String,
     },
-    /// No format that is known.
+    /// The format is unknown.
     #[error("{name}: found {found}, expected {expected}")]
     Unknown {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// What it begins with.
+        /// Beginning of the file's content.
         found: String,
-        /// The formats that are read.
+        /// Formats that can be read.
         expected: String,
     },
     /// A packed or compiled file is damaged.
     #[error("{name}: {problem}")]
     Damaged {
-        /// The packed file.
+        /// Name of the file.
         name: String,
-        /// What does not fit.
+        /// Description of the damage.
         problem: String,
     },
-    /// Packed files hold more than they may.
+    /// Packed files contain more than is allowed.
     #[error("{name}: found more than {most} unpacked from {packed}, expected no more{}", if *.files > 1 { " of all files of a trace together" } else { "" })]
     TooLarge {
-        /// The file, of several the one that was too much.
+        /// Name of the file; of several, the one that exceeded the limit.
         name: String,
-        /// How many there were up to it.
+        /// Number of files up to this one.
         files: usize,
-        /// Their size, packed.
+        /// Total packed size of these files.
         packed: Bytes,
-        /// The most that they are unpacked to.
+        /// Largest size to which they are unpacked.
         most: Bytes,
     },
     /// A file that the trace names cannot be read.
     #[error("{place}: cannot read {file}: {error}")]
     Part {
-        /// Where it is named.
+        /// Place at which the file is named.
         place: String,
-        /// Name of the file, as it is named there.
+        /// Name of the file, as given there.
         file: String,
-        /// The system's reason why it cannot be read.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// Larger than the form can hold.
+    /// The trace exceeds a limit of its form in memory.
     #[error("found {0}")]
     Limit(&'static str),
     /// A recording was refused.
@@ -65,7 +65,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// [`TraceError::Damaged`].
+    /// Creates a [`TraceError::Damaged`].
     pub fn damaged(name: &str, problem: impl Into<String>) -> TraceError {
         TraceError::Damaged {
             name: name.to_owned(),

@@ -1,9 +1,9 @@
-//! Finds the loops of a program that has none: where all ranks do the same again and again.
+//! Loops of a program without loops: parts that all ranks repeat.
 //!
-//! Each rank's instructions are cut into runs as a recording's calls are ([`flowcast_recording::fold`]); the run that saves
-//! most is the rank's loop. The ranks' loops are one loop of the program if their iterations belong together: what is sent in
-//! one is received in it, what is begun is waited for. What stands before the loop, behind it and in it may have loops of its
-//! own.
+//! Each rank's instructions are divided into runs in the same way as a recording's calls ([`flowcast_recording::fold`]). The
+//! run that saves most is the rank's loop. The ranks' loops form one loop of the program if their iterations are closed:
+//! each iteration receives what it sends and waits for what it starts. The parts before, inside and after the loop may have
+//! loops of their own.
 
 use flowcast_recording::fold::{FoldEntry, runs};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use flowcast_units::Rank;
 
-/// The same program with the loops that it has, if it has any.
+/// Returns the same program with its loops, if it has any.
 ///
 /// ```
 /// use flowcast_program::Trace;
@@ -41,7 +41,7 @@ use flowcast_units::Rank;
 /// ```
 ///
 /// # Errors
-/// [`TraceError::Limit`] if the parts come more often than can be counted, which those of a program do not.
+/// [`TraceError::Limit`] if the parts repeat more often than can be counted, which does not happen with those of a program.
 pub fn fold(program: Program) -> Result<Trace, TraceError> {
     if !program.accesses.is_empty() || !program.progress.is_empty() {
         return Ok(Trace::Program(program));
@@ -52,7 +52,7 @@ pub fn fold(program: Program) -> Result<Trace, TraceError> {
     }
 }
 
-/// What comes before the loop of a program, the loop, what comes behind it.
+/// Returns the part before the loop of a program, the loop, and the part after it; `None` if there is no loop.
 fn parts(program: &Program) -> Option<Vec<FoldedPart<Program>>> {
     let ranks = Rank::all(program.ranks());
     let loops = common(ranks.map(|rank| longest_run(program, rank)).collect())?;
@@ -79,7 +79,7 @@ fn parts(program: &Program) -> Option<Vec<FoldedPart<Program>>> {
     Some(all)
 }
 
-/// The loop of a rank: words before it, words of an iteration, iterations.
+/// Loop of a rank: number of words before it, words per iteration, and iterations.
 #[derive(Debug, Clone, Copy)]
 struct RankLoop {
     start: usize,
@@ -87,7 +87,7 @@ struct RankLoop {
     repeats: usize,
 }
 
-/// The loops of the ranks with the same number of iterations. A rank without instructions has as many as the others.
+/// Returns the ranks' loops with a common number of iterations. A rank without instructions has as many as the other ranks.
 fn common(mut loops: Vec<Option<RankLoop>>) -> Option<Vec<RankLoop>> {
     let repeats = loops
         .iter()
@@ -102,7 +102,7 @@ fn common(mut loops: Vec<Option<RankLoop>>) -> Option<Vec<RankLoop>> {
     (repeats > 1).then(|| loops.into_iter().collect()).flatten()
 }
 
-/// The run that saves most; `None` if nothing is repeated.
+/// Returns the run that saves most; `None` if nothing repeats.
 fn longest_run(program: &Program, rank: Rank) -> Option<RankLoop> {
     let words = program.words(rank);
     if words.is_empty() {
@@ -166,7 +166,7 @@ fn longest_run(program: &Program, rank: Rank) -> Option<RankLoop> {
     (best.0 > 0).then_some(best.1)
 }
 
-/// Which part of a program something belongs to.
+/// Part of a program, relative to its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FoldSection {
     Before,
@@ -179,14 +179,14 @@ struct Cut<'a> {
     program: &'a Program,
     loops: &'a [RankLoop],
     repeats: usize,
-    /// By rank: receives before the loop and in an iteration.
+    /// Number of receives before the loop and in an iteration, indexed by rank.
     posts: Vec<(u32, u32)>,
-    /// By execution of a collective: where it belongs, and the one in the first iteration that it repeats.
+    /// Section and iteration of each execution of a collective, and the execution of the first iteration that it repeats.
     executions: Vec<Option<(FoldSection, usize, u32)>>,
 }
 
 impl<'a> Cut<'a> {
-    /// `None` if the iterations do not belong together.
+    /// Cuts a program at its loop; `None` if the iterations are not closed.
     fn new(program: &'a Program, loops: &'a [RankLoop]) -> Option<Cut<'a>> {
         let mut cut = Cut {
             program,
@@ -210,7 +210,7 @@ impl<'a> Cut<'a> {
         Some(cut)
     }
 
-    /// The words of a rank in a section; of the loop those of all iterations.
+    /// Words of a rank in a section; for the loop, those of all iterations.
     fn words(&self, rank: Rank, section: FoldSection) -> &'a [u32] {
         let (words, own) = (self.program.words(rank), self.loops[rank.index()]);
         let end = own.start + own.words * own.repeats;
@@ -221,7 +221,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Section, iteration and place in it of a rank's receive.
+    /// Section, iteration and position in it of a rank's receive.
     fn posted(&self, rank: Rank, post: u32) -> (FoldSection, usize, u32) {
         let (before, each) = self.posts[rank.index()];
         match post.checked_sub(before) {
@@ -233,7 +233,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Whether what a rank does in each iteration belongs to it, and is what it does in the first.
+    /// Checks that each iteration of a rank is closed and does the same as the first.
     fn check(&mut self, rank: Rank) -> Option<()> {
         let each = self.loops[rank.index()].words;
         self.check_piece(
@@ -302,7 +302,7 @@ impl<'a> Cut<'a> {
         Some(())
     }
 
-    /// The program of a section, of the loop that of an iteration.
+    /// Program of a section; for the loop, that of one iteration.
     fn piece(&self, section: FoldSection) -> Program {
         let program = self.program;
         let mut piece = self.tables();
@@ -354,7 +354,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// The number in a section's program of each execution that belongs to it, and the communicators of these.
+    /// Numbers the executions of a section. Returns the number of each in the section's program, and their communicators.
     fn instances(&self, section: FoldSection) -> (Vec<u32>, Vec<u32>) {
         let (mut numbers, mut communicators) = (vec![0; self.executions.len()], Vec::new());
         for (index, execution) in self.executions.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Programs whose loops stay loops: what is repeated is held once, with how often it comes.
+//! Programs with loops: a part that repeats is stored once, with its number of iterations.
 //!
-//! A [`FoldedPart`] that is repeated is *closed*: what is sent in one iteration is received in it, what is begun is waited
-//! for, and all members of a communicator make a collective call in it. So nothing is in flight from one iteration to the next, and
-//! each is a whole [`Program`] of its own.
+//! A [`FoldedPart`] that is repeated is *closed*: each iteration receives what it sends and waits for what it starts, and
+//! all members of a communicator make a collective call in it. Nothing is therefore in flight from one iteration to the
+//! next, and each is a whole [`Program`] of its own.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,21 +16,21 @@ use super::{
 };
 use flowcast_units::{Bytes, Rank};
 
-/// A piece of a sequence: something, or a loop over pieces.
+/// A part of a sequence: a piece, or a loop over parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FoldedPart<T> {
-    /// What comes once at its place.
+    /// A piece that occurs once at its place.
     Once(T),
-    /// Comes so often, at least once.
+    /// A loop: number of iterations, at least 1, and the parts that are repeated.
     Loop(u64, Vec<FoldedPart<T>>),
 }
 
 impl<T> FoldedPart<T> {
-    /// The same with something else in the place of each piece.
+    /// Replaces each piece by the result of `change`.
     ///
     /// # Errors
-    /// The first one of `change`.
+    /// The first error of `change`.
     pub(crate) fn try_map<U, E>(
         self,
         change: &mut impl FnMut(T) -> Result<U, E>,
@@ -41,7 +41,7 @@ impl<T> FoldedPart<T> {
         })
     }
 
-    /// The same, of references.
+    /// Returns the same part with references to its pieces.
     pub fn as_ref(&self) -> FoldedPart<&T> {
         match self {
             FoldedPart::Once(piece) => FoldedPart::Once(piece),
@@ -52,10 +52,10 @@ impl<T> FoldedPart<T> {
     }
 }
 
-/// `try_map` on each.
+/// Applies `try_map` to each part.
 ///
 /// # Errors
-/// The first one of `change`.
+/// The first error of `change`.
 pub fn map_all<T, U, E>(
     parts: Vec<FoldedPart<T>>,
     change: &mut impl FnMut(T) -> Result<U, E>,
@@ -63,7 +63,7 @@ pub fn map_all<T, U, E>(
     parts.into_iter().map(|part| part.try_map(change)).collect()
 }
 
-/// Each piece once, with how often it comes in all; `None` for a number beyond 2^64.
+/// Returns each piece once, with its total number of executions; `None` if such a number is beyond 2^64.
 ///
 /// ```
 /// use flowcast_program::folded::{FoldedPart, pieces};
@@ -124,10 +124,10 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// Of at least one program.
+    /// Creates a program with loops from at least one program.
     ///
     /// # Errors
-    /// [`TraceError::Limit`] if the parts do not fit together, or come more often than can be counted.
+    /// [`TraceError::Limit`] if the parts do not fit together, or repeat more often than can be counted.
     pub fn new(parts: Vec<FoldedPart<Program>>) -> Result<Folded, TraceError> {
         let pieces = pieces(&parts).ok_or(TraceError::Limit("more iterations than 2^64"))?;
         let (first, _) = pieces
@@ -165,17 +165,17 @@ impl Folded {
         })
     }
 
-    /// What comes one after the other.
+    /// Parts in the order of execution.
     pub fn parts(&self) -> &[FoldedPart<Program>] {
         &self.parts
     }
 
-    /// The same, given up.
+    /// Returns the parts and drops the program.
     pub fn into_parts(self) -> Vec<FoldedPart<Program>> {
         self.parts
     }
 
-    /// The part that comes first: its name, ranks and communicators are those of the whole.
+    /// First part, whose name, ranks and communicators are those of the whole program.
     pub fn first(&self) -> &Program {
         let mut parts = &self.parts;
         loop {
@@ -191,7 +191,7 @@ impl Folded {
         self.messages
     }
 
-    /// Number of collectives, each counted once however many ranks take part.
+    /// Number of collectives, each counted once regardless of the number of ranks.
     pub fn collectives(&self) -> u64 {
         self.collectives
     }
@@ -201,12 +201,12 @@ impl Folded {
         self.bytes
     }
 
-    /// What the reader found and the replay leaves out.
+    /// Records that the reader found and the replay leaves out.
     pub fn ignored(&self) -> Vec<IgnoredRecords> {
         ignored(&pieces(&self.parts).expect("the iterations were counted"))
     }
 
-    /// About the bytes that the program takes without loops.
+    /// Approximate size of the program without loops, in bytes.
     pub fn unfolded_bytes(&self) -> u64 {
         let pieces = pieces(&self.parts).expect("the iterations were counted");
         let bytes = pieces
@@ -215,7 +215,7 @@ impl Folded {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// The same program without loops.
+    /// Returns the same program without loops.
     ///
     /// # Errors
     /// [`TraceError::Limit`] if it has more messages or instructions than a program can number.
@@ -230,7 +230,7 @@ impl Folded {
     }
 }
 
-/// Bytes that no program without loops has in any memory; a small file could ask for more.
+/// Largest size of a program without loops, in bytes. Without a limit, a small file could require more than any memory.
 const MOST_UNFOLDED: u64 = 1 << 35;
 
 const TOO_LONG: TraceError = TraceError::Limit(
@@ -245,12 +245,12 @@ fn fits(first: &Program, piece: &Program) -> bool {
         && first.communicators == piece.communicators
 }
 
-/// A program on the way to be unfolded.
+/// A program while its loops are unfolded.
 #[derive(Default)]
 struct Flat {
     words: Vec<Vec<u32>>,
     first_slots: Vec<Slot>,
-    /// By stream: how many receives it has posted.
+    /// Number of receives posted so far, indexed by stream.
     received: Vec<u32>,
     instances: Vec<u32>,
     classes: KeyMap<MessageClass>,
@@ -308,7 +308,7 @@ impl Flat {
                         slot,
                     }
                 }
-                // One that is too large is found below.
+                // A slot that is too large is detected below.
                 Op::WaitRecv(slot) => Op::WaitRecv((own + slot).min(MAX_PAYLOAD)),
                 Op::Collective { call, instance: of } => Op::Collective {
                     call: calls[call as usize],
@@ -377,7 +377,7 @@ impl Flat {
     }
 }
 
-/// What the readers found in each part and the replay leaves out, of the whole.
+/// Records that the readers found in the parts and the replay leaves out, counted over the whole program.
 fn ignored(pieces: &[(&Program, u64)]) -> Vec<IgnoredRecords> {
     let mut all: Vec<IgnoredRecords> = Vec::new();
     for (piece, times) in pieces {

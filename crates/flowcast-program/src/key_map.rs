@@ -4,8 +4,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 type Build = BuildHasherDefault<MultiplyHasher>;
 
-/// So many keys are searched one by one: most ranks have few neighbours, and a trace can have a million ranks, of which
-/// each has maps of its own.
+/// Largest number of keys that are searched one by one: most ranks have few neighbours, and a trace can have a million
+/// ranks, each with its own maps.
 const FEW: usize = 8;
 
 /// Numbers distinct keys 0, 1, 2, ...
@@ -19,15 +19,15 @@ const FEW: usize = 8;
 /// ```
 #[derive(Debug, Clone)]
 pub struct KeyMap<K> {
-    /// The keys by their numbers, in the order in which they came.
+    /// Keys, indexed by number, in the order of first appearance.
     keys: Vec<K>,
-    /// Number of the key by its hash, by open addressing, at most half full; empty up to [`FEW`] keys.
+    /// Hash table with open addressing that holds the numbers of keys, at most half full; empty up to [`FEW`] keys.
     places: Vec<u32>,
-    /// The number behind that of the key before: keys often come again in the order in which they came first.
+    /// Number after that of the last key: keys often return in the order in which they first appeared.
     next: u32,
 }
 
-/// No key has this place.
+/// Value of a place in the hash table without a key.
 const FREE: u32 = u32::MAX;
 
 impl<K> Default for KeyMap<K> {
@@ -37,7 +37,7 @@ impl<K> Default for KeyMap<K> {
 }
 
 impl<K> KeyMap<K> {
-    /// A map without keys, which takes no memory.
+    /// Creates a map without keys, which needs no memory.
     pub const fn new() -> KeyMap<K> {
         KeyMap {
             keys: Vec::new(),
@@ -46,7 +46,7 @@ impl<K> KeyMap<K> {
         }
     }
 
-    /// A map without keys, which has memory for so many.
+    /// Creates a map without keys, with memory for `keys` of them.
     pub fn with_capacity(keys: usize) -> KeyMap<K> {
         let places = if keys > FEW {
             (keys * 2).next_power_of_two()
@@ -62,7 +62,7 @@ impl<K> KeyMap<K> {
 }
 
 impl<K: Copy + Eq + Hash> KeyMap<K> {
-    /// The key's number; a new key gets the next one.
+    /// Returns the key's number; a new key gets the next one.
     #[inline]
     pub fn number(&mut self, key: K) -> u32 {
         if self.keys.get(self.next as usize) == Some(&key) {
@@ -86,18 +86,18 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
         number
     }
 
-    /// The number of each of these keys.
+    /// Returns the number of each of these keys; new keys get the next numbers.
     pub fn numbers(&mut self, keys: impl Iterator<Item = K>) -> Vec<u32> {
         keys.map(|key| self.number(key)).collect()
     }
 
-    /// The key's number, if it has one.
+    /// Returns the key's number, if it has one.
     #[inline]
     pub fn get(&self, key: &K) -> Option<u32> {
         self.look(key).ok()
     }
 
-    /// The key's number, or the place that it would have.
+    /// Returns the key's number, or the place for it in the hash table.
     #[inline]
     fn look(&self, key: &K) -> Result<u32, usize> {
         if self.places.is_empty() {
@@ -132,34 +132,35 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
         }
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is none.
+    /// `true` if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The key of a number.
+    /// Key with this number.
     #[inline]
     pub fn key(&self, number: u32) -> K {
         self.keys[number as usize]
     }
 
-    /// The keys by number.
+    /// Keys in the order of their numbers.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = K> + '_ {
         self.keys.iter().copied()
     }
 
-    /// Gives back the memory that further keys would need.
+    /// Frees the memory reserved for further keys.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.keys.shrink_to_fit();
     }
 }
 
-/// Multiplies and folds each word of the key: the keys are ranks, tags and sizes that no adversary chooses for a gain.
+/// Hashes by multiplying and folding each word. The keys are ranks, tags and sizes, with which no adversary can gain
+/// anything.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MultiplyHasher(u64);
 
@@ -205,7 +206,7 @@ impl Hasher for MultiplyHasher {
     }
 }
 
-/// The number of a key; a new key gets the next number, from 0.
+/// Returns the number of a key; a new key gets the next number, counted from 0.
 pub fn number_of<K: Ord>(known: &mut std::collections::BTreeMap<K, usize>, key: K) -> usize {
     let next = known.len();
     *known.entry(key).or_insert(next)

@@ -1,9 +1,9 @@
-//! What a message-passing program does: its form in memory, the compiled form, and collectives as messages.
+//! Message-passing programs: their form in memory, the compiled form, and collectives as messages.
 //!
-//! Two types hold a trace as it runs. A [`Program`] has a sequence of instructions for each rank; its sends and receives are
-//! matched when it is built, so that a replay need not search for them. A [`schedule::Schedule`] has a graph of operations
-//! for each rank, as LogGOPSim's GOAL does; it is matched while it runs, because its receives may name any source.
-//! A [`Folded`] program is a sequence of programs and loops over them. `flowcast-formats` reads and writes them.
+//! Two types represent a trace as it runs. A [`Program`] has a sequence of instructions for each rank. Its sends and
+//! receives are matched when it is built, so that a replay need not search for them. A [`schedule::Schedule`] has a graph of
+//! operations for each rank, as in LogGOPSim's GOAL. It is matched while it runs, because its receives may name any source.
+//! A [`Folded`] program is a sequence of programs and loops over them. `flowcast-formats` reads and writes all of them.
 
 pub mod access;
 pub mod aggregate;
@@ -33,10 +33,10 @@ use program::IgnoredRecords;
 pub use program::{Program, SharedBytes};
 use std::borrow::Cow;
 
-/// How a trace is read: on how many threads.
+/// Options of trace readers: the number of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Threads that parse; the result does not depend on it.
+    /// Number of threads that parse; it has no effect on the result.
     pub threads: usize,
 }
 
@@ -46,13 +46,13 @@ impl Default for ReadOptions {
     }
 }
 
-/// Any trace. There are few of them at a time, so the difference in size does not matter.
+/// Any trace. Few traces exist at the same time, so the difference in size does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub enum Trace {
     /// A program: a sequence of instructions for each rank.
     Program(Program),
-    /// A program with loops, each held once.
+    /// A program with loops, each stored once.
     Folded(Folded),
     /// A GOAL schedule: a graph of operations for each rank.
     Schedule(schedule::Schedule),
@@ -63,7 +63,7 @@ pub enum Trace {
 pub enum TraceRef<'a> {
     /// A program: a sequence of instructions for each rank.
     Program(&'a Program),
-    /// Graphs of operations, which may have been given up meanwhile.
+    /// Graphs of operations, which may already have been dropped.
     Schedule {
         /// Name of the file.
         name: &'a str,
@@ -134,10 +134,10 @@ impl Trace {
         }
     }
 
-    /// The same without loops.
+    /// Returns the same trace without loops.
     ///
     /// # Errors
-    /// As [`Folded::unfold`].
+    /// Errors of [`Folded::unfold`].
     pub fn unfolded(&self) -> Result<Cow<'_, Trace>, TraceError> {
         match self {
             Trace::Folded(folded) => folded.unfold().map(Trace::Program).map(Cow::Owned),
@@ -145,7 +145,7 @@ impl Trace {
         }
     }
 
-    /// What the reader found and the replay leaves out.
+    /// Records that the reader found and the replay leaves out.
     pub fn ignored(&self) -> Cow<'_, [IgnoredRecords]> {
         match self {
             Trace::Program(program) => Cow::Borrowed(program.ignored()),
@@ -163,7 +163,7 @@ impl Trace {
         }
     }
 
-    /// Number of collectives, each counted once however many ranks take part; a schedule has none.
+    /// Number of collectives, each counted once regardless of the number of ranks; a schedule has none.
     pub fn collectives(&self) -> u64 {
         match self {
             Trace::Program(program) => program.collectives(),

@@ -1,7 +1,7 @@
-//! Joins the ranks' streams into a program: every send learns the slot that it fills, every collective its number.
+//! Joins the ranks' streams into a program: each send gets the slot that it fills, and each collective its number.
 //!
-//! Messages match first in, first out for each sender, receiver, tag and communicator, which is what MPI promises.
-//! So the k-th send of a channel fills the k-th receive posted for it, and one counter for each channel is enough.
+//! Messages match first in, first out for each sender, receiver, tag and communicator, as MPI guarantees. The k-th send of a
+//! channel therefore fills the k-th receive posted for it, and one counter for each channel is enough.
 
 mod collectives;
 
@@ -21,26 +21,26 @@ use super::{
 use collectives::{Instances, check_collectives, executions_of_several_roots, number_calls};
 use flowcast_units::{Bytes, Rank, Time};
 
-/// What a reader has found.
+/// Content of a trace, as a reader found it.
 pub struct ProgramParts {
     /// Name of the application.
     pub name: String,
-    /// One builder for each rank.
+    /// Builders, one for each rank.
     pub ranks: Vec<RankBuilder>,
-    /// The communicators that collectives name.
+    /// Communicators that collectives name.
     pub communicators: Vec<Communicator>,
-    /// How the format calls the records that were ignored.
+    /// Returns the format's name for ignored records, by the number of their kind.
     pub ignored_kind: fn(u32) -> String,
-    /// Where the records stand.
+    /// Places of the records in the text.
     pub source: Option<RecordSources>,
     /// Task and thread of each rank; empty if each task has one thread.
     pub threads: Vec<(u32, u32)>,
 }
 
-/// The program of ranks that are built one by one and not read from anywhere.
+/// Builds a program from ranks that are generated one by one rather than read.
 ///
 /// # Errors
-/// [`TraceError::Limit`] for more messages than can be numbered.
+/// [`TraceError::Limit`] if there are more messages than can be numbered.
 pub fn link_generated(
     name: &str,
     ranks: u32,
@@ -61,11 +61,11 @@ pub fn link_generated(
     link(parts, ReadOptions::default())
 }
 
-/// Joins the parts.
+/// Joins the parts into a program.
 ///
 /// # Errors
-/// A peer out of range, a send or receive without its counterpart, a collective on an unknown communicator or not
-/// called by all its members, each with its record; a computation that is longer than [`Time::LONGEST`], or no time.
+/// A peer out of range, a send or receive without its counterpart, a collective on an unknown communicator or not called by
+/// all its members, each with its record. Also a computation that is longer than [`Time::LONGEST`] or not a valid time.
 pub fn link(parts: ProgramParts, options: ReadOptions) -> Result<Program, TraceError> {
     let tables = LinkTables::new(&parts)?;
     let mut program = Program {
@@ -129,7 +129,7 @@ const TRUNCATED: &str =
 const SEVERAL_ROOTS: &str = "executions of collectives whose ranks do not agree on the root; of those that call themselves \
                              the root the last to come counts";
 
-/// Everything that the ranks' own numbers become.
+/// Tables of the program, and the numbers in them that replace the ranks' own numbers.
 #[derive(Default)]
 struct LinkTables {
     classes: KeyMap<MessageClass>,
@@ -139,21 +139,21 @@ struct LinkTables {
     instances: Vec<u32>,
     slots: u32,
     self_messages: bool,
-    /// Sends that are larger than any receive of their channel.
+    /// Number of sends that are larger than any receive of their channel.
     truncated: u64,
     first_slots: Vec<Slot>,
     posted: Vec<PostedSlots>,
     patches: Vec<Patch>,
 }
 
-/// What replaces the numbers in one rank's stream.
+/// Replacements for the numbers in one rank's stream.
 struct Patch {
     /// Class and sending channel of each route.
     routes: Box<[(u32, u32)]>,
-    /// Where the slots stand that the sends of each channel fill.
+    /// Position of the slots that the sends of each channel fill.
     targets: Box<[SlotPosition]>,
     calls: Box<[(u32, u32)]>,
-    /// First instance of the communicator of each of the rank's collective counters.
+    /// First instance on the communicator of each of the rank's collective counters.
     first_instances: Box<[u32]>,
     events: Vec<u32>,
     accesses: Vec<u32>,
@@ -166,14 +166,14 @@ struct SlotPosition {
     next: u32,
 }
 
-/// A sender's channel, seen from its receiver.
+/// A channel of a sender, seen from its receiver.
 struct Incoming {
-    /// Its peer is the sender.
+    /// Channel with the sender as its peer.
     channel: Channel,
-    /// The channel's number at the sender.
+    /// Number of the channel at the sender.
     number: u32,
     sends: u32,
-    /// The largest of them.
+    /// Size of the largest send.
     largest: Bytes,
 }
 
@@ -240,7 +240,8 @@ impl LinkTables {
                     .numbers(rank.beyond_messages().accesses.keys()),
             });
         }
-        // What comes into a receiver is given up once it is matched, so that all of it and all slots are never there at once.
+        // The incoming channels of a receiver are dropped after they are matched, so that not all channels and all slots
+        // exist at the same time.
         for (receiver, incoming) in (0..).map(Rank).zip(incoming) {
             let first_slot = tables.first_slots[receiver.index()];
             tables
@@ -261,8 +262,8 @@ impl LinkTables {
         Ok(tables)
     }
 
-    /// Finds for each channel into a receiver the slots posted for it. Receiver by receiver, because then one
-    /// receiver's table stays in the cache while all its senders look into it.
+    /// Finds the slots posted for each channel into a receiver. Matching proceeds receiver by receiver, because one
+    /// receiver's table then stays in the cache while all its senders look into it.
     fn match_receiver(
         &mut self,
         parts: &ProgramParts,
@@ -316,7 +317,7 @@ impl LinkTables {
     }
 }
 
-/// A computation that readers do not take: the stream ends there.
+/// Error for a computation that readers do not accept; decoding of the stream stops there.
 fn no_duration(rank: usize) -> TraceError {
     TraceError::At {
         place: format!("rank {rank}"),
@@ -329,7 +330,7 @@ fn no_duration(rank: usize) -> TraceError {
 }
 
 impl Patch {
-    /// Gives where the instructions end: before the words do if one of them is none.
+    /// Replaces the numbers. Returns the end of the instructions, which is before the end of the words if one is invalid.
     fn apply(&self, posted: &[PostedSlots], words: &mut [u32]) -> usize {
         let mut targets = self.targets.clone();
         let mut at = 0;
@@ -372,7 +373,7 @@ impl Patch {
     }
 }
 
-/// The slots of a receiver, channel by channel in posting order.
+/// Slots of a receiver, ordered by channel and then by posting.
 struct PostedSlots {
     starts: Box<[u32]>,
     slots: Box<[Slot]>,
@@ -400,7 +401,7 @@ impl PostedSlots {
         }
     }
 
-    /// Where a channel's slots begin, and how many there are.
+    /// Start and number of a channel's slots.
     fn slots(&self, channel: u32) -> (u32, u32) {
         let (start, end) = (
             self.starts[channel as usize],
@@ -428,7 +429,7 @@ fn number_routes(
     Ok((routes.into(), channels))
 }
 
-/// How many sends each channel has.
+/// Number of sends on each channel.
 fn count_sends(rank: &RankBuilder, routes: &[(u32, u32)], channels: usize) -> Vec<u32> {
     let mut counts = vec![0; channels];
     for ((_, channel), sends) in routes.iter().zip(&rank.route_sends) {
@@ -437,14 +438,14 @@ fn count_sends(rank: &RankBuilder, routes: &[(u32, u32)], channels: usize) -> Ve
     counts
 }
 
-/// How many sends on a channel are larger than this.
+/// Number of sends on a channel that are larger than `room`.
 fn sends_above(rank: &RankBuilder, channel: Channel, room: Bytes) -> u64 {
     let routes = rank.routes.keys().zip(&rank.route_sends);
     let larger = routes.filter(|(route, _)| route.class.size > room && route.channel() == channel);
     larger.map(|(_, sends)| u64::from(*sends)).sum()
 }
 
-/// The error for a channel on which a rank receives and nobody sends.
+/// Error for a channel on which a rank receives and no rank sends.
 fn never_sent(parts: &ProgramParts, rank: Rank, number: u32) -> TraceError {
     let channel = parts.ranks[rank.index()].channels.key(number);
     if channel.peer.index() >= parts.ranks.len() {
@@ -466,7 +467,7 @@ fn record_place(parts: &ProgramParts, rank: Rank, record: u32) -> String {
     line.unwrap_or_else(|| format!("rank {rank}, record {record}"))
 }
 
-/// The record of the n-th send of a rank on a channel.
+/// Record of the n-th send of a rank on a channel.
 fn nth_send(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
     let sends = opcodes::iterate(&builder.words).filter(|(_, op)| match op {
         Op::Send { class: route, .. } => builder.routes.key(*route).channel() == channel,
@@ -475,7 +476,7 @@ fn nth_send(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
     sends.map(|(record, _)| record).nth(n).unwrap_or(0)
 }
 
-/// The record of the n-th receive that a rank posts on a channel.
+/// Record of the n-th receive that a rank posts on a channel.
 fn nth_post(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
     let number = builder.channels.get(&channel);
     let posts =
@@ -489,7 +490,7 @@ fn nth_post(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
         .unwrap_or(0)
 }
 
-/// The error for a channel of a rank with more sends than receives, or fewer: a send, or receive, of the rank is left over.
+/// Error for a channel of a rank whose numbers of sends and receives differ: a send, or a receive, of the rank is unmatched.
 fn unmatched(
     parts: &ProgramParts,
     rank: Rank,
@@ -537,7 +538,7 @@ fn peer_out_of_range(parts: &ProgramParts, rank: Rank, channel: Channel) -> Trac
     }
 }
 
-/// What belongs to each rank, with the rank.
+/// Pairs each element with its rank.
 fn numbered<T>(of_ranks: &[T]) -> impl Iterator<Item = (Rank, &T)> {
     (0..).map(Rank).zip(of_ranks)
 }

@@ -1,17 +1,17 @@
-//! The encoded instruction stream of a rank, which the readers write and the replay executes: opcodes and operands.
+//! The encoded instruction stream of a rank, which readers write and the replay executes: opcodes and operands.
 //!
-//! A record is one 32-bit word, some with one or two more behind it: kind (4 bits), continuation mark (1), payload
-//! (27). Receives carry no payload at all: the k-th receive that a rank posts is the k-th *slot* of that rank, so
-//! that messages are numbered by receiver and posting order, a waiting receiver reads its slots one after the other,
-//! and a send names the slot that it fills. A halo exchange of four neighbours takes 17 bytes a message in this encoding.
+//! An instruction is one 32-bit word, some with one or two more after it: kind (4 bits), continuation mark (1), payload
+//! (27). Receives carry no payload: the k-th receive that a rank posts is the k-th *slot* of that rank. Messages are thus
+//! numbered by receiver and posting order, a waiting receiver reads its slots one after another, and a send names the slot
+//! that it fills. A halo exchange with four neighbours takes 17 bytes per message in this encoding.
 
 use super::slot::Slot;
 use flowcast_units::Time;
 
-/// Most that a payload can hold.
+/// Largest payload.
 pub(crate) const MAX_PAYLOAD: u32 = (1 << 27) - 1;
 
-/// Whether a record may take so many nanoseconds: at most 3·10^10 years, so that the sums of a replay stay finite.
+/// `true` if a record may take this many nanoseconds: at most 3·10^10 years, so that the sums of a replay stay finite.
 pub fn is_duration(nanos: f64) -> bool {
     (0.0..=Time::LONGEST.as_nanos()).contains(&nanos)
 }
@@ -39,18 +39,18 @@ pub enum Op {
     Recv,
     /// A non-blocking receive into the rank's next slot.
     Irecv,
-    /// Wait for the receive posted into this slot of the rank.
+    /// A wait for the receive posted into this slot of the rank.
     WaitRecv(u32),
-    /// Wait for the send that was this many sends ago (0: the last one).
+    /// A wait for an earlier send, counted back from the last one (0).
     WaitSend(u32),
     /// A collective operation of a communicator.
     Collective {
         /// Index into the collective calls.
         call: u32,
-        /// Which execution of a collective on its communicator, counted over all communicators.
+        /// Index of the execution of the collective, counted over all communicators.
         instance: u32,
     },
-    /// Wait for the oldest non-blocking collective of this rank that has not been waited for.
+    /// A wait for a non-blocking collective of this rank, by the index of its execution.
     WaitCollective(u32),
     /// An event of the trace, by index into the events.
     Event(u32),
@@ -77,16 +77,16 @@ mod kind {
     pub(super) const ACCESS: u32 = 13;
 }
 
-/// Whether an instruction begins a record of the trace or belongs to the one before.
+/// Relation of an instruction to the records of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
-    /// It begins a record.
+    /// The instruction begins a record.
     Begins,
-    /// It is a further part of the record before it, as the second wait of a waitall.
+    /// The instruction is a further part of the record before it, such as the second wait of a waitall.
     Continues,
 }
 
-/// Appends an instruction. Payloads above `MAX_PAYLOAD` are the caller's to prevent.
+/// Appends an instruction. The caller must prevent payloads above `MAX_PAYLOAD`.
 #[inline(always)]
 pub fn push(words: &mut Vec<u32>, op: Op, record: Record) {
     let mark = if record == Record::Continues {
@@ -119,7 +119,7 @@ pub fn push(words: &mut Vec<u32>, op: Op, record: Record) {
     }
 }
 
-/// Whole nanoseconds below 2^27 (0.13 s) fit the payload; other times follow as a double.
+/// Appends a computation. Whole nanoseconds below 2^27 (0.13 s) fit into the payload; other times follow as a double.
 #[inline]
 fn push_compute(words: &mut Vec<u32>, time: Time, mark: u32) {
     let nanos = time.as_nanos();
@@ -136,7 +136,8 @@ fn push_long(words: &mut Vec<u32>, word: u32, time: Time) {
     words.extend_from_slice(&[word, bits as u32, (bits >> 32) as u32]);
 }
 
-/// The instruction at `at` and where the next one begins; `None` at the end or where the stream is damaged.
+/// Decodes the instruction at `at` and returns it with the position of the next; `None` at the end or if the stream is
+/// damaged.
 ///
 /// ```
 /// use flowcast_program::opcodes::{Op, Record, decode, push};
@@ -184,7 +185,7 @@ pub fn decode(words: &[u32], at: usize) -> Option<(Op, usize)> {
     })
 }
 
-/// Whether the instruction at `at` is a computation; `None` at the end of the stream.
+/// `true` if the instruction at `at` is a computation; `None` at the end of the stream.
 #[inline(always)]
 pub fn computes(words: &[u32], at: usize) -> Option<bool> {
     words
@@ -192,7 +193,7 @@ pub fn computes(words: &[u32], at: usize) -> Option<bool> {
         .map(|word| matches!(word >> KIND_SHIFT, kind::COMPUTE | kind::COMPUTE_LONG))
 }
 
-/// Whether the instruction at `at` is a non-blocking receive; false at the end of the stream.
+/// `true` if the instruction at `at` is a non-blocking receive; `false` at the end of the stream.
 #[inline(always)]
 pub fn is_irecv(words: &[u32], at: usize) -> bool {
     words
@@ -200,7 +201,7 @@ pub fn is_irecv(words: &[u32], at: usize) -> bool {
         .is_some_and(|word| word >> KIND_SHIFT == kind::IRECV)
 }
 
-/// The slot that the instruction at `at` sends to, if it is a send.
+/// Slot that the instruction at `at` sends to; `None` if it is not a send.
 #[inline(always)]
 pub fn sends_to(words: &[u32], at: usize) -> Option<Slot> {
     match words.get(at..at + 2)? {
@@ -216,12 +217,12 @@ fn long(words: &[u32], at: usize) -> Option<Time> {
     is_duration(nanos).then(|| Time::from_nanos(nanos))
 }
 
-/// Whether the instruction at `at` belongs to the record before it.
+/// `true` if the instruction at `at` belongs to the record before it.
 pub fn continues(words: &[u32], at: usize) -> bool {
     words[at] & CONTINUES != 0
 }
 
-/// Appends all instructions of a stream, each as `change` makes it.
+/// Appends all instructions of a stream to `out`, each converted by `change`.
 pub fn rewrite(words: &[u32], out: &mut Vec<u32>, mut change: impl FnMut(Op) -> Op) {
     let mut at = 0;
     while let Some((op, next)) = decode(words, at) {
@@ -242,7 +243,7 @@ pub(crate) fn patch_send(words: &mut [u32], at: usize, class: u32, slot: Slot) {
     words[at + 1] = slot.0;
 }
 
-/// Replaces the payload at `at`, and the word behind it where there is one to replace.
+/// Replaces the payload at `at`, and the word after it if `second` is given.
 pub(crate) fn patch(words: &mut [u32], at: usize, payload: u32, second: Option<u32>) {
     words[at] = words[at] & !MAX_PAYLOAD | payload;
     if let Some(second) = second {
@@ -250,7 +251,7 @@ pub(crate) fn patch(words: &mut [u32], at: usize, payload: u32, second: Option<u
     }
 }
 
-/// Walks a whole stream with the number of the record that each instruction belongs to, counted from 1.
+/// Iterates over a whole stream; each instruction comes with the number of its record, counted from 1.
 pub(crate) fn iterate(words: &[u32]) -> impl Iterator<Item = (u32, Op)> + '_ {
     let mut at = 0;
     let mut record = 0;

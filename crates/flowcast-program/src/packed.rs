@@ -1,9 +1,8 @@
-//! Spans of time with a code each, and lists of numbers, as differences of variable length.
+//! Spans of time with a code each, and lists of numbers, stored as differences of variable length.
 //!
-//! What is full is packed once more (zstd) in blocks, so that the records of a program that repeats itself take a byte or
-//! two each.
+//! Full blocks are compressed with zstd, so that the records of a program that repeats itself take a byte or two each.
 
-/// Bytes of a block before it is packed.
+/// Size of a block before compression, in bytes.
 const BLOCK: usize = 1 << 14;
 
 const ZSTD_LEVEL: i32 = 1;
@@ -26,7 +25,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Appends a span, which must not begin before the end of the one before; what lies before it is cut off.
+    /// Appends a span, which must not begin before the end of the last one; the part before that end is cut off.
     pub fn push(&mut self, start: u64, end: u64, code: u64) {
         let start = start.max(self.end);
         let end = end.max(start);
@@ -37,12 +36,12 @@ impl Packed {
         self.end = end;
     }
 
-    /// Where the last span ends.
+    /// End of the last span.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Start, end and code of each.
+    /// Start, end and code of each span.
     pub fn spans(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let mut values = self.stream.values();
         let mut reached = 0;
@@ -55,7 +54,7 @@ impl Packed {
     }
 }
 
-/// Numbers in any order, best each near the one before.
+/// Numbers in any order; the closer each is to the one before, the fewer bytes they take.
 #[derive(Debug, Clone, Default)]
 pub struct PackedNumbers {
     stream: PackedStream,
@@ -66,7 +65,7 @@ impl PackedNumbers {
     /// Appends a number, in fewer bytes the closer it is to the one before.
     pub fn push(&mut self, number: u32) {
         let step = i64::from(number) - i64::from(self.last);
-        // Small steps down are small numbers as well.
+        // Zigzag encoding: small negative steps are small numbers as well.
         self.stream.put((step << 1 ^ step >> 63) as u64);
         self.stream.finish_item();
         self.last = number;
@@ -83,7 +82,7 @@ impl PackedNumbers {
     }
 }
 
-/// Numbers one behind the other.
+/// A sequence of numbers of variable length, in compressed blocks.
 #[derive(Debug, Clone, Default)]
 struct PackedStream {
     full: Vec<Box<[u8]>>,
@@ -100,7 +99,7 @@ impl PackedStream {
         self.bytes.push(value as u8);
     }
 
-    /// What was put since the last time belongs together.
+    /// Ends an item: the numbers since the last call. An item is never split between blocks.
     #[inline]
     fn finish_item(&mut self) {
         if self.bytes.len() >= BLOCK {
@@ -129,14 +128,14 @@ impl PackedStream {
 /// The numbers of a [`PackedStream`].
 struct PackedValues<'a> {
     stream: &'a PackedStream,
-    /// The block that comes next.
+    /// Index of the next block.
     block: usize,
-    /// The present block.
+    /// Content of the current block.
     unpacked: Vec<u8>,
     at: usize,
 }
 
-/// More than a block has: the longest item stands behind its last but one byte.
+/// Upper limit for the size of a block: the longest item may begin after `BLOCK - 1` bytes.
 const MOST: usize = BLOCK + 64;
 
 impl Iterator for PackedValues<'_> {
@@ -162,7 +161,7 @@ impl Iterator for PackedValues<'_> {
 }
 
 impl PackedValues<'_> {
-    /// Goes on to the next block; behind the last there are empty ones.
+    /// Decompresses the next block; after the last one, blocks are empty.
     #[inline(never)]
     fn turn(&mut self) {
         self.unpacked = match self.stream.full.get(self.block) {

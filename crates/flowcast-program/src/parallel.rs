@@ -1,4 +1,4 @@
-//! Independent jobs on several threads, results in the order of the jobs.
+//! Independent jobs on several threads, with results in the order of the jobs.
 
 use std::{
     convert::Infallible,
@@ -9,10 +9,11 @@ use std::{
     },
 };
 
-/// Runs `work` on each job, and on the caller's thread `done` on each result as soon as it is there, with its job's number.
+/// Runs `work` on each job. Calls `done` on the caller's thread with the job's number and each result, as soon as it is
+/// available.
 ///
 /// # Errors
-/// The first one of `done`, after which no other job begins.
+/// The first error of `done`, after which no other job starts.
 pub fn each_as_done<J: Sync, R: Send, E>(
     jobs: &[J],
     threads: usize,
@@ -28,7 +29,7 @@ pub fn each_as_done<J: Sync, R: Send, E>(
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(number) else { break };
-                    // An error drops the receiver.
+                    // The receiver is dropped after an error.
                     if sender.send((number, work(job))).is_err() {
                         break;
                     }
@@ -41,7 +42,7 @@ pub fn each_as_done<J: Sync, R: Send, E>(
     })
 }
 
-/// The results of `work` in the order of the jobs.
+/// Returns the results of `work` in the order of the jobs.
 pub fn map<J: Sync, R: Send>(jobs: &[J], threads: usize, work: impl Fn(&J) -> R + Sync) -> Vec<R> {
     let mut results: Vec<Option<R>> = jobs.iter().map(|_| None).collect();
     let Ok(()) = each_as_done(jobs, threads, work, |number, result| {
@@ -51,7 +52,7 @@ pub fn map<J: Sync, R: Send>(jobs: &[J], threads: usize, work: impl Fn(&J) -> R 
     results.into_iter().flatten().collect()
 }
 
-/// Runs `work` on each job; with one thread, or one job, on the caller's.
+/// Runs `work` on each job; on the caller's thread if there is one thread or one job.
 pub fn for_each_mut<T: Send>(jobs: &mut [T], threads: usize, work: impl Fn(&mut T) + Sync) {
     if threads <= 1 || jobs.len() <= 1 {
         return jobs.iter_mut().for_each(work);

@@ -1,33 +1,33 @@
-//! The events that mark calls and regions, as Extrae numbers them.
+//! Events that mark calls and regions, with Extrae's numbers.
 
 pub use flowcast_recording::table::FunctionNumber;
 use flowcast_units::CollectiveOp;
 
-/// The kind of event that marks regions; its value is the region's number, 0 at the end.
+/// Type of the event that marks regions; its value is the region's number, 0 at the end.
 pub const REGION: i64 = 60_000_019;
 
-/// The type of the event by which recordings name a call whose operations have another name; its value is the number
-/// of the function, 0 behind the call.
+/// Type of the event with which recordings name a call whose operations have another name; its value is the number of the
+/// function, 0 after the call.
 pub const CALLED: i64 = 50_000_000;
 
-/// The type of the event of a call that sends, receives or waits.
+/// Type of the event of a call that sends, receives or waits.
 pub const POINT_TO_POINT: i64 = 50_000_001;
-/// The type of the event of a call that does not communicate.
+/// Type of the event of a call that does not communicate.
 pub const OTHER: i64 = 50_000_003;
-/// Types of the events by which tracers of MPI mark its calls: point to point, collective, other, one-sided, files.
+/// Types of the events with which tracers of MPI mark its calls: point to point, collective, other, one-sided, files.
 pub const MPI_EVENTS: std::ops::RangeInclusive<i64> = POINT_TO_POINT..=50_000_005;
-/// The type of the event of a collective call.
+/// Type of the event of a collective call.
 pub const COLLECTIVE: i64 = 50_000_002;
-/// Bytes that the rank sends in a collective.
+/// Type of the event with the bytes that the rank sends in a collective.
 pub const SEND_SIZE: i64 = 50_100_001;
-/// Bytes that it receives.
+/// Type of the event with the bytes that the rank receives in a collective.
 pub const RECV_SIZE: i64 = 50_100_002;
-/// Whether it is the root.
+/// Type of the event that marks the root of a collective.
 pub const IS_ROOT: i64 = 50_100_003;
-/// The communicator's number.
+/// Type of the event with the number of a collective's communicator.
 pub const COMMUNICATOR: i64 = 50_100_004;
 
-/// The value of the event of a call of an operation.
+/// Value of the event of a call of an operation.
 pub const fn value_of(op: CollectiveOp) -> i64 {
     use CollectiveOp::*;
     match op {
@@ -50,7 +50,7 @@ pub const fn value_of(op: CollectiveOp) -> i64 {
     }
 }
 
-/// The events of calls that are no collectives: type, value and the function's name without `MPI_`.
+/// Events of calls that are not collectives: type, value and the function's name without `MPI_`.
 pub const CALLS: [(i64, i64, &str); 24] = [
     (POINT_TO_POINT, 1, "Send"),
     (POINT_TO_POINT, 2, "Recv"),
@@ -78,10 +78,10 @@ pub const CALLS: [(i64, i64, &str); 24] = [
     (OTHER, 32, "Finalize"),
 ];
 
-/// The values of the events of functions that Extrae does not number: this and the number of the function.
+/// Offset of the event values of functions that Extrae does not number: the value is this plus the function's number.
 const OWN_VALUES: i64 = 1000;
 
-/// Type and value of the event that marks a call of a function.
+/// Returns the type and value of the event that marks a call of a function.
 pub fn event_of(function: FunctionNumber) -> (i64, i64) {
     let name = function.name();
     let known = CALLS.iter().find(|(.., known)| *known == name);
@@ -92,7 +92,7 @@ pub fn event_of(function: FunctionNumber) -> (i64, i64) {
     }
 }
 
-/// The name of the function, without `MPI_`, that an event marks a call of.
+/// Returns the name, without `MPI_`, of the function whose call an event marks.
 pub fn function_name(kind: i64, value: i64) -> Option<&'static str> {
     let known = CALLS.iter().find(|(_, known, _)| *known == value);
     match known {
@@ -104,7 +104,7 @@ pub fn function_name(kind: i64, value: i64) -> Option<&'static str> {
     }
 }
 
-/// The function that an event marks a call of, if recordings have it.
+/// Returns the function whose call an event marks, if recordings have it.
 pub fn function(kind: i64, value: i64) -> Option<FunctionNumber> {
     function_name(kind, value).and_then(FunctionNumber::named)
 }
@@ -114,7 +114,7 @@ fn numbered(place: i64) -> Option<&'static str> {
     Some(function.name())
 }
 
-/// The operation behind the value of an event.
+/// Returns the collective operation that an event's value stands for.
 pub fn operation_of(value: i64) -> Option<CollectiveOp> {
     CollectiveOp::ALL
         .into_iter()

@@ -1,4 +1,5 @@
-//! A message-passing program as the replay sees it: for each rank a stream of instructions, and the tables they name.
+//! A message-passing program as the replay uses it: a stream of instructions for each rank, and the tables that they refer
+//! to.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -10,56 +11,56 @@ use super::{
 use flowcast_network::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
-/// Bytes that several owners read, as a memory map.
+/// Bytes that several owners share, such as a memory map.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// How a send behaves.
+/// Behaviour of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct SendMode {
     /// The transfer waits for the receiver (rendezvous).
     pub synchronous: bool,
-    /// The sender goes on without waiting for the transfer.
+    /// The sender continues without waiting for the transfer.
     pub non_blocking: bool,
-    /// The request was made before, and `MPI_Start` or its kin sends.
+    /// The request was created earlier, and `MPI_Start` or a similar call starts the send.
     pub persistent: bool,
 }
 
-/// What all sends of one kind have in common.
+/// Properties that all sends of one kind share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageClass {
-    /// Size of each message, of its data alone.
+    /// Size of each message's data, without headers.
     pub size: Bytes,
     /// Tag by which MPI matches messages.
     pub tag: i32,
     /// Communicator, by its number in the trace.
     pub communicator: i32,
-    /// Whether the transfers wait for the receiver, and the sender for the transfers.
+    /// Mode of the sends: it decides whether transfers wait for the receiver, and the sender for transfers.
     pub mode: SendMode,
 }
 
-/// When the ranks of a collective call go on.
+/// Time at which the ranks of a collective call continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CollectiveMode {
-    /// When all have come and the operation is done.
+    /// After all ranks have arrived and the operation has completed.
     Blocking,
-    /// At once; a later wait waits for the end.
+    /// Immediately; a later wait waits for the end.
     NonBlocking,
-    /// Each sends to the root and goes on when its own data is there; the root waits for all.
+    /// Each rank sends to the root and continues when its own data has arrived there; the root waits for all.
     RootSynchronous,
 }
 
-/// A collective call as one rank makes it.
+/// A collective call by one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CollectiveCall {
-    /// Which collective operation is called.
+    /// Collective operation.
     pub op: CollectiveOp,
     /// Index of the communicator.
     pub communicator: u32,
-    /// When the ranks of the call go on.
+    /// Time at which the ranks of the call continue.
     pub mode: CollectiveMode,
-    /// Whether this rank is the root.
+    /// `true` if this rank is the root.
     pub is_root: bool,
-    /// The root of a root-synchronous call.
+    /// Root of a root-synchronous call.
     pub root: Option<Rank>,
     /// Bytes that this rank sends.
     pub send: Bytes,
@@ -70,9 +71,9 @@ pub struct CollectiveCall {
 /// A set of ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Communicator {
-    /// Its number in the trace.
+    /// Number of the communicator in the trace.
     pub id: i32,
-    /// Its ranks, by their number in the communicator.
+    /// Ranks, indexed by their number in the communicator.
     pub members: Vec<Rank>,
 }
 
@@ -80,14 +81,14 @@ pub struct Communicator {
 #[derive(Clone)]
 pub(super) struct RankStream {
     pub words: StreamWords,
-    /// The first slot of the rank; the next rank's is the end.
+    /// First slot of the rank; its slots end at the first slot of the next rank.
     pub first_slot: Slot,
-    /// How many of its last sends the rank may still wait for.
+    /// Number of its last sends that the rank may still wait for.
     pub awaited_sends: u32,
 }
 
 impl RankStream {
-    /// Of instructions that are looked through for waits.
+    /// Creates a stream and searches its instructions for waits.
     pub(crate) fn new(words: Vec<u32>, first_slot: Slot) -> RankStream {
         let awaited_sends = opcodes::iterate(&words)
             .map(|(_, op)| {
@@ -129,10 +130,10 @@ impl StreamWords {
     }
 }
 
-/// Records that the replay leaves out, by kind.
+/// Records of one kind that the replay leaves out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IgnoredRecords {
-    /// What they are, in the words of the trace's format.
+    /// Description in the terms of the trace's format.
     pub kind: String,
     /// Number of records of this kind.
     pub count: u64,
@@ -141,14 +142,14 @@ pub struct IgnoredRecords {
 /// Transfers of one-sided communication: puts, gets and accumulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transfers {
-    /// How many they are.
+    /// Number of transfers.
     pub count: u64,
-    /// Bytes of all together.
+    /// Total size, in bytes.
     pub bytes: Bytes,
 }
 
 impl Transfers {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn and(self, other: Transfers) -> Transfers {
         let bytes = Bytes(self.bytes.0.saturating_add(other.bytes.0));
@@ -158,7 +159,7 @@ impl Transfers {
         }
     }
 
-    /// The same so many times over.
+    /// Returns the transfers multiplied by `times`.
     #[must_use]
     pub fn times(self, times: u64) -> Transfers {
         Transfers {
@@ -170,7 +171,7 @@ impl Transfers {
 
 impl fmt::Display for IgnoredRecords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A kind that says what becomes of it needs no more words.
+        // A kind whose text says how it is treated needs no more words.
         let left_out = if self.kind.contains(';') {
             ""
         } else {
@@ -180,7 +181,7 @@ impl fmt::Display for IgnoredRecords {
     }
 }
 
-/// A whole program, sends and receives matched.
+/// A whole program with matched sends and receives.
 ///
 /// ```
 /// use flowcast_program::Trace;
@@ -215,7 +216,7 @@ pub struct Program {
     pub(super) communicators: Vec<Communicator>,
     /// Index of the communicator of each execution of a collective.
     pub(super) instances: Vec<u32>,
-    /// Whether any rank sends to itself.
+    /// `true` if any rank sends to itself.
     pub(super) self_messages: bool,
     pub(super) events: Vec<(i64, i64)>,
     pub(super) accesses: Vec<Access>,
@@ -227,7 +228,7 @@ pub struct Program {
     pub(super) source: Option<RecordSources>,
     /// Task and thread of each rank; empty if each task has one thread.
     pub(super) threads: Vec<(u32, u32)>,
-    /// The rank of each progress stream, in the order of their streams.
+    /// Rank of each progress stream, in the order of the streams.
     pub(super) progress: Vec<Rank>,
     /// The MPI library that the trace names.
     pub library: Option<Base>,
@@ -246,7 +247,7 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// The MPI library that the program was recorded under, if it is one whose collectives are known.
+    /// MPI library with which the program was recorded; `None` unless it is one whose collectives are known.
     pub fn library(&self) -> Option<Base> {
         self.library
     }
@@ -256,13 +257,14 @@ impl Program {
         self.streams.len() - self.progress.len()
     }
 
-    /// Number of streams of instructions: those of the ranks, and behind them the progress streams. One runs beside its
-    /// rank, on its node but on no processor of it, and is numbered like a rank wherever instructions are carried out.
+    /// Number of streams of instructions: those of the ranks, followed by the progress streams. A progress stream runs
+    /// beside its rank, on the same node but on none of its processors. Wherever instructions are executed, it has a number
+    /// like a rank.
     pub fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// The rank that a stream belongs to.
+    /// Returns the rank that a stream belongs to.
     #[inline]
     pub fn owner(&self, stream: Rank) -> Rank {
         stream
@@ -271,27 +273,27 @@ impl Program {
             .map_or(stream, |number| self.progress[number])
     }
 
-    /// The ranks of the progress streams, in the order of their streams.
+    /// Ranks of the progress streams, in the order of the streams.
     pub fn progress_streams(&self) -> &[Rank] {
         &self.progress
     }
 
-    /// The instructions of a rank.
+    /// Instructions of a rank.
     pub fn words(&self, rank: Rank) -> &[u32] {
         self.streams[rank.index()].words.get()
     }
 
-    /// The instructions of a rank, decoded, with the number of the record of each.
+    /// Instructions of a rank, decoded, each with the number of its record.
     pub fn ops(&self, rank: Rank) -> impl Iterator<Item = (u32, Op)> + '_ {
         opcodes::iterate(self.words(rank))
     }
 
-    /// The first slot of each rank.
+    /// First slot of a rank.
     pub fn first_slot(&self, rank: Rank) -> Slot {
         self.streams[rank.index()].first_slot
     }
 
-    /// The slots that a rank, or progress stream, receives into.
+    /// Slots that a rank or progress stream receives into.
     pub fn slots(&self, rank: Rank) -> Range<Slot> {
         let behind = self
             .streams
@@ -300,15 +302,15 @@ impl Program {
         self.first_slot(rank)..behind
     }
 
-    /// How many receives a rank posts.
+    /// Number of receives that a rank posts.
     pub(super) fn posts(&self, rank: Rank) -> u32 {
         let slots = self.slots(rank);
         slots.end - slots.start
     }
 
-    /// Which rank, or progress stream, receives into a slot.
+    /// Returns the rank or progress stream that receives into a slot.
     pub fn receiver(&self, slot: Slot) -> Rank {
-        // Mostly where it would be if all received as much.
+        // The guess assumes that all streams receive equally many messages, which is mostly right.
         let guess =
             (u64::from(slot.0) * self.streams.len() as u64 / u64::from(self.slots.max(1))) as usize;
         if let Some([stream, next]) = self.streams.get(guess..guess + 2)
@@ -322,7 +324,7 @@ impl Program {
         Rank(after as u32 - 1)
     }
 
-    /// By slot: the sender and the class of the message that fills it.
+    /// Sender and class of the message that fills each slot, indexed by slot.
     pub fn sources(&self) -> Vec<(Rank, u32)> {
         let mut sources = vec![(Rank(0), 0); self.slots as usize];
         for rank in Rank::all(self.streams()) {
@@ -340,17 +342,17 @@ impl Program {
         self.slots
     }
 
-    /// Whether any rank sends to itself.
+    /// `true` if any rank sends to itself.
     pub fn has_self_messages(&self) -> bool {
         self.self_messages
     }
 
-    /// Whether any rank waits for one of its sends.
+    /// `true` if any rank waits for one of its sends.
     pub fn awaits_sends(&self) -> bool {
         self.streams.iter().any(|stream| stream.awaited_sends > 0)
     }
 
-    /// How many of its last sends a rank may still wait for; 0 where it waits for none.
+    /// Number of its last sends that a rank may still wait for; 0 if it waits for none.
     pub fn awaited_sends(&self, rank: Rank) -> u32 {
         self.streams[rank.index()].awaited_sends
     }
@@ -360,7 +362,7 @@ impl Program {
         self.bytes
     }
 
-    /// The message classes, by the index that sends name.
+    /// Message classes, by the index that sends name.
     pub fn classes(&self) -> &[MessageClass] {
         &self.classes
     }
@@ -371,7 +373,7 @@ impl Program {
         &self.classes()[number as usize]
     }
 
-    /// The collective calls that differ, by the index that instructions name.
+    /// Distinct collective calls, by the index that instructions name.
     pub fn calls(&self) -> &[CollectiveCall] {
         &self.calls
     }
@@ -382,7 +384,7 @@ impl Program {
         &self.calls()[number as usize]
     }
 
-    /// The communicators, by the index that calls name.
+    /// Communicators, by the index that calls name.
     pub fn communicators(&self) -> &[Communicator] {
         &self.communicators
     }
@@ -398,13 +400,14 @@ impl Program {
         &self.instances
     }
 
-    /// The communicator of an execution of a collective.
+    /// Index of the communicator of an execution of a collective.
     #[inline(always)]
     pub fn communicator_of(&self, instance: u32) -> u32 {
         self.instances()[instance as usize]
     }
 
-    /// Number of collectives, each counted once however many ranks take part; where streams of one rank meet is none.
+    /// Number of collectives, each counted once regardless of the number of ranks. Collectives among the threads and streams
+    /// of one task do not count.
     pub fn collectives(&self) -> u64 {
         let of_ranks: Vec<bool> = self
             .communicators
@@ -417,8 +420,8 @@ impl Program {
             .count() as u64
     }
 
-    /// Whether a communicator is no communicator of MPI: in its collectives threads of one task wait for one another, or a
-    /// rank and its progress stream, which costs nothing.
+    /// `true` if a communicator is not one of MPI's: in its collectives, threads of one task wait for each other, or a rank
+    /// and its progress stream do, which costs nothing.
     pub fn is_inside_a_task(&self, communicator: &Communicator) -> bool {
         let tasks = &mut communicator.members.iter().map(|member| self.task(*member));
         let first = tasks.next();
@@ -430,7 +433,7 @@ impl Program {
         &self.events
     }
 
-    /// One-sided communication and files.
+    /// One-sided and file operations.
     pub fn accesses(&self) -> &[Access] {
         &self.accesses
     }
@@ -441,7 +444,7 @@ impl Program {
         &self.accesses()[number as usize]
     }
 
-    /// The transfers of one-sided communication of all ranks.
+    /// Total of the one-sided transfers of all ranks.
     pub fn transfers(&self) -> Transfers {
         let mut all = Transfers::default();
         for rank in (0..self.streams() as u32)
@@ -462,17 +465,17 @@ impl Program {
         all
     }
 
-    /// What the reader found and the replay leaves out.
+    /// Records that the reader found and the replay leaves out.
     pub fn ignored(&self) -> &[IgnoredRecords] {
         &self.ignored
     }
 
-    /// What the reader assumed beyond the trace, a sentence each.
+    /// Assumptions of the reader that the trace does not contain, one sentence each.
     pub fn assumed(&self) -> &[String] {
         &self.assumed
     }
 
-    /// The task that a rank is a thread of.
+    /// Number of the task that a rank is a thread of.
     pub fn task(&self, rank: Rank) -> u32 {
         let rank = self.owner(rank);
         self.threads
@@ -480,19 +483,19 @@ impl Program {
             .map_or(rank.0, |(task, _)| *task)
     }
 
-    /// Which thread of its task a rank is.
+    /// Number of a rank among the threads of its task.
     pub fn thread(&self, rank: Rank) -> u32 {
         self.threads
             .get(self.owner(rank).index())
             .map_or(0, |(_, thread)| *thread)
     }
 
-    /// Whether any task has several threads.
+    /// `true` if any task has several threads.
     pub fn has_threads(&self) -> bool {
         self.threads.iter().any(|(_, thread)| *thread > 0)
     }
 
-    /// By task: how many threads it has.
+    /// Number of threads, indexed by task.
     pub fn threads_of_tasks(&self) -> Vec<u32> {
         if self.threads.is_empty() {
             return vec![1; self.ranks()];
@@ -503,7 +506,7 @@ impl Program {
             .collect()
     }
 
-    /// Bytes that the compiled form takes.
+    /// Size of the instructions in the compiled form, in bytes.
     pub fn compiled_bytes(&self) -> usize {
         self.streams
             .iter()
@@ -511,7 +514,7 @@ impl Program {
             .sum()
     }
 
-    /// Where a record stands, for messages to people: `file:line` if the text is at hand.
+    /// Place of a record, for messages to people: `file:line` if the text is available.
     pub fn place(&self, rank: Rank, record: u32) -> String {
         if rank.index() >= self.ranks() {
             return format!("rank {}, in a non-blocking collective", self.owner(rank));
@@ -527,27 +530,27 @@ impl Program {
     }
 }
 
-/// Where the records of each rank stand in the text they were read from.
+/// Positions of each rank's records in the text from which they were read.
 #[derive(Clone, Default)]
 pub struct RecordSources {
     /// Names of the files.
     pub names: Vec<String>,
     /// The text of each file.
     pub texts: Vec<SharedBytes>,
-    /// Per rank: the file, the offset of its records and whether a line is a record of the rank.
+    /// File, offset of the records and test for the rank's records, indexed by rank.
     pub ranks: Vec<RankSource>,
 }
 
-/// Where one rank's records begin.
+/// Start of one rank's records.
 #[derive(Debug, Clone, Copy)]
 pub struct RankSource {
     /// Index of the file.
     pub file: u32,
-    /// Byte offset of the first line to look at.
+    /// Byte offset of the first line to examine.
     pub offset: usize,
-    /// The rank's number in that file: that of its task.
+    /// Number by which the file names the rank: that of its task.
     pub number: Rank,
-    /// Whether a line holds a record of the rank of this number.
+    /// Returns `true` if a line holds a record of the rank with this number.
     pub is_record: fn(line: &[u8], number: Rank) -> bool,
 }
 

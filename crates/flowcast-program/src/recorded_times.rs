@@ -1,7 +1,7 @@
-//! What a recorded run took.
+//! Times of a recorded run.
 //!
-//! Ranks have clocks of their own, so a span is measured on one rank and never from one rank to another. What the
-//! recorder costs, 50 to 150 ns a call, is in the times.
+//! Each rank has its own clock, so a span is measured on one rank and never between ranks. The times include the overhead of
+//! the recorder, 50 to 150 ns per call.
 
 use crate::run_times::{OpenRegions, RunTimes};
 use flowcast_recording::{
@@ -10,7 +10,7 @@ use flowcast_recording::{
 };
 use flowcast_units::Time;
 
-/// What the run took.
+/// Returns the measured times of the run.
 pub fn measured(files: &[RankFile]) -> RunTimes {
     let mut times = RunTimes::of_ranks(files.len());
     for (rank, file) in files.iter().enumerate() {
@@ -26,14 +26,15 @@ pub fn measured(files: &[RankFile]) -> RunTimes {
     times
 }
 
-/// What the processor worked between MPI's calls, by rank: thread CPU time, which does not grow where ranks take turns.
+/// Processor time between MPI's calls, indexed by rank: thread CPU time, which does not grow while ranks take turns on a
+/// processor.
 pub fn worked(files: &[RankFile]) -> Vec<Time> {
     files.iter().map(worked_by).collect()
 }
 
 fn worked_by(file: &RankFile) -> Time {
     let range = between(file);
-    // The time before `MPI_Finalize` is still the program's.
+    // The time before `MPI_Finalize` still belongs to the program.
     let calls = file.items[range.start..]
         .iter()
         .take(range.len() + 1)
@@ -45,7 +46,7 @@ fn worked_by(file: &RankFile) -> Time {
     nanos(calls.sum())
 }
 
-/// Whether calls of several threads overlap, so that the time between calls of one is not the rank's.
+/// `true` if calls of several threads overlap: the time between the calls of one thread is then not the rank's.
 pub fn has_threads(file: &RankFile) -> bool {
     file.items
         .iter()
@@ -57,7 +58,7 @@ struct RecordedSpan {
     communication: Time,
 }
 
-/// The items behind `MPI_Init` up to `MPI_Finalize`, both left out.
+/// Range of the items after `MPI_Init` and before `MPI_Finalize`.
 fn between(file: &RankFile) -> std::ops::Range<usize> {
     let mut kinds = file.items.iter().map(|item| match item {
         Item::Call(call) => kind(file, call),
@@ -147,7 +148,7 @@ fn mark(regions: &mut OpenRegions, file: &RankFile, call: &RecordedCall, kind: &
     }
 }
 
-/// A function with its form for large counts.
+/// MPI name of a function; the form for large counts has the same name.
 fn mpi_name(function: &str) -> String {
     format!("MPI_{}", function.strip_suffix("_c").unwrap_or(function))
 }
@@ -171,7 +172,7 @@ mod tests {
         })
     }
 
-    /// Init 0..100, region "a" from 110: Send 130..150, Bcast 160..200, end at 210, Finalize at 230.
+    /// Init at 0..100, region "a" from 110, Send at 130..150, Bcast at 160..200, end of the region at 210, Finalize at 230.
     fn file() -> RankFile {
         let functions = ["Init", "Pcontrol", "Send", "Bcast", "Finalize"]
             .map(String::from)

@@ -1,4 +1,4 @@
-//! What a run of a program took: in all, by rank, by type of call, by region. Measured and predicted runs have the same
+//! Times of a program's run: in total, by rank, by type of call and by region. Measured and predicted runs have the same
 //! form, so that they can be compared.
 
 use std::collections::BTreeMap;
@@ -6,29 +6,29 @@ use std::collections::BTreeMap;
 use flowcast_units::Time;
 use serde::{Deserialize, Serialize};
 
-/// What a run took: times, or numbers of a unit that the user of a file knows. Files have seconds.
+/// Results of a run: times, or numbers in a unit that the user of a file knows. Files have seconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunTimes<T = Time> {
-    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, on the rank where that took longest.
+    /// Time from the end of `MPI_Init` to the beginning of `MPI_Finalize`, on the rank where it is longest.
     #[serde(rename = "total_s")]
     pub total: T,
-    /// Time in MPI's calls, by rank.
+    /// Time in MPI's calls, indexed by rank.
     #[serde(rename = "communication_s")]
     pub communication: Vec<T>,
-    /// The rest, by rank.
+    /// Time outside of MPI's calls, indexed by rank.
     #[serde(rename = "computation_s")]
     pub computation: Vec<T>,
-    /// Time in each function of MPI, such as `MPI_Waitall`, all ranks together.
+    /// Time in each function of MPI, such as `MPI_Waitall`, summed over all ranks.
     #[serde(rename = "calls_s")]
     pub calls: BTreeMap<String, T>,
-    /// Time in each region, on the rank that spent longest in it.
+    /// Time in each region, on the rank that spends the longest in it.
     #[serde(rename = "regions_s")]
     pub regions: BTreeMap<String, T>,
 }
 
 impl<T> RunTimes<T> {
-    /// The same with each time told otherwise.
+    /// Converts each time with `told`.
     pub fn map<U>(self, told: impl Fn(T) -> U) -> RunTimes<U> {
         let [communication, computation] = [self.communication, self.computation]
             .map(|times| times.into_iter().map(&told).collect());
@@ -47,7 +47,7 @@ impl<T> RunTimes<T> {
 }
 
 impl RunTimes {
-    /// Of so many ranks that have done nothing.
+    /// Creates the times of a run on `ranks` ranks, all zero.
     pub fn of_ranks(ranks: usize) -> RunTimes {
         RunTimes {
             communication: vec![Time::ZERO; ranks],
@@ -56,7 +56,7 @@ impl RunTimes {
         }
     }
 
-    /// Adds to a function of MPI.
+    /// Adds time to a function of MPI.
     pub fn add_call(&mut self, call: &str, time: Time) {
         match self.calls.get_mut(call) {
             Some(sum) => *sum += time,
@@ -64,14 +64,14 @@ impl RunTimes {
         }
     }
 
-    /// A rank's time in a region; the longest of all ranks stays.
+    /// Records a rank's time in a region; the longest of all ranks is kept.
     pub fn add_region(&mut self, region: &str, time: Time) {
         let longest = self.regions.entry(region.to_owned()).or_default();
         *longest = (*longest).max(time);
     }
 }
 
-/// Time that one rank spends in its regions, which may lie in each other.
+/// Time that one rank spends in its regions, which may be nested.
 ///
 /// ```
 /// use flowcast_program::run_times::OpenRegions;
@@ -94,14 +94,14 @@ impl OpenRegions {
         self.open.push((name.to_owned(), now));
     }
 
-    /// The region that began last ends.
+    /// Ends the region that began last.
     pub fn end(&mut self, now: Time) {
         if let Some((name, begun)) = self.open.pop() {
             *self.sums.entry(name).or_default() += now - begun;
         }
     }
 
-    /// What each region took; regions that are still open do not count.
+    /// Total time in each region; regions that are still open do not count.
     pub fn sums(&self) -> &BTreeMap<String, Time> {
         &self.sums
     }

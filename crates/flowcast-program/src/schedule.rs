@@ -1,10 +1,10 @@
-//! A program as graphs of operations, one graph for each rank, in the sense of LogGOPSim's GOAL.
+//! Programs as graphs of operations, one graph for each rank, as in LogGOPSim's GOAL.
 
 use std::fmt;
 
 use flowcast_units::{Bytes, Rank, Time};
 
-/// What an operation does.
+/// Kind of an operation, with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Operation {
     /// Send `size` to a rank.
@@ -29,7 +29,7 @@ pub enum Operation {
     Calc(Time),
 }
 
-/// One operation and where it runs.
+/// One operation and the place where it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OperationNode {
     /// A send, a receive or a computation.
@@ -40,20 +40,22 @@ pub struct OperationNode {
     pub nic: u8,
     /// Line in the text, 0 if unknown.
     pub line: u32,
-    /// How many operations it waits for.
+    /// Number of operations that it waits for.
     pub dependencies: u32,
-    /// Where in the list of dependents those begin that wait for its end: up to where those of the next operation begin.
+    /// Index of the first of its dependents that wait for its end, in the list of dependents. The next operation's index
+    /// ends the range.
     pub on_end: u32,
 }
 
 /// A rank's operations in text order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Graph {
-    /// The operations, by the index that dependencies name.
+    /// Operations, by the index that dependencies name.
     pub nodes: Vec<OperationNode>,
-    /// Those that wait for starts, then those that wait for ends.
+    /// Operations that wait for starts, followed by those that wait for ends.
     pub(super) dependents: Vec<u32>,
-    /// Where those begin that wait for the start of each operation, and the end; empty if there are none, as is usual.
+    /// Index of the first dependent that waits for the start of each operation, followed by the end of the last range; empty
+    /// if there are none, as is usual.
     starts: Vec<u32>,
 }
 
@@ -66,12 +68,12 @@ impl Graph {
         }
     }
 
-    /// How many dependencies there are.
+    /// Number of dependencies.
     pub fn count_dependencies(&self) -> usize {
         self.dependents.len()
     }
 
-    /// All dependencies, by the operation waited for.
+    /// All dependencies, ordered by the operation waited for.
     pub fn dependencies(&self) -> Vec<Dependency> {
         (0..self.nodes.len() as u32)
             .flat_map(|earlier: u32| {
@@ -99,12 +101,12 @@ impl Graph {
     }
 }
 
-/// A GOAL schedule: the operations of all ranks and what each waits for.
+/// A GOAL schedule: the operations of all ranks and their dependencies.
 #[derive(Clone, PartialEq, Default)]
 pub struct Schedule {
     /// Name of the file.
     pub name: String,
-    /// Graph of each rank, by rank.
+    /// Graphs, indexed by rank.
     pub graphs: Vec<Graph>,
 }
 
@@ -121,12 +123,12 @@ impl fmt::Debug for Schedule {
 }
 
 impl Schedule {
-    /// Number of ranks, those without operations included.
+    /// Number of ranks, including those without operations.
     pub fn ranks(&self) -> usize {
         self.graphs.len()
     }
 
-    /// Where an operation stands, for messages to people.
+    /// Place of an operation, for messages to people.
     pub fn place(&self, rank: usize, node: u32) -> String {
         match self.graphs[rank].nodes[node as usize].line {
             0 => format!("rank {rank}, operation {}", node + 1),
@@ -134,7 +136,7 @@ impl Schedule {
         }
     }
 
-    /// Processors of the rank that uses most.
+    /// Number of processors of the rank that uses the most.
     pub fn cpus(&self) -> usize {
         self.nodes()
             .map(|node| usize::from(node.cpu) + 1)
@@ -142,7 +144,7 @@ impl Schedule {
             .unwrap_or(1)
     }
 
-    /// Network interfaces of the rank that uses most.
+    /// Number of network interfaces of the rank that uses the most.
     pub fn nics(&self) -> usize {
         self.nodes()
             .map(|node| usize::from(node.nic) + 1)
@@ -150,7 +152,7 @@ impl Schedule {
             .unwrap_or(1)
     }
 
-    /// The number of each rank's first operation among those of all ranks, and behind them how many there are.
+    /// Number of each rank's first operation among those of all ranks, followed by the total number of operations.
     pub fn bases(&self) -> Vec<u32> {
         let lengths = self.graphs.iter().map(|graph| graph.nodes.len() as u32);
         let ends = lengths.scan(0u32, |sum, length| {
@@ -187,12 +189,12 @@ impl Schedule {
     }
 }
 
-/// Whether a dependent waits for the start or the end of another operation.
+/// Event of another operation that a dependent waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
-    /// `irequires`: on the start of the other operation.
+    /// `irequires`: the start of the other operation.
     Start,
-    /// `requires`: on the end of the other operation.
+    /// `requires`: the end of the other operation.
     End,
 }
 
@@ -203,11 +205,11 @@ pub struct Dependency {
     pub later: u32,
     /// The operation that it waits for.
     pub earlier: u32,
-    /// Whether it waits for the start or for the end of `earlier`.
+    /// Event of `earlier` that it waits for: start or end.
     pub after: After,
 }
 
-/// Makes a graph of operations and dependencies; dependents keep the order of `dependencies`.
+/// Creates a graph of operations and dependencies; dependents keep the order of `dependencies`.
 ///
 /// ```
 /// use flowcast_program::schedule::{After, Dependency, Operation, graph, node};
@@ -244,7 +246,7 @@ pub fn graph(mut nodes: Vec<OperationNode>, dependencies: &[Dependency]) -> Grap
     }
 }
 
-/// Appends the dependents of each node, by counting sort, and gives where they begin.
+/// Appends the dependents of each node, by counting sort, and returns the index of the first of each node.
 fn ranges(
     nodes: usize,
     dependencies: &[Dependency],
@@ -272,7 +274,7 @@ fn ranges(
     found
 }
 
-/// An operation without dependencies so far.
+/// Creates an operation without dependencies.
 pub fn node(operation: Operation, line: u32) -> OperationNode {
     OperationNode {
         operation,

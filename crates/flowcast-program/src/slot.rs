@@ -1,10 +1,10 @@
-//! The places of messages in tables.
+//! Numbers of messages, as indices into tables.
 
 use std::ops::{Add, AddAssign, Sub};
 
-/// Where a message is received: the number of its receive in the order of posting, counted over all ranks one behind the
-/// other. Every message has its own, so that slots number the messages too. In a replay of a schedule it is the number of
-/// the send among all operations.
+/// Number of a message's receive, in posting order and counted over the ranks one after another. Each message has its own
+/// slot, so slots also number the messages. In a replay of a schedule, a slot is the number of the send among all
+/// operations.
 ///
 /// ```
 /// use flowcast_program::slot::Slot;
@@ -17,7 +17,7 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Slot(pub u32);
 
 impl Slot {
-    /// As an index into tables by slot.
+    /// Index of the slot in tables by slot.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -29,7 +29,7 @@ flowcast_units::index_tables!(Slot);
 impl Add<u32> for Slot {
     type Output = Slot;
 
-    /// The slot so many receives later.
+    /// Returns the slot that is `receives` receives later.
     #[inline(always)]
     fn add(self, receives: u32) -> Slot {
         Slot(self.0 + receives)
@@ -46,7 +46,7 @@ impl AddAssign<u32> for Slot {
 impl Sub for Slot {
     type Output = u32;
 
-    /// How many receives later than `first`.
+    /// Number of receives from `first` to this slot.
     #[inline(always)]
     fn sub(self, first: Slot) -> u32 {
         self.0 - first.0

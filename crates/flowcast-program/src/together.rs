@@ -1,4 +1,4 @@
-//! Several programs as one: their ranks one behind the other, and nothing between them.
+//! Several programs as one: their ranks are numbered one after another, without communication between programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use flowcast_units::{Bytes, Rank};
 
-/// What the numbers of a program begin at in the whole.
+/// Offsets of a program's numbers in the joined program.
 #[derive(Debug, Clone, Copy)]
 struct Offsets {
     rank: u32,
@@ -26,7 +26,7 @@ struct Offsets {
     access: u32,
 }
 
-/// Joins programs that run at once.
+/// Joins programs that run at the same time.
 ///
 /// ```
 /// use flowcast_program::Trace;
@@ -50,7 +50,8 @@ struct Offsets {
 /// ```
 ///
 /// # Errors
-/// [`TraceError::Limit`] if together they have more messages, or kinds of them, than can be numbered, or one has progress streams.
+/// [`TraceError::Limit`] if the programs have more messages, or kinds of them, than can be numbered, or if one has progress
+/// streams.
 pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
     let mut whole = Program {
         name: programs
@@ -95,8 +96,8 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
 const TOO_MANY: TraceError =
     TraceError::Limit("more messages, calls or events together than can be numbered");
 
-/// The numbers of a program's communicators in the whole, where no two have the same: those that are free, and new ones for
-/// the others.
+/// New numbers for those communicators of a program whose numbers are already used in the joined program. The other
+/// communicators keep their numbers, so that no two have the same.
 struct Ids(BTreeMap<i32, i32>);
 
 impl Ids {
@@ -117,7 +118,8 @@ impl Ids {
     }
 }
 
-/// Numbers of communicators, also of those that only messages name. Negative ones are collectives' own.
+/// Numbers of communicators, including those that only messages name. Negative numbers in messages belong to collectives and
+/// are left out.
 fn all_ids(program: &Program) -> BTreeSet<i32> {
     let defined = program
         .communicators
@@ -231,7 +233,7 @@ fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
     whole
 }
 
-/// Where the records stand, if that is known of all programs.
+/// Sources of the records; `None` unless they are known for all programs.
 fn sources(programs: &[&Program]) -> Option<RecordSources> {
     let mut whole = RecordSources::default();
     for program in programs {

@@ -1,9 +1,9 @@
-//! Whether the tables and streams of a compiled program agree with each other as those of a linked program do, so that
-//! replays and writers need not look.
+//! Checks that the tables and streams of a compiled program agree with each other as those of a linked program do, so that
+//! replays and writers need not check.
 //!
-//! What linking establishes is asked for again: every slot has one sender; every member of a communicator makes each of its
-//! calls once and in order, with the same operation; a wait follows what it waits for; a progress stream meets nobody but
-//! its rank.
+//! The properties that linking establishes are checked again: every slot has one sender; every member of a communicator
+//! makes each of its calls once and in order, with the same operation; a wait follows the operation that it waits for; a
+//! progress stream communicates only with its rank.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,19 +15,19 @@ use crate::{
 };
 use flowcast_units::{Bytes, Rank};
 
-/// What the streams say of the whole program.
+/// Properties of the whole program, computed from its streams.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub bytes: Bytes,
     pub self_messages: bool,
-    /// By stream, how many of its last sends it waits for at most.
+    /// Largest number of its last sends that a stream waits for, indexed by stream.
     pub awaited_sends: Vec<u32>,
 }
 
 /// Checks a program.
 ///
 /// # Errors
-/// What disagrees.
+/// The first disagreement.
 pub(super) fn check(program: &Program) -> Result<Totals, Damage> {
     check_tables(program).ok_or("found a table that names something outside the tables")?;
     check_progress(program)
@@ -73,7 +73,7 @@ fn check_tables(program: &Program) -> Option<()> {
     })
 }
 
-/// A communicator with a progress stream is that stream and its rank.
+/// Checks that a communicator with a progress stream consists of that stream and its rank.
 fn check_progress(program: &Program) -> Option<()> {
     let is_stream = |rank: &Rank| rank.index() >= program.ranks();
     let beside = program
@@ -86,7 +86,7 @@ fn check_progress(program: &Program) -> Option<()> {
         .then_some(())
 }
 
-/// Each rank is the next thread of its task, or the first of the next task.
+/// Checks that each rank is the next thread of its task, or the first of the next task.
 fn check_threads(program: &Program) -> Option<()> {
     let threads = &program.threads;
     let is_whole = threads.len() == program.ranks()
@@ -99,26 +99,26 @@ fn check_threads(program: &Program) -> Option<()> {
     (threads.is_empty() || is_whole).then_some(())
 }
 
-/// What the streams before this one have shown.
+/// State after the streams checked so far.
 struct ProgramCheck<'a> {
     program: &'a Program,
-    /// By slot: whether a send fills it.
+    /// `true` if a send fills the slot, indexed by slot.
     filled: Vec<bool>,
-    /// By communicator: its members, each once, sorted.
+    /// Members of each communicator, each once and sorted.
     members: Vec<Vec<Rank>>,
-    /// By execution: how many members have called it, and with which call the first of them.
+    /// Number of members that have called each execution, and the number of such a call.
     executions: Vec<(u32, u32)>,
     totals: Totals,
 }
 
-/// What a stream has begun.
+/// Operations that a stream has started.
 #[derive(Default)]
 struct OpenRecord {
     received: u32,
     sent: u32,
-    /// By communicator: the last execution that was called.
+    /// Last execution that was called, by communicator.
     last_call: HashMap<u32, u32>,
-    /// Non-blocking executions that were not waited for.
+    /// Non-blocking executions that have not been waited for.
     collectives: HashSet<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! A program with loops in the compiled form: the tables are those of its parts, as a tree of loops, and behind them stand
-//! the streams of each part in their order.
+//! Programs with loops in the compiled form: the tables of the parts as a tree of loops, followed by the streams of each
+//! part in the same order.
 
 use std::convert::Infallible;
 
@@ -11,7 +11,7 @@ use crate::{
     program::SharedBytes,
 };
 
-/// The tables as they stand in the file.
+/// Tables as stored in the file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct FoldedTables {
     schema: String,
@@ -20,7 +20,7 @@ pub(super) struct FoldedTables {
 
 const SCHEMA: &str = "flowcast/compiled-loops/1";
 
-/// Tables, then the streams.
+/// Encodes the tables, followed by the streams.
 pub(super) fn parts(folded: &Folded) -> Vec<Vec<u8>> {
     let of_each = folded.parts().iter().map(FoldedPart::as_ref).collect();
     let Ok(parts) = map_all(of_each, &mut |piece| {
@@ -40,7 +40,7 @@ pub(super) fn parts(folded: &Folded) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Reads a program with loops whose streams begin at `start`; and where they end.
+/// Reads a program with loops whose streams begin at `start`. Returns it with the end of the streams.
 pub(super) fn read(
     bytes: &SharedBytes,
     tables: FoldedTables,

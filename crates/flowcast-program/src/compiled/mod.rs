@@ -1,10 +1,10 @@
-//! The compiled form of a trace (`.fct`): what a reader makes, as bytes that a memory map can serve.
+//! The compiled form of a trace (`.fct`): the result of a reader, as bytes that can be memory-mapped.
 //!
-//! Little endian throughout. Header of 32 bytes: magic `FLOWCAST`, version, checksum (CRC-32) of everything behind the
-//! header, length of the tables, kind (1 program, 2 schedule, 3 program with loops), four bytes of zero. Then the tables as JSON (names,
-//! classes, communicators: small against the rest), padded to eight bytes. Then, for a program, the streams of all
-//! ranks as 32-bit words; for a schedule, the operations of all ranks; for a program with loops, the streams of each of its
-//! parts, once. Programs with loops are version 2, all else is version 1.
+//! Little endian throughout. The header has 32 bytes: magic `FLOWCAST`, version, checksum (CRC-32) of everything after the
+//! header, length of the tables, kind (1 program, 2 schedule, 3 program with loops), four bytes of zero. The tables follow
+//! as JSON (names, classes, communicators: small compared with the rest), padded to eight bytes. After them, a program has
+//! the streams of all ranks as 32-bit words; a schedule has the operations of all ranks; a program with loops has the
+//! streams of each of its parts, once. Programs with loops are version 2, all others are version 1.
 
 mod check;
 mod folded;
@@ -17,11 +17,11 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Trace, TraceError, program::SharedBytes, schedule::Schedule};
 
-/// How a compiled trace begins.
+/// First bytes of a compiled trace.
 pub const MAGIC: &[u8; 8] = b"FLOWCAST";
 
 const VERSION: u32 = 1;
-/// That of programs with loops, which readers of the first version refuse.
+/// Version of programs with loops, which readers of the first version refuse.
 const FOLDED_VERSION: u32 = 2;
 const HEADER_BYTES: usize = 32;
 const PROGRAM: u32 = 1;
@@ -29,7 +29,7 @@ const SCHEDULE: u32 = 2;
 const FOLDED: u32 = 3;
 const OTHER_CHECKSUM: &str = "found another checksum than the file's own: it is cut off or damaged";
 
-/// The compiled format: the parts to write one behind the other.
+/// Returns the compiled form of a trace, as parts to be written one after another.
 pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
     let mut parts = match trace {
         Trace::Program(program) => program::parts(program),
@@ -44,10 +44,10 @@ pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
     parts
 }
 
-/// Writes the same; of a schedule, whose compiled form is as large as itself, no more than one rank is held.
+/// Writes the compiled form. A schedule's is as large as the schedule itself, so only one rank of it is in memory at a time.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     let Trace::Schedule(schedule) = trace else {
         return parts(trace).iter().try_for_each(|part| out.write_all(part));
@@ -91,14 +91,14 @@ const fn version_of(kind: u32) -> u32 {
     }
 }
 
-/// Tables as they stand in the file.
+/// Encodes tables for the file.
 fn encode_tables(tables: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(tables).expect("tables hold numbers and names");
     bytes.resize(bytes.len().next_multiple_of(8), b' ');
     bytes
 }
 
-/// Why a compiled trace cannot be used.
+/// Reason why a compiled trace cannot be used.
 struct Damage(String);
 
 impl From<&str> for Damage {
@@ -107,7 +107,7 @@ impl From<&str> for Damage {
     }
 }
 
-/// Reads a compiled trace; the streams of a program stay where they are.
+/// Reads a compiled trace; the streams of a program stay in place.
 ///
 /// # Errors
 /// [`TraceError::Damaged`] if version, length, checksum or content do not fit.
@@ -155,7 +155,7 @@ fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
     }
 }
 
-/// What was read up to the end of the file.
+/// Returns the result if it was read up to the end of the file.
 fn whole<T>(bytes: &SharedBytes, (read, end): (T, usize)) -> Result<T, Damage> {
     if end == (**bytes).as_ref().len() {
         Ok(read)
@@ -164,17 +164,17 @@ fn whole<T>(bytes: &SharedBytes, (read, end): (T, usize)) -> Result<T, Damage> {
     }
 }
 
-/// Whether this is the beginning of a compiled schedule, which [`read_schedule`] reads piece by piece.
+/// `true` if this is the beginning of a compiled schedule, which [`read_schedule`] reads piece by piece.
 pub fn is_schedule(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
         && bytes.get(8..12) == Some(&VERSION.to_le_bytes()[..])
         && bytes.get(24) == Some(&(SCHEDULE as u8))
 }
 
-/// Reads a compiled schedule from its beginning, without ever holding all of its bytes.
+/// Reads a compiled schedule from its beginning, without all of its bytes in memory at the same time.
 ///
 /// # Errors
-/// As [`read`].
+/// Errors of [`read`].
 pub fn read_schedule(name: &str, input: &mut dyn Read) -> Result<Schedule, TraceError> {
     schedule_from(input).map_err(|Damage(problem)| TraceError::damaged(name, problem))
 }
@@ -199,7 +199,7 @@ fn schedule_from(input: &mut dyn Read) -> Result<Schedule, Damage> {
     } else {
         Err("found tables longer than the file".into())
     };
-    // What is damaged has another checksum, which is what to tell first.
+    // Damaged content comes with a wrong checksum, which is the error to report first.
     std::io::copy(&mut input, &mut std::io::sink()).map_err(unreadable)?;
     if input.hasher.finalize() == checksum {
         found
@@ -212,7 +212,7 @@ fn unreadable(error: std::io::Error) -> Damage {
     Damage(error.to_string())
 }
 
-/// Computes the checksum of what is read.
+/// Reader that computes the checksum of its input.
 struct Checked<'a> {
     input: &'a mut dyn Read,
     hasher: crc32fast::Hasher,

@@ -1,4 +1,4 @@
-//! A program in the compiled form.
+//! Programs in the compiled form.
 
 use std::sync::Arc;
 
@@ -23,16 +23,16 @@ use flowcast_units::{Bytes, CollectiveOp, Rank};
 /// Operation, communicator, mode, is root, root, send, receive.
 type CallRow = (u8, u32, u8, bool, Option<u32>, u64, u64);
 
-/// The tables as they stand in the file.
+/// Tables as stored in the file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Tables {
     schema: String,
     name: String,
-    /// Words and posted receives of each rank.
+    /// Number of words and of posted receives of each rank.
     ranks: Vec<(u64, u32)>,
     /// Size, tag, communicator, synchronous, non-blocking.
     classes: Vec<(u64, i32, i32, bool, bool)>,
-    /// The numbers of those that are sent by starts of persistent requests.
+    /// Numbers of the classes that are sent by starts of persistent requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     persistent: Vec<u32>,
     calls: Vec<CallRow>,
@@ -48,10 +48,10 @@ pub(super) struct Tables {
     ignored: Vec<(String, u64)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     assumed: Vec<String>,
-    /// Task and thread of each rank, where tasks have several.
+    /// Task and thread of each rank, if tasks have several threads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     threads: Vec<(u32, u32)>,
-    /// The rank of each progress stream; their streams stand last.
+    /// Rank of each progress stream; these streams are the last ones.
     #[serde(rename = "strands", default, skip_serializing_if = "Vec::is_empty")]
     progress: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub(super) struct Tables {
 
 const SCHEMA: &str = "flowcast/compiled-trace/1";
 
-/// Tables, then the streams.
+/// Encodes the tables, followed by the streams.
 pub(super) fn parts(program: &Program) -> Vec<Vec<u8>> {
     std::iter::once(encode_tables(&tables_of(program)))
         .chain(streams(program))
@@ -149,7 +149,7 @@ fn class(class: &MessageClass) -> (u64, i32, i32, bool, bool) {
     )
 }
 
-/// Reads a program whose streams begin at `start`; and where they end.
+/// Reads a program whose streams begin at `start`. Returns it with the end of the streams.
 pub(super) fn read(
     bytes: &SharedBytes,
     tables: Tables,
@@ -185,7 +185,7 @@ pub(super) fn read(
             }
         };
     let words = (**bytes).as_ref().len() / 4;
-    // Each execution of a collective has a call of its own, each slot a receive.
+    // Each execution of a collective needs a call, and each slot a receive.
     let executions = tables
         .instances
         .iter()
@@ -241,7 +241,7 @@ pub(super) fn read(
         class.mode.persistent = true;
     }
     let file = (**bytes).as_ref();
-    // Maps and vectors begin on a boundary of eight bytes or more; a slice into something else is copied.
+    // Maps and vectors are aligned to eight bytes or more; a slice of other memory is copied.
     let aligned = (file.as_ptr() as usize).is_multiple_of(4);
     let mut at = start;
     for (length, posts) in tables.ranks {

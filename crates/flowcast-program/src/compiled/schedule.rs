@@ -1,4 +1,4 @@
-//! A schedule in the compiled format: 36 bytes for each operation, 9 for each dependency.
+//! Schedules in the compiled form: 36 bytes for each operation, 9 for each dependency.
 
 use std::io::Read;
 
@@ -11,12 +11,12 @@ use crate::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// The tables as they stand in the file.
+/// Tables as stored in the file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ScheduleTables {
     schema: String,
     name: String,
-    /// Operations and dependencies of each rank.
+    /// Number of operations and dependencies of each rank.
     ranks: Vec<(u64, u64)>,
 }
 
@@ -25,7 +25,7 @@ const NODE_BYTES: usize = 36;
 const DEPENDENCY_BYTES: usize = 9;
 const ANY: u64 = u64::MAX;
 
-/// The tables.
+/// Encodes the tables.
 pub(super) fn tables(schedule: &Schedule) -> Vec<u8> {
     encode_tables(&ScheduleTables {
         schema: SCHEMA.to_owned(),
@@ -38,7 +38,7 @@ pub(super) fn tables(schedule: &Schedule) -> Vec<u8> {
     })
 }
 
-/// What stands behind them for a rank.
+/// Encodes a rank, for the part of the file after the tables.
 pub(super) fn part(graph: &Graph) -> Vec<u8> {
     let dependencies = graph.dependencies();
     let mut part =
@@ -104,7 +104,7 @@ pub(super) fn read(input: &mut dyn Read, tables: ScheduleTables) -> Result<Sched
     }
 }
 
-/// So many records of so many bytes.
+/// Reads `count` records of `each` bytes into `part`.
 fn take(input: &mut dyn Read, count: u64, each: usize, part: &mut Vec<u8>) -> Result<(), Damage> {
     let length = count
         .checked_mul(each as u64)
@@ -121,7 +121,7 @@ fn take(input: &mut dyn Read, count: u64, each: usize, part: &mut Vec<u8>) -> Re
     }
 }
 
-/// All of them in no more memory than they need.
+/// Collects all items without spare memory; `None` if one is invalid.
 fn all<T>(decoded: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
     let mut all = Vec::with_capacity(decoded.len());
     for one in decoded {

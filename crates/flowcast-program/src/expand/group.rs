@@ -1,16 +1,16 @@
-//! What all ranks of one execution of a collective bring to it, and by which stages it is carried out.
+//! Data of all ranks in one execution of a collective, and the stages that carry it out.
 //!
-//! Traces tell for each call how many bytes the rank sends and receives, and mean by it what MPI's arguments say:
+//! A trace gives for each call the bytes that the rank sends and receives, in the sense of MPI's arguments:
 //!
 //! | operation | the rank's block |
 //! |---|---|
-//! | Bcast, Reduce, Allreduce, Scan | one vector: the most that any rank sends or receives |
-//! | Gather(v), Allgather(v) | what it sends; if nobody sends, its share of what is received |
-//! | Scatter(v), Reduce_scatter(_block) | what it receives; if nobody does, its share of what is sent |
-//! | Alltoall(v, w) | what it sends to all, parted in proportion to what they receive |
+//! | Bcast, Reduce, Allreduce, Scan | one vector: the largest size that any rank sends or receives |
+//! | Gather(v), Allgather(v) | the bytes that it sends; if no rank sends, its share of the bytes received |
+//! | Scatter(v), Reduce_scatter(_block) | the bytes that it receives; if no rank receives, its share of the bytes sent |
+//! | Alltoall(v, w) | the bytes that it sends to all, divided in proportion to the bytes that they receive |
 //!
-//! In an alltoall some tracers count the bytes for one rank, some those for all: the larger of the two numbers is
-//! that for all.
+//! In an alltoall, some tracers count the bytes for one rank and some those for all ranks: the larger of the two numbers is
+//! the one for all ranks.
 
 use super::{moves::BlockLayout, plan::ExpansionTask};
 use crate::program::{CollectiveCall, CollectiveMode};
@@ -22,29 +22,29 @@ use flowcast_units::{Bytes, CollectiveOp};
 pub struct Stage {
     /// Operation and algorithm of the stage, its ranks and root.
     pub task: ExpansionTask,
-    /// How the data is cut.
+    /// Division of the data.
     pub layout: BlockLayout,
-    /// Bytes that each rank combines after the stage's messages, from what they brought.
+    /// Bytes that each rank combines after the stage's messages, out of their content.
     pub combined: u64,
 }
 
-/// How one execution is carried out.
+/// Way in which executions with the same calls are carried out.
 #[derive(Debug, Clone)]
 pub struct ExecutionGroup {
-    /// Which collective operation was called.
+    /// Collective operation.
     pub op: CollectiveOp,
-    /// Whether a member goes on while its messages move.
+    /// `true` if a member continues while its messages move.
     pub is_non_blocking: bool,
-    /// What the rules looked at.
+    /// Number of ranks and sizes that the rules examined.
     pub extent: RuleExtent,
-    /// The algorithm that they chose, with segment and width.
+    /// Algorithm that the rules chose, with segment and width.
     pub choice: Choice,
-    /// The stages, one after the other; none if there is nothing to send.
+    /// Stages, in order; none if there is nothing to send.
     pub stages: Vec<Stage>,
 }
 
 impl ExecutionGroup {
-    /// Decides by the calls of all members, in the order of the communicator.
+    /// Chooses the stages from the calls of all members, in the order of the communicator.
     pub fn new(calls: &[CollectiveCall], table: &AlgorithmTable) -> ExecutionGroup {
         let op = calls[0].op;
         let data = Data::new(op, calls);
@@ -69,7 +69,7 @@ impl ExecutionGroup {
     }
 }
 
-/// The stages of an operation in which all ranks have equal parts, with the first rank as root.
+/// Returns the stages of an operation in which all ranks have equal parts, with the first rank as root.
 pub fn uniform_stages(
     op: CollectiveOp,
     choice: Choice,
@@ -93,12 +93,12 @@ pub fn uniform_stages(
     data.stages(op, choice, table)
 }
 
-/// Sizes as far as algorithms need them.
+/// Sizes, as far as algorithms need them.
 struct Data {
     root: u32,
-    /// One for each member where the data are blocks, else one for all.
+    /// One size for each member if the data are blocks, otherwise one for all.
     sizes: Vec<u64>,
-    /// What members receive, where that is not their own block.
+    /// Bytes that members receive, if that is not their own block.
     received: Vec<u64>,
     is_vector: bool,
 }
@@ -208,7 +208,7 @@ impl Data {
         }
     }
 
-    /// Each rank gets the vectors of all and combines them.
+    /// A stage in which each rank gets the vectors of all ranks and combines them.
     fn allgather_of_vectors(&self, table: &AlgorithmTable) -> Stage {
         let (ranks, vector) = (self.members(), self.total());
         let extent = RuleExtent {
@@ -233,7 +233,7 @@ impl Data {
         }
     }
 
-    /// A stage on one vector, of all blocks together.
+    /// A stage on one vector that contains all blocks.
     fn vector(&self, op: CollectiveOp, choice: Choice) -> Stage {
         let task = self.task(op, choice);
         Stage {
@@ -249,7 +249,7 @@ impl Data {
             (Alltoall, _) => BlockLayout::pairs(self.sizes.clone(), &[]),
             (Alltoallv | Alltoallw, _) => BlockLayout::pairs(self.sizes.clone(), &self.received),
             (Gather, Algorithm::LinearSync) => {
-                // Without a size of its own the first piece is all of it (Open MPI, coll_base_util.h, COMPUTED_SEGCOUNT).
+                // Without a given size, the first piece is the whole block (Open MPI, coll_base_util.h, COMPUTED_SEGCOUNT).
                 let first = choice.segment.map_or(u64::MAX, |size| size.0);
                 BlockLayout::given(
                     self.sizes
@@ -267,7 +267,7 @@ impl Data {
     }
 }
 
-/// The sizes, or, if all are zero, equal shares of the largest of the others.
+/// Returns the sizes or, if all are zero, equal shares of the largest of `others`.
 fn or_share_of(sizes: &[u64], others: &[u64]) -> Vec<u64> {
     if sizes.iter().any(|size| *size > 0) {
         return sizes.to_vec();

@@ -1,7 +1,7 @@
-//! Algorithms on a power of a base of ranks: recursive doubling and halving (Rabenseifner, Thakur).
+//! Algorithms for a number of ranks that is a power of a base: recursive doubling and halving (Rabenseifner, Thakur).
 //!
-//! With another number of ranks, the first ones are joined in groups of so many: all but one of each hand their data to
-//! that one, which takes part, and get their results back at the end. With base 2 these are pairs.
+//! With another number of ranks, the first ones are joined in groups as large as the base. All ranks of a group but one hand
+//! their data to that one, which takes part, and get their results back at the end. With base 2 the groups are pairs.
 
 use super::{
     moves::{Effect, ExpandedMove, MessagePart, MovedBlocks},
@@ -9,19 +9,19 @@ use super::{
     tree::{Branch, CollectiveTree},
 };
 
-/// The ranks that take part, numbered `0..size`.
+/// Ranks that take part, numbered `0..size`.
 #[derive(Debug, Clone, Copy)]
 struct Fold {
     base: u32,
-    /// A power of the base.
+    /// Number of ranks that take part: a power of the base.
     size: u32,
-    /// Steps of an exchange: `size` is the base to this power.
+    /// Number of steps of an exchange: `size` is the base to this power.
     steps: u32,
-    /// Ranks that do not take part.
+    /// Number of ranks that do not take part.
     joined: u32,
-    /// In the group of this rank it is the one that takes part.
+    /// Rank that takes part in its own group.
     kept: u32,
-    /// Which rank takes part in the other groups.
+    /// Rank that takes part in the other groups.
     active: GroupEnd,
 }
 
@@ -32,12 +32,12 @@ enum GroupEnd {
     Last,
 }
 
-/// A rank's place in a fold.
+/// Role of a rank in a fold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HalvingRole {
-    /// It hands its data to this rank.
+    /// The rank hands its data to this rank.
     Joined(u32),
-    /// It takes part under this number.
+    /// The rank takes part under this number.
     Active(u32),
 }
 
@@ -69,7 +69,7 @@ impl Fold {
         }
     }
 
-    /// Groups of as many ranks as the base; the group after them may be smaller, those behind have one rank each.
+    /// Number of groups as large as the base. The group after them may be smaller, and those after it have one rank each.
     fn groups(self) -> u32 {
         self.joined / (self.base - 1)
     }
@@ -85,7 +85,7 @@ impl Fold {
         }
     }
 
-    /// The first of the real ranks behind a number.
+    /// First real rank of the group with this number.
     fn first(self, number: u32) -> u32 {
         if number <= self.groups() {
             self.base * number
@@ -94,19 +94,19 @@ impl Fold {
         }
     }
 
-    /// Those that handed their data to the one that takes part under a number.
+    /// Ranks that hand their data to the one that takes part under this number.
     fn joined(self, number: u32) -> impl Iterator<Item = u32> {
         let active = self.real(number);
         (self.first(number)..self.first(number + 1)).filter(move |rank| *rank != active)
     }
 
-    /// The number whose digit of this step is that of another.
+    /// Returns `number` with its digit of this step taken from `other`.
     fn with_digit_of(self, number: u32, other: u32, step: u32) -> u32 {
         let place = self.base.pow(step);
         number - number / place % self.base * place + other / place % self.base * place
     }
 
-    /// The numbers that differ from `number` in the digit of this step alone.
+    /// Numbers that differ from `number` only in the digit of this step.
     fn partners(self, number: u32, step: u32) -> impl Iterator<Item = u32> {
         let place = self.base.pow(step);
         let without = self.with_digit_of(number, 0, step);
@@ -115,7 +115,7 @@ impl Fold {
             .filter(move |partner| *partner != number)
     }
 
-    /// What is left to a number after so many steps of halving, the nearest partner first: each digit chooses a part.
+    /// Part that remains for a number after `steps` steps of halving, nearest partner first: each digit chooses a part.
     fn window(self, number: u32, steps: u32) -> Span {
         let (mut from, mut count, mut rest) = (0, self.size, number);
         for _ in 0..steps {
@@ -126,7 +126,7 @@ impl Fold {
         Span { from, count }
     }
 
-    /// The ranks behind numbers.
+    /// Ranks of the groups with these numbers.
     fn real_ranks(self, numbers: Span) -> Span {
         let from = self.first(numbers.from);
         Span {
@@ -135,7 +135,7 @@ impl Fold {
         }
     }
 
-    /// The ranks behind a number and those that differ from it in digits below a step alone.
+    /// Ranks of the groups whose numbers differ from `number` only in digits below a step.
     fn ranks_behind(self, number: u32, step: u32) -> Span {
         let count = self.base.pow(step);
         self.real_ranks(Span {
@@ -170,7 +170,7 @@ struct Member {
 }
 
 impl Plan<'_> {
-    /// Up a tree and down again.
+    /// Sends empty messages up a tree and down again.
     pub(super) fn meet(&mut self, tree: CollectiveTree) {
         let Branch { parent, children } = tree.branch(self.rank, self.ranks);
         for child in children.iter().rev() {
@@ -189,8 +189,8 @@ impl Plan<'_> {
         self.doubling(MessagePart::NOTHING, MessagePart::NOTHING);
     }
 
-    /// The whole vector with partners 1, 2, 4, ... away: `log2 P` steps. With another base `k`, with `k - 1` partners in
-    /// each of `log_k P` steps.
+    /// Exchanges the whole vector with partners at distances 1, 2, 4, ...: `log2 P` steps. With another base `k`, there are
+    /// `k - 1` partners in each of `log_k P` steps.
     pub(super) fn allreduce_doubling(&mut self) {
         self.doubling(MessagePart::combine(0, 1), MessagePart::place(0, 1));
     }
@@ -205,8 +205,8 @@ impl Plan<'_> {
         self.hand_back(member, |_| handed_back);
     }
 
-    /// Rabenseifner: halves are combined, then gathered again; `2 log2 P` steps for twice the vector in all. The nearest
-    /// partner gets the largest part.
+    /// Rabenseifner's allreduce: combines halves, then gathers them; `2 log2 P` steps for twice the vector in total. The
+    /// nearest partner gets the largest part.
     pub(super) fn allreduce_halving(&mut self, joining: Joining) {
         let whole = MessagePart::place(0, self.parts);
         let member = match self.join_for_halving(joining, u32::MAX) {
@@ -222,7 +222,7 @@ impl Plan<'_> {
         self.hand_back(member, |_| whole);
     }
 
-    /// Rabenseifner's reduction: halves are combined, then gathered up a binomial tree, the smallest parts first.
+    /// Rabenseifner's reduction: combines halves, then gathers them up a binomial tree, the smallest parts first.
     pub(super) fn reduce_halving(&mut self, joining: Joining) {
         let Ok(member) = self.join_for_halving(joining, self.root) else {
             return;
@@ -243,7 +243,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Those that do not take part hand their vectors over, to `kept` in its own group.
+    /// Ranks that do not take part hand over their vectors. `kept` takes part in its own group.
     ///
     /// # Errors
     /// The rank that takes part in place of this one.
@@ -286,7 +286,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Each step combines what is left with partners further away, and leaves to each an equal part of it.
+    /// Each step combines the remaining part with partners further away, and leaves an equal share of it to each.
     fn halve(&mut self, member: Member) {
         for step in 0..member.fold.steps {
             self.leave_to_partners(member, step, |number| {
@@ -295,7 +295,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Gets from the partners what they have, and gives each of them all that this rank has.
+    /// Gets its part from each partner, and gives each of them the whole part of this rank.
     fn gather_from_partners(
         &mut self,
         member: Member,
@@ -306,13 +306,14 @@ impl Plan<'_> {
         self.meet_partners(member, step, |_| own, part);
     }
 
-    /// Gives the partners what they go on with, and combines from all of them what this rank goes on with.
+    /// Gives each partner the part with which it continues, and combines from all of them the part with which this rank
+    /// continues.
     fn leave_to_partners(&mut self, member: Member, step: u32, part: impl Fn(u32) -> MessagePart) {
         let own = part(member.number);
         self.meet_partners(member, step, part, |_| own);
     }
 
-    /// Swaps with all partners of a step what goes to and comes from each.
+    /// Exchanges messages with all partners of a step.
     fn meet_partners(
         &mut self,
         member: Member,
@@ -336,7 +337,7 @@ impl Plan<'_> {
         self.put(ExpandedMove::WaitAll);
     }
 
-    /// Those that do not take part hand over what they have, and wait for what comes back. `None` for them.
+    /// Ranks that do not take part hand over their data and wait for the result; `None` is returned for them.
     fn join(
         &mut self,
         handed: impl Fn(u32) -> MessagePart,
@@ -358,14 +359,14 @@ impl Plan<'_> {
         }
     }
 
-    /// What those get that do not take part.
+    /// Sends the results to the ranks that do not take part.
     fn hand_back(&mut self, member: Member, part: impl Fn(u32) -> MessagePart) {
         for joined in member.fold.joined(member.number) {
             self.send(joined, part(joined));
         }
     }
 
-    /// The blocks of all ranks behind ever more numbers.
+    /// Gathers all blocks: each step exchanges the blocks of ever larger sets of groups.
     pub(super) fn allgather_exchange(&mut self) {
         let all = MessagePart::place(0, self.ranks);
         let Some(member) = self.join(|rank| MessagePart::place(rank, 1), all) else {
@@ -379,7 +380,8 @@ impl Plan<'_> {
         self.hand_back(member, |_| all);
     }
 
-    /// Each step combines half of what is left with a partner half as far away; this rank ends with its own blocks.
+    /// Each step combines half of the remaining blocks with a partner at half the distance; this rank ends with its own
+    /// blocks.
     pub(super) fn reduce_scatter_halving(&mut self) {
         let Some(member) = self.join_vectors() else {
             return;
@@ -392,7 +394,8 @@ impl Plan<'_> {
         self.hand_back(member, |joined| MessagePart::place(joined, 1));
     }
 
-    /// Halves with partners 1, 2, 4, ... away; the blocks end at mirrored numbers and are sent home.
+    /// Exchanges halves with partners at distances 1, 2, 4, ...; the blocks end at mirrored numbers and are then sent to
+    /// their ranks.
     pub(super) fn reduce_scatter_butterfly(&mut self) {
         let Some(member) = self.join_vectors() else {
             return;
@@ -405,7 +408,7 @@ impl Plan<'_> {
         }
         let Span { from: last, .. } = fold.window(number, fold.steps);
         if last != number {
-            // Mirroring twice is no mirroring: who has this rank's blocks gets its blocks from it.
+            // Mirroring is its own inverse: the rank that has this rank's blocks gets its own from here.
             let other = fold.real(last);
             let [sent, received] =
                 [last, number].map(|number| fold.ranks_behind(number, 0).placed());
@@ -414,8 +417,8 @@ impl Plan<'_> {
         self.hand_back(member, |joined| MessagePart::place(joined, 1));
     }
 
-    /// Halves with partners 1, 2, 4, ... away, each half every second of the blocks left, so that this rank's own is left at
-    /// the end. For a power of two.
+    /// Exchanges halves with partners at distances 1, 2, 4, ... Each half has every second of the remaining blocks, so that
+    /// this rank's own remains at the end. For a power of two.
     pub(super) fn reduce_scatter_interleaved(&mut self) {
         for mask in powers(self.ranks) {
             let other = self.rank ^ mask;
@@ -430,14 +433,15 @@ impl Plan<'_> {
         }
     }
 
-    /// Those that do not take part hand over their vectors and wait for their blocks.
+    /// Ranks that do not take part hand over their vectors and wait for their blocks.
     fn join_vectors(&mut self) -> Option<Member> {
         let own = MessagePart::place(self.rank, 1);
         let all = MessagePart::combine(0, self.ranks);
         self.join(|_| all, own)
     }
 
-    /// Everything that the partner's side still needs, with partners 1, 2, 4, ... away; for a power of two.
+    /// Exchanges everything that the partner's side still needs, with partners at distances 1, 2, 4, ...; for a power of
+    /// two.
     pub(super) fn reduce_scatter_doubling(&mut self) {
         for mask in powers(self.ranks) {
             let other = self.rank ^ mask;
@@ -449,10 +453,10 @@ impl Plan<'_> {
         }
     }
 
-    /// Twice as many blocks in each step; this rank begins with block `own`.
+    /// Doubles the blocks in each step; this rank starts with block `own`.
     ///
-    /// With no power of two of ranks, the last half of a step may be incomplete: those of the other half that have no partner in it
-    /// get its blocks from those that have one, halving by halving.
+    /// If the number of ranks is not a power of two, the last half of a step may be incomplete. Ranks of the other half
+    /// without a partner in it then get its blocks from those with a partner, by recursive halving.
     pub(super) fn allgather_doubling(&mut self, own: u32) {
         let ranks = self.ranks;
         let real = |plan: &Plan<'_>, number: u32| (plan.rank + ranks + number - own) % ranks;
@@ -485,7 +489,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Sums over ever larger groups; what comes from lower ranks counts for the result.
+    /// Combines over ever larger groups; only data from lower ranks count for the result.
     pub(super) fn scan_doubling(&mut self) {
         let part = MessagePart::combine(0, 1);
         let mut mask = 1;

@@ -1,10 +1,10 @@
-//! A program whose collective operations are carried out by messages, as an MPI library does it.
+//! Programs whose collective operations are carried out by messages, as in an MPI library.
 //!
-//! A replay of the result models what happens inside a collective: its messages compete for links like all others,
-//! ranks that come late delay only those that need them, and the placement of the ranks counts. Non-blocking calls run
-//! beside their rank (`progress`).
+//! A replay of the result models the inside of a collective: its messages compete for links like all others, late ranks
+//! delay only those that need them, and the placement of the ranks matters. Non-blocking calls run beside their rank
+//! (`progress`).
 //!
-//! The messages of an operation are matched like all others, first in, first out; their tags are below those of MPI.
+//! The messages of an operation are matched first in, first out, like all others. Their tags are below those of MPI.
 
 pub mod group;
 mod halving;
@@ -34,16 +34,16 @@ use progress::ProgressStreams;
 
 /// A program without the collectives that could be expanded.
 pub struct Expanded {
-    /// The program, with messages in place of the collectives that were expanded.
+    /// Program with messages in place of the expanded collectives.
     pub program: Program,
-    /// What was done, by operation, ranks and size.
+    /// Algorithms that were used, by operation, ranks and size.
     pub uses: Vec<Use>,
-    /// Executions that keep their formula: non-blocking ones, if they are to; and those on a communicator that names a rank
-    /// twice.
+    /// Number of executions that keep their formula: non-blocking ones, if requested, and those on a communicator that names
+    /// a rank twice.
     pub kept: u64,
 }
 
-/// What becomes of non-blocking collectives.
+/// Treatment of non-blocking collectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NonBlocking {
     /// They run beside their rank.
@@ -52,24 +52,24 @@ pub enum NonBlocking {
     Kept,
 }
 
-/// An algorithm and how often it was used in one situation.
+/// An algorithm and its number of uses in one situation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Use {
-    /// Which collective operation was executed.
+    /// Collective operation.
     pub op: CollectiveOp,
-    /// Ranks, and the sizes that the rules looked at.
+    /// Number of ranks, and the sizes that the rules examined.
     pub extent: RuleExtent,
-    /// The algorithm; `None` where there was nothing to send.
+    /// Algorithm; `None` if there was nothing to send.
     pub choice: Option<Choice>,
-    /// The stages of an algorithm that is made of others.
+    /// Stages of an algorithm that consists of others.
     pub stages: Vec<(CollectiveOp, Choice)>,
-    /// Executions in this situation, at least 1.
+    /// Number of executions in this situation, at least 1.
     pub count: u64,
-    /// Those of them that are non-blocking.
+    /// Number of non-blocking ones among them.
     pub non_blocking: u64,
-    /// Messages of all executions.
+    /// Number of messages of all executions.
     pub messages: u64,
-    /// Bytes of these messages together.
+    /// Total size of these messages, in bytes.
     pub bytes: Bytes,
 }
 
@@ -86,7 +86,7 @@ pub fn expand(
     Expansion::new(program, table, non_blocking).carry_out(options)
 }
 
-/// Which algorithms carry out the collectives of a program, before they do.
+/// Algorithms chosen for the collectives of a program, before the expansion.
 pub struct Expansion<'a> {
     program: &'a Program,
     found: Executions,
@@ -94,7 +94,7 @@ pub struct Expansion<'a> {
 }
 
 impl<'a> Expansion<'a> {
-    /// By the rules of a table.
+    /// Chooses algorithms by the rules of a table.
     pub fn new(
         program: &'a Program,
         table: &AlgorithmTable,
@@ -109,17 +109,17 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// How many messages the collectives become.
+    /// Number of messages that replace the collectives.
     pub fn messages(&self) -> u64 {
         self.uses
             .iter()
             .fold(0, |sum, used| sum.saturating_add(used.messages))
     }
 
-    /// The program with these messages.
+    /// Returns the program with these messages.
     ///
     /// # Errors
-    /// As [`expand`].
+    /// Errors of [`expand`].
     pub fn carry_out(self, options: ReadOptions) -> Result<Expanded, TraceError> {
         let Expansion {
             program,
@@ -128,7 +128,7 @@ impl<'a> Expansion<'a> {
         } = self;
         let carried_out = found.groups_of.iter().flatten().count() as u64;
         let kept = program.collectives().saturating_sub(carried_out);
-        // The messages of progress streams are those of an expansion: there is nothing left to carry out.
+        // A program with progress streams has already been expanded: nothing remains to be carried out.
         if found.groups.is_empty() || !program.progress.is_empty() {
             return Ok(Expanded {
                 program: program.clone(),
@@ -164,15 +164,15 @@ impl<'a> Expansion<'a> {
     }
 }
 
-/// The collectives of a program: which execution is carried out how.
+/// Executions of a program's collectives, and the way in which each is carried out.
 struct Executions {
-    /// Distinct ways.
+    /// Distinct ways of carrying out an execution.
     groups: Vec<ExecutionGroup>,
-    /// By execution; `None` keeps its formula.
+    /// Index of each execution's group; `None` if it keeps its formula.
     groups_of: Vec<Option<u32>>,
-    /// By communicator: its members sorted, each with its place.
+    /// Members of each communicator, sorted, each with its place.
     places: Vec<Vec<(Rank, u32)>>,
-    /// What combining costs the rank that does it.
+    /// Time that a rank needs to combine data, per byte.
     reduction: TimePerByte,
 }
 
@@ -193,7 +193,7 @@ impl Executions {
         found
     }
 
-    /// Executions with the same calls are carried out alike.
+    /// Executions with the same calls share a group and are carried out in the same way.
     fn fill(&mut self, program: &Program, table: &AlgorithmTable, non_blocking: NonBlocking) {
         let mut known: HashMap<&[u32], u32> = HashMap::new();
         let (starts, calls) = self.calls(program);
@@ -223,7 +223,8 @@ impl Executions {
         }
     }
 
-    /// The calls of the members of each execution, in the order of the communicator, and where each begins.
+    /// Returns the start of each execution in the list of calls, and the calls of its members in the order of the
+    /// communicator.
     fn calls(&self, program: &Program) -> (Vec<usize>, Vec<u32>) {
         let mut starts = Vec::with_capacity(program.instances.len() + 1);
         let mut end = 0;
@@ -245,7 +246,7 @@ impl Executions {
         (starts, calls)
     }
 
-    /// A rank's place in a communicator.
+    /// Place of a rank in a communicator, if it is a member.
     fn place(&self, communicator: u32, rank: Rank) -> Option<u32> {
         let places = &self.places[communicator as usize];
         places
@@ -296,10 +297,10 @@ impl Executions {
     }
 }
 
-/// Stands for a member that does not make the call.
+/// Value for a member that does not make the call.
 const NO_CALL: u32 = u32::MAX;
 
-/// Messages and bytes of one execution.
+/// Number of messages of one execution, and their total bytes.
 fn traffic(group: &ExecutionGroup) -> (u64, u64) {
     let (mut messages, mut bytes) = (0, 0u64);
     for stage in &group.stages {

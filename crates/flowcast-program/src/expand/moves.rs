@@ -1,44 +1,44 @@
-//! The steps of one rank in a collective operation, and what its messages hold.
+//! Steps of one rank in a collective operation, and the content of its messages.
 
-/// One step. Ranks are counted in the communicator.
+/// One step. Ranks are numbered in the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpandedMove {
     /// A send that blocks until its buffer is free.
     Send {
         /// Receiver.
         to: u32,
-        /// The blocks that it holds, and what its receiver does with them.
+        /// Blocks in the message, and their use by the receiver.
         part: MessagePart,
     },
-    /// A receive that blocks until the message is there.
+    /// A receive that blocks until the message has arrived.
     Recv {
         /// Sender.
         from: u32,
-        /// The blocks that it holds, and what its receiver does with them.
+        /// Blocks in the message, and their use by the receiver.
         part: MessagePart,
     },
     /// A send that a later wait completes.
     Start {
         /// Receiver.
         to: u32,
-        /// The blocks that it holds, and what its receiver does with them.
+        /// Blocks in the message, and their use by the receiver.
         part: MessagePart,
     },
     /// A receive that a later wait completes.
     Post {
         /// Sender.
         from: u32,
-        /// The blocks that it holds, and what its receiver does with them.
+        /// Blocks in the message, and their use by the receiver.
         part: MessagePart,
     },
     /// Waits for one non-blocking receive that no wait has completed.
     WaitRecv {
-        /// How many of them were posted after it.
+        /// Number of these receives that were posted after it.
         ago: u32,
     },
     /// Waits for one non-blocking send that no wait has completed.
     WaitSend {
-        /// How many of them were started after it.
+        /// Number of these sends that were started after it.
         ago: u32,
     },
     /// Waits for all non-blocking sends that no wait has completed.
@@ -47,51 +47,51 @@ pub enum ExpandedMove {
     WaitAll,
 }
 
-/// What a message holds and what its receiver does with it.
+/// Content of a message, and its use by the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessagePart {
-    /// Blocks of the operation's data that it holds.
+    /// Blocks of the operation's data in the message.
     pub blocks: MovedBlocks,
-    /// What happens to them.
+    /// Use of the blocks by the receiver.
     pub effect: Effect,
 }
 
 /// Blocks of the operation's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MovedBlocks {
-    /// None: the message only says that the sender has come so far.
+    /// No blocks: the message only signals that the sender has reached this point.
     Nothing,
-    /// Neighbours, the first behind the last.
+    /// Consecutive blocks; the first block follows the last.
     Range {
-        /// The first.
+        /// First block.
         first: u32,
-        /// How many.
+        /// Number of blocks.
         count: u32,
     },
-    /// Those whose number leaves this remainder.
+    /// Blocks whose number has this remainder.
     Every {
-        /// The number that is divided by.
+        /// Divisor.
         step: u32,
-        /// The remainder, which is the first of them.
+        /// Remainder, which is also the number of the first block.
         first: u32,
     },
-    /// What one rank sends to another.
+    /// Data that one rank sends to another.
     Pair {
-        /// From whom it is.
+        /// Rank that the data come from.
         from: u32,
-        /// For whom it is.
+        /// Rank that the data are for.
         to: u32,
     },
-    /// Bruck's exchange: all pairs whose distance has this bit and whose lower bits have brought them to the sender.
+    /// Bruck's exchange: all pairs whose distance has this bit and whose lower bits have already brought them to the sender.
     DistanceBit(u32),
 }
 
-/// What a receiver does with blocks.
+/// Use of blocks by a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It keeps them as they are.
+    /// The receiver keeps them unchanged.
     Place,
-    /// It combines them with its own.
+    /// The receiver combines them with its own.
     Combine,
 }
 
@@ -102,7 +102,7 @@ impl MessagePart {
         effect: Effect::Place,
     };
 
-    /// `count` blocks from `first` on, kept.
+    /// A message with `count` blocks from `first` on, which the receiver keeps.
     pub const fn place(first: u32, count: u32) -> MessagePart {
         MessagePart {
             blocks: MovedBlocks::Range { first, count },
@@ -110,7 +110,7 @@ impl MessagePart {
         }
     }
 
-    /// `count` blocks from `first` on, combined.
+    /// A message with `count` blocks from `first` on, which the receiver combines with its own.
     pub(crate) const fn combine(first: u32, count: u32) -> MessagePart {
         MessagePart {
             blocks: MovedBlocks::Range { first, count },
@@ -119,7 +119,7 @@ impl MessagePart {
     }
 }
 
-/// How the data of an operation is cut into blocks.
+/// Division of an operation's data into blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockLayout {
     /// A vector in equal parts, up to a byte.
@@ -143,24 +143,25 @@ pub enum BlockLayout {
         /// Bytes of a piece.
         segment: u64,
     },
-    /// Blocks of given sizes: where each begins, and the end.
+    /// Blocks of given sizes: the start of each, and the end.
     Given(Vec<u64>),
-    /// What each rank sends to each: totals of the senders, and the shares of the receivers as running sums.
+    /// Data from each rank to each other: totals of the senders, and the receivers' shares as running sums.
     Pairs {
         /// Bytes that each rank sends.
         sent: Vec<u64>,
-        /// Where each receiver's share begins, and the end.
+        /// Start of each receiver's share, and the end.
         shares: Vec<u64>,
     },
 }
 
 impl BlockLayout {
-    /// Blocks of these sizes.
+    /// Creates a layout of blocks with these sizes.
     pub fn given(sizes: impl Iterator<Item = u64>) -> BlockLayout {
         BlockLayout::Given(running_sums(sizes))
     }
 
-    /// What senders send in all, parted among receivers in proportion to what they receive, evenly if nobody receives.
+    /// Creates a layout that divides each sender's total among the receivers in proportion to the bytes that they receive,
+    /// or evenly if no rank receives.
     pub fn pairs(sent: Vec<u64>, received: &[u64]) -> BlockLayout {
         let evenly = received.iter().all(|bytes| *bytes == 0);
         BlockLayout::Pairs {
@@ -171,7 +172,7 @@ impl BlockLayout {
         }
     }
 
-    /// Number of blocks along the vector; ranks where blocks lie between pairs.
+    /// Number of blocks in the vector, or number of ranks if blocks belong to pairs.
     pub fn parts(&self) -> u32 {
         match self {
             BlockLayout::Even { parts, .. } => *parts,
@@ -182,7 +183,7 @@ impl BlockLayout {
         }
     }
 
-    /// Bytes of a message.
+    /// Size of a message, in bytes.
     pub fn bytes(&self, blocks: MovedBlocks) -> u64 {
         match blocks {
             MovedBlocks::Nothing => 0,
@@ -217,7 +218,7 @@ impl BlockLayout {
         }
     }
 
-    /// Where a block of a vector begins.
+    /// Start of a block in a vector, in bytes.
     fn start(&self, block: u32) -> u64 {
         let index = u64::from(block);
         match self {
@@ -253,7 +254,7 @@ fn pieces(total: u64, segment: u64) -> u32 {
     total.div_ceil(segment.max(1)).clamp(1, 1 << 24) as u32
 }
 
-/// How many distances from 1 to `ranks - 1` have this bit.
+/// Number of distances from 1 to `ranks - 1` that have this bit.
 pub fn distances_with(bit: u32, ranks: u64) -> u64 {
     let (low, high) = (1u64 << bit, 2u64 << bit);
     ranks / high * low + (ranks % high).saturating_sub(low)

@@ -1,4 +1,4 @@
-//! What one rank does in one operation by one algorithm.
+//! Steps of one rank in one operation by one algorithm.
 
 use super::{
     moves::{BlockLayout, ExpandedMove, MessagePart},
@@ -10,21 +10,21 @@ use flowcast_network::algorithm::{
 };
 use flowcast_units::CollectiveOp;
 
-/// Which operation by which algorithm among how many.
+/// An operation, its algorithm and its number of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpansionTask {
-    /// The operation. Variants with blocks of different sizes move as those with equal ones.
+    /// Operation. Variants with blocks of different sizes have the same moves as those with equal ones.
     pub op: CollectiveOp,
-    /// The algorithm, with segment and width.
+    /// Algorithm, with segment and width.
     pub choice: Choice,
-    /// Ranks of the communicator.
+    /// Number of ranks in the communicator.
     pub ranks: u32,
-    /// The root, where there is one.
+    /// Root, if the operation has one.
     pub root: u32,
 }
 
 impl ExpansionTask {
-    /// Tells `put` what a rank does, step by step. `layout` is the one that [`ExpansionTask::layout`] gives.
+    /// Passes the steps of a rank to `put`, one by one. `layout` is the result of [`ExpansionTask::layout`].
     pub fn moves(&self, rank: u32, layout: &BlockLayout, put: &mut dyn FnMut(ExpandedMove)) {
         let ExpansionTask {
             choice,
@@ -46,7 +46,7 @@ impl ExpansionTask {
         }
     }
 
-    /// How the vector of an operation on one vector is cut.
+    /// Returns the division of the vector, for an operation on one vector.
     pub fn layout(&self, total: u64) -> BlockLayout {
         let segment = self.choice.segment.map(|size| size.0);
         match (self.op, self.choice.algorithm) {
@@ -87,7 +87,7 @@ impl ExpansionTask {
         }
     }
 
-    /// How often a segmented ring goes round: as many full pieces as the block of a rank has, and one more for the rest if
+    /// Number of rounds of a segmented ring: the number of full pieces in the block of a rank, plus one for the remainder if
     /// that is more than half a piece (Open MPI, coll_base_allreduce.c, `ring_segmented`).
     fn ring_phases(&self, total: u64) -> u32 {
         let Some(segment) = self.choice.segment else {
@@ -99,24 +99,24 @@ impl ExpansionTask {
     }
 }
 
-/// A ring's vector is cut into about so many parts at most.
+/// Approximate upper limit for the parts of a ring's vector.
 const MAX_RING_PARTS: u64 = 1 << 24;
 
-/// How those that do not take part in Rabenseifner's algorithm hand their vectors over.
+/// Way in which ranks that do not take part in Rabenseifner's algorithm hand over their vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joining {
-    /// Whole, to the last of their group, which combines them, as in MPICH.
+    /// Whole, to the last rank of their group, which combines them, as in MPICH.
     Vectors,
-    /// In pairs: both combine a half, then the first gets the other half, as in Open MPI.
+    /// In pairs: both ranks combine a half, then the first gets the other half, as in Open MPI.
     Halves,
 }
 
-/// One rank's steps in the making.
+/// Construction of one rank's steps.
 pub struct Plan<'a> {
     pub(super) ranks: u32,
     pub(super) root: u32,
     pub(super) rank: u32,
-    /// Blocks of the vector.
+    /// Number of blocks in the vector.
     pub(super) parts: u32,
     width: Option<u32>,
     base: u32,
@@ -255,17 +255,17 @@ impl Plan<'_> {
         }
     }
 
-    /// The rank's number counted from the root.
+    /// Number of the rank, counted from the root.
     pub(super) fn number(&self) -> u32 {
         (self.rank + self.ranks - self.root) % self.ranks
     }
 
-    /// The rank of a number counted from the root.
+    /// Rank with a number counted from the root.
     pub(super) fn real(&self, number: u32) -> u32 {
         (self.root + number) % self.ranks
     }
 
-    /// The base of distances, at least 2.
+    /// Base of the distances, at least 2.
     pub(super) fn base(&self) -> u32 {
         self.base
     }
@@ -282,7 +282,7 @@ impl Plan<'_> {
         self.put(ExpandedMove::Recv { from, part });
     }
 
-    /// Sends and receives at once.
+    /// Sends and receives at the same time.
     pub(super) fn exchange(
         &mut self,
         to: u32,

@@ -1,9 +1,9 @@
-//! Non-blocking collectives, whose messages move while their rank does something else.
+//! Non-blocking collectives, whose messages move while their rank continues.
 //!
-//! Each is carried out on a *progress stream* of its rank: a further stream of instructions on the same node, which takes
-//! no processor. Rank and progress stream meet twice, in collectives of the two that cost nothing: where the operation is
-//! called, from where on the progress stream works, and where the rank waits for the end. A rank has as many progress
-//! streams as it has operations in flight at once, so that none waits for another that was called before it.
+//! Each is carried out on a *progress stream* of its rank: an additional stream of instructions on the same node, which
+//! occupies no processor. Rank and progress stream meet twice, in collectives of the two that cost nothing: at the call of
+//! the operation, after which the progress stream works, and at the rank's wait for the end. A rank has as many progress
+//! streams as it has operations in flight at the same time, so that no operation waits for one that was called before it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,30 +15,30 @@ use crate::{
 };
 use flowcast_units::Rank;
 
-/// Who carries out the non-blocking operations of a program.
+/// Progress streams that carry out the non-blocking operations of a program.
 #[derive(Default)]
 pub(super) struct ProgressStreams {
-    /// By progress stream: its rank.
+    /// Rank of each progress stream.
     pub owners: Vec<Rank>,
-    /// By rank: its first progress stream; one more at the end.
+    /// Index of each rank's first progress stream, with one more entry at the end.
     firsts: Vec<u32>,
-    /// By progress stream: the communicator on which it meets its rank.
+    /// Communicator on which each progress stream meets its rank.
     meetings: Vec<i32>,
-    /// By non-blocking execution: the streams of the members, in the order of the communicator.
+    /// Streams of the members of each non-blocking execution, in the order of the communicator.
     members: HashMap<u32, Vec<Rank>>,
 }
 
-/// A non-blocking call of a rank.
+/// A progress stream of a rank.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProgressStream {
-    /// Its number among those of the rank.
+    /// Number among the progress streams of the rank.
     pub number: usize,
-    /// The communicator of the two.
+    /// Communicator of the rank and the progress stream.
     pub meeting: i32,
 }
 
 impl ProgressStreams {
-    /// Those that the expanded executions of a program need.
+    /// Creates the progress streams that the expanded executions of a program need.
     pub(super) fn new(program: &Program, found: &Executions) -> ProgressStreams {
         let mut progress = ProgressStreams {
             firsts: vec![0],
@@ -67,7 +67,8 @@ impl ProgressStreams {
         progress
     }
 
-    /// A progress stream serves a rank again once the rank has waited for it; of those at rest the lowest is taken.
+    /// Adds the progress streams of a rank. A stream is free again after the rank has waited for it; the lowest free one is
+    /// used.
     fn add_rank(&mut self, program: &Program, found: &Executions, rank: Rank) {
         let first = program.ranks() as u32 + self.owners.len() as u32;
         let (mut count, mut resting, mut busy) = (0, BTreeSet::new(), HashMap::new());
@@ -102,17 +103,17 @@ impl ProgressStreams {
         self.firsts.push(self.owners.len() as u32);
     }
 
-    /// The number of streams of a rank.
+    /// Number of progress streams of a rank.
     pub(super) fn count(&self, rank: Rank) -> usize {
         (self.firsts[rank.index() + 1] - self.firsts[rank.index()]) as usize
     }
 
-    /// The streams that carry out an execution, if any member's call is non-blocking.
+    /// Streams that carry out an execution; `None` unless any member's call is non-blocking.
     pub(super) fn members(&self, instance: u32) -> Option<&[Rank]> {
         self.members.get(&instance).map(Vec::as_slice)
     }
 
-    /// The progress stream that is this stream.
+    /// Returns the progress stream with this number among all streams.
     pub(super) fn stream(&self, stream: Rank) -> ProgressStream {
         let index = stream.index() - (self.firsts.len() - 1);
         let first = self.firsts[self.owners[index].index()] as usize;
@@ -122,7 +123,7 @@ impl ProgressStreams {
         }
     }
 
-    /// The communicators of ranks with their progress streams.
+    /// Communicators of ranks with their progress streams.
     pub(super) fn communicators(&self) -> impl Iterator<Item = Communicator> + '_ {
         let ranks = self.firsts.len() as u32 - 1;
         let streams = (ranks..).map(Rank);
@@ -139,7 +140,7 @@ impl ProgressStreams {
 }
 
 impl ProgressStream {
-    /// A meeting of the two, at the begin or the end of an operation.
+    /// Returns the collective in which the two meet, at the beginning or the end of an operation.
     pub(super) fn meets(
         &self,
         op: flowcast_units::CollectiveOp,

@@ -1,4 +1,4 @@
-//! One rank's instructions, its collectives replaced by sends and receives, in its own stream or on progress streams.
+//! Instructions of one rank, with its collectives replaced by sends and receives in its own stream or on progress streams.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use crate::{
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
-/// The streams of all ranks, and behind them their progress streams.
+/// Builds the streams of all ranks, followed by their progress streams.
 ///
 /// # Errors
-/// [`TraceError::Limit`].
+/// [`TraceError::Limit`] if there are more messages than can be numbered.
 pub(super) fn rewritten(
     of: (&Program, &Executions, &ProgressStreams),
     threads: usize,
@@ -50,28 +50,28 @@ pub(super) fn rewritten(
 /// A rank's own stream, and its progress streams.
 type RewrittenStreams = (RankBuilder, Vec<RankBuilder>);
 
-/// A rank being rewritten.
+/// State while a rank is rewritten.
 struct Rewrite<'a> {
     program: &'a Program,
     found: &'a Executions,
     progress: &'a ProgressStreams,
     sources: &'a [(Rank, u32)],
     rank: Rank,
-    /// What has been made: of the rank, and of its progress streams.
+    /// New streams: of the rank, and of its progress streams.
     builder: RankBuilder,
     beside: Vec<RankBuilder>,
-    /// The new number of each receive and each send.
+    /// New number of each receive and each send.
     slots: Vec<u32>,
     sends: Vec<u32>,
-    /// The new number of each non-blocking collective.
+    /// New number of each non-blocking collective.
     immediates: HashMap<u32, u32>,
-    /// Non-blocking receives and sends of the operation that is being expanded.
+    /// Non-blocking receives and sends of the operation that is being expanded and that no wait has completed.
     posted: Vec<PostedReceive>,
     started: Vec<u32>,
 }
 
 impl<'a> Rewrite<'a> {
-    /// Nothing is done yet.
+    /// Creates the state before the first instruction.
     fn new(
         of: (&'a Program, &'a Executions, &'a ProgressStreams),
         sources: &'a [(Rank, u32)],
@@ -99,7 +99,7 @@ impl<'a> Rewrite<'a> {
     /// Rewrites all instructions.
     ///
     /// # Errors
-    /// [`TraceError::Limit`].
+    /// [`TraceError::Limit`] if there are more messages than can be numbered.
     fn run(&mut self) -> Result<(), TraceError> {
         let words = self.program.words(self.rank);
         let mut at = 0;
@@ -153,7 +153,7 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// The channel of the receive that comes next.
+    /// Channel of the next receive.
     fn next_channel(&mut self) -> u32 {
         let slot = self.program.first_slot(self.rank) + self.slots.len() as u32;
         let (sender, class) = self.sources[slot.index()];
@@ -212,7 +212,7 @@ impl<'a> Rewrite<'a> {
         self.stages(group, place, members, communicator.id)
     }
 
-    /// A non-blocking operation: a progress stream does it from here on.
+    /// Starts a non-blocking operation, which a progress stream carries out from here on.
     fn start(&mut self, group: &ExecutionGroup, instance: u32) -> Result<(), RecordFault> {
         let (communicator, place) = self.own_place(instance);
         let members = self
@@ -232,7 +232,7 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// The wait for a non-blocking operation: rank and progress stream meet again.
+    /// Waits for a non-blocking operation: rank and progress stream meet again.
     fn wait_collective(&mut self, instance: u32, record: Record) -> Result<(), RecordFault> {
         let Some(group) = self.found.groups_of[instance as usize] else {
             self.builder.wait_immediate(self.immediates[&instance]);
@@ -252,7 +252,7 @@ impl<'a> Rewrite<'a> {
         self.beside[stream.number].collective(ends)
     }
 
-    /// The communicator of an execution, and the rank's place in it.
+    /// Communicator of an execution, and the rank's place in it.
     fn own_place(&self, instance: u32) -> (i32, u32) {
         let index = self.program.instances()[instance as usize];
         let place = self
@@ -341,7 +341,7 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// The rank combines what has come with its own: it computes.
+    /// Appends the computation that combines received data with the rank's own.
     fn combine(&mut self, bytes: u64) {
         let time = self.found.reduction.time_for(Bytes(bytes));
         if time > Time::ZERO {
@@ -360,7 +360,7 @@ impl<'a> Rewrite<'a> {
 /// A non-blocking receive of the operation that is being expanded.
 struct PostedReceive {
     slot: u32,
-    /// Bytes that are combined when it has come.
+    /// Bytes that are combined after the message has arrived.
     combined: u64,
 }
 
@@ -373,10 +373,10 @@ fn combined_bytes(part: MessagePart, layout: &BlockLayout) -> u64 {
 
 const TOO_LARGE: &str = "more messages in the expanded collectives than a compiled trace can number (134,217,727 a rank)";
 
-/// Tags of expanded operations stand below this one, in the order of the operations.
+/// Highest tag of expanded operations. Their tags descend from it in the order of the operations.
 const FIRST_TAG: i32 = -1000;
 
-/// The operation that a message carries out, if it comes from an expanded one.
+/// Operation that a message belongs to, if it comes from an expanded collective.
 pub fn operation_of(class: &MessageClass) -> Option<CollectiveOp> {
     let number = FIRST_TAG
         .checked_sub(class.tag)
@@ -386,7 +386,7 @@ pub fn operation_of(class: &MessageClass) -> Option<CollectiveOp> {
         .and_then(|number| CollectiveOp::ALL.get(number).copied())
 }
 
-/// Where the messages of an expanded operation pass.
+/// Members, communicator and operation of the messages of an expanded collective.
 #[derive(Clone, Copy)]
 struct ExpandedChannel<'a> {
     members: &'a [Rank],
@@ -395,7 +395,7 @@ struct ExpandedChannel<'a> {
 }
 
 impl ExpandedChannel<'_> {
-    /// MPI's tags are at least 0, and so are the communicators of traces.
+    /// Tag of the messages, different from all others: MPI's tags are at least 0, and so are the communicators of traces.
     fn tag(self) -> i32 {
         FIRST_TAG - self.op as i32
     }

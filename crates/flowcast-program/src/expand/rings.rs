@@ -1,4 +1,4 @@
-//! Algorithms that go round the ranks: rings, chains of neighbours, all pairs, Bruck's distances.
+//! Algorithms in which data go round the ranks: rings, chains of neighbours, all pairs, Bruck's distances.
 
 use super::{
     moves::{Effect, ExpandedMove, MessagePart, MovedBlocks},
@@ -6,12 +6,12 @@ use super::{
 };
 
 impl Plan<'_> {
-    /// The rank `distance` further round.
+    /// Rank at this distance ahead.
     fn ahead(&self, distance: u32) -> u32 {
         (self.rank + distance) % self.ranks
     }
 
-    /// The rank `distance` before, for distances up to the number of ranks.
+    /// Rank at this distance behind, for distances up to the number of ranks.
     fn behind(&self, distance: u32) -> u32 {
         (self.rank + self.ranks - distance) % self.ranks
     }
@@ -21,7 +21,7 @@ impl Plan<'_> {
         (0..self.ranks).filter(move |rank| *rank != root)
     }
 
-    /// Every block goes once round; this rank begins with block `own`. `P - 1` steps.
+    /// Each block goes round once; this rank starts with block `own`. `P - 1` steps.
     pub(super) fn allgather_ring(&mut self, own: u32) {
         let (next, before) = (self.ahead(1), self.behind(1));
         for step in 0..self.ranks - 1 {
@@ -32,7 +32,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Each block goes round and takes up a contribution at each rank; it ends at the rank of its number.
+    /// Each block goes round and collects a contribution at each rank; it ends at the rank with its number.
     pub(super) fn reduce_scatter_ring(&mut self) {
         let (next, before) = (self.ahead(1), self.behind(1));
         for step in 1..self.ranks {
@@ -43,7 +43,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Own contributions straight to the rank that combines them, one rank after the other.
+    /// Each rank sends its contributions directly to the ranks that combine them, one after another.
     pub(super) fn reduce_scatter_pairwise(&mut self) {
         for distance in 1..self.ranks {
             let (from, to) = (self.ahead(distance), self.behind(distance));
@@ -56,8 +56,8 @@ impl Plan<'_> {
         }
     }
 
-    /// The vector goes round in phases: in each, a piece of each block is combined at every rank. Then whole blocks go
-    /// round once more. With several pieces, the receive of the next stands while this one is combined and sent on.
+    /// The vector goes round in phases. In each phase, a piece of each block is combined at every rank. Then whole blocks go
+    /// round once more. With several pieces, the receive of the next is posted while this one is combined and forwarded.
     pub(super) fn allreduce_ring(&mut self) {
         let phases = self.parts / self.ranks;
         if phases == 1 {
@@ -66,7 +66,7 @@ impl Plan<'_> {
         }
         let (next, before) = (self.ahead(1), self.behind(1));
         for phase in 0..phases {
-            // This rank sends a piece of the block before its own first, and combines its own last.
+            // This rank first sends a piece of the block before its own, and combines its own last.
             let pieces: Vec<MessagePart> = (1..=self.ranks)
                 .map(|behind| (self.rank + self.ranks - behind) % self.ranks)
                 .map(|block| MessagePart::combine(block * phases + phase, 1))
@@ -92,8 +92,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Bruck: twice as many blocks in each step, from the ranks ahead. `ceil(log2 P)` steps. With another base `k`, from
-    /// `k - 1` ranks in each of `ceil(log_k P)` steps.
+    /// Bruck's allgather: in each step, a rank doubles its blocks by those of a rank ahead. `ceil(log2 P)` steps. With
+    /// another base `k`, blocks come from `k - 1` ranks in each of `ceil(log_k P)` steps.
     pub(super) fn allgather_bruck(&mut self) {
         let mut have = 1;
         while have < self.ranks {
@@ -119,8 +119,9 @@ impl Plan<'_> {
         }
     }
 
-    /// Sparbit (Loch and Koslovski, 2021): by distances that halve, a message for each block; whoever has the blocks at even
-    /// multiples of the distance gets those at odd ones from the rank that far behind. `ceil(log2 P)` steps.
+    /// Sparbit (Loch and Koslovski, 2021): distances halve, and each block has its own message. A rank that has the blocks
+    /// at even multiples of the distance gets those at odd multiples from the rank at that distance behind. `ceil(log2 P)`
+    /// steps.
     pub(super) fn allgather_sparbit(&mut self) {
         let mut distance = self.ranks.next_power_of_two() / 2;
         while distance > 0 {
@@ -143,7 +144,7 @@ impl Plan<'_> {
         }
     }
 
-    /// All blocks at once, straight from their ranks.
+    /// All blocks are sent at the same time, directly from their ranks.
     pub(super) fn allgather_linear(&mut self) {
         for distance in 1..self.ranks {
             let from = self.ahead(distance);
@@ -161,8 +162,8 @@ impl Plan<'_> {
         self.put(ExpandedMove::WaitAll);
     }
 
-    /// Neighbours swap, by turns with the one and the other, what came last: two blocks in each step but the first.
-    /// `P/2` steps, for even `P`.
+    /// Neighbours on alternating sides swap the blocks that arrived last: two blocks in each step but the first. `P/2`
+    /// steps, for even `P`.
     pub(super) fn neighbor_exchange(&mut self) {
         let even = self.rank.is_multiple_of(2);
         let (first, second) = if even {
@@ -195,7 +196,7 @@ impl Plan<'_> {
         }
     }
 
-    /// All messages at once, or `width` of them.
+    /// All messages are in flight at the same time, or batches of `width` of them.
     pub(super) fn alltoall_linear(&mut self, width: u32) {
         let mut done = 0;
         while done < self.ranks - 1 {
@@ -211,7 +212,8 @@ impl Plan<'_> {
         }
     }
 
-    /// All messages at once, each rank in the same order: the first gets all its messages first, the last all last.
+    /// All messages are sent at the same time, each rank in the same order: the first rank gets all its messages first, the
+    /// last rank all of its last.
     pub(super) fn alltoall_in_order(&mut self) {
         let own = self.rank;
         let others: Vec<u32> = (0..self.ranks).filter(|rank| *rank != own).collect();
@@ -230,7 +232,7 @@ impl Plan<'_> {
         self.put(ExpandedMove::WaitAll);
     }
 
-    /// So many receives and sends are open at once; the next one follows when the oldest is done.
+    /// Up to `width` receives and sends are open at the same time; the next one follows when the oldest has completed.
     pub(super) fn alltoall_window(&mut self, width: u32) {
         let width = width.min(self.ranks - 1);
         for distance in 1..=width {
@@ -264,7 +266,7 @@ impl Plan<'_> {
         });
     }
 
-    /// All pairs swap in the order of their ranks, the lower one first: what each sends has room where it came from.
+    /// All pairs swap in the order of their ranks, the lower one first: data received take the place of the data sent.
     pub(super) fn alltoall_pairwise_in_order(&mut self) {
         let own = self.rank;
         for other in (0..self.ranks).filter(|rank| *rank != own) {
@@ -272,7 +274,7 @@ impl Plan<'_> {
         }
     }
 
-    /// One partner to send to and one to receive from in each step.
+    /// Each step has one partner to send to and one to receive from.
     pub(super) fn alltoall_pairwise(&mut self) {
         for distance in 1..self.ranks {
             let (to, from) = (self.ahead(distance), self.behind(distance));
@@ -280,7 +282,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Bruck: for each bit of the distance all blocks that have to go that far. `ceil(log2 P)` steps.
+    /// Bruck's alltoall: for each bit of the distance, sends all blocks that must go that far. `ceil(log2 P)` steps.
     pub(super) fn alltoall_bruck(&mut self) {
         let mut bit = 0;
         while 1 << bit < self.ranks {
@@ -294,7 +296,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The root receives one after the other.
+    /// The root receives from one rank after another.
     pub(super) fn gather_linear(&mut self) {
         if self.rank != self.root {
             return self.send(self.root, MessagePart::place(self.rank, 1));
@@ -304,8 +306,8 @@ impl Plan<'_> {
         }
     }
 
-    /// The root asks each rank; each sends a first piece and then the rest. The root waits for each first piece before it asks
-    /// the next rank, and for the rests at the end. Blocks come in twos.
+    /// The root requests data from each rank, which sends a first piece and then the rest. The root waits for each first
+    /// piece before it requests the next rank's, and for the rests at the end. Each rank has two blocks.
     pub(super) fn gather_in_two_parts(&mut self) {
         let (first, rest) = (
             |rank: u32| MessagePart::place(2 * rank, 1),
@@ -331,7 +333,7 @@ impl Plan<'_> {
         self.put(ExpandedMove::WaitAll);
     }
 
-    /// The root sends one after the other.
+    /// The root sends to one rank after another.
     pub(super) fn scatter_linear(&mut self) {
         if self.rank != self.root {
             return self.recv(self.root, MessagePart::place(self.rank, 1));
@@ -355,7 +357,7 @@ impl Plan<'_> {
         self.put(ExpandedMove::WaitAll);
     }
 
-    /// Each waits for the rank before and adds its own.
+    /// Each rank waits for the rank before it and adds its own data.
     pub(super) fn scan_linear(&mut self) {
         if self.rank > 0 {
             self.recv(self.rank - 1, MessagePart::combine(0, 1));
@@ -365,7 +367,7 @@ impl Plan<'_> {
         }
     }
 
-    /// A token twice round.
+    /// A token goes round twice.
     pub(super) fn double_ring(&mut self) {
         let (next, before) = (self.ahead(1), self.behind(1));
         for _ in 0..2 {
@@ -379,7 +381,7 @@ impl Plan<'_> {
         }
     }
 
-    /// In step `k` a word from `2^k` behind and one to `2^k` ahead. `ceil(log2 P)` steps.
+    /// In step `k`, an empty message comes from `2^k` behind and one goes to `2^k` ahead. `ceil(log2 P)` steps.
     pub(super) fn dissemination(&mut self) {
         let mut distance = 1;
         while distance < self.ranks {

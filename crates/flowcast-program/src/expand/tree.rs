@@ -1,33 +1,33 @@
-//! Trees over the ranks of a communicator, counted from the root.
+//! Trees over the ranks of a communicator, with ranks counted from the root.
 
 /// A tree over `P` ranks with root 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CollectiveTree {
-    /// All are children of the root.
+    /// All other ranks are children of the root.
     Flat,
-    /// So many chains start at the root.
+    /// This many chains start at the root.
     Chains(u32),
-    /// Two children each, the odd ranks below one child of the root, the even ones below the other.
+    /// Two children each: the odd ranks are below one child of the root, the even ones below the other.
     Binary,
-    /// So many children each: rank `v`'s first child is this width times `v` and one more.
+    /// This many children each: rank `v`'s first child is this width times `v`, plus one.
     Kary(u32),
-    /// Rank `v`'s parent lacks `v`'s lowest digit that is not 0, in this base: 2 is the binomial tree.
+    /// Rank `v`'s parent is `v` without its lowest non-zero digit in this base; base 2 gives the binomial tree.
     Knomial(u32),
-    /// Rank `v`'s parent lacks `v`'s highest bit; children in their order.
+    /// Rank `v`'s parent is `v` without its highest bit; children are in ascending order.
     BinomialNearest,
 }
 
 /// A rank's neighbours in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Branch {
-    /// `None` for the root.
+    /// Parent; `None` for the root.
     pub parent: Option<u32>,
-    /// In the order in which they are served.
+    /// Children, in the order in which they are served.
     pub children: Vec<u32>,
 }
 
 impl CollectiveTree {
-    /// The neighbours of a rank.
+    /// Returns the neighbours of a rank.
     pub(super) fn branch(self, rank: u32, ranks: u32) -> Branch {
         match self {
             CollectiveTree::Flat if rank == 0 => Branch {
@@ -47,7 +47,7 @@ impl CollectiveTree {
     }
 }
 
-/// The chains take equal numbers of ranks, the first ones one more.
+/// Returns a rank's neighbours in chains of equal length, except that the first chains may have one rank more.
 fn chain(rank: u32, ranks: u32, chains: u32) -> Branch {
     let first = |chain: u32| 1 + ((ranks - 1) / chains) * chain + chain.min((ranks - 1) % chains);
     if rank == 0 {
@@ -75,7 +75,8 @@ fn chain(rank: u32, ranks: u32, chains: u32) -> Branch {
     }
 }
 
-/// Ranks `2^l - 1` to `2^(l+1) - 2` stand on level `l`, children `2^l` and `2^(l+1)` further.
+/// Returns a rank's neighbours. Ranks `2^l - 1` to `2^(l+1) - 2` are on level `l`, and children are `2^l` and `2^(l+1)`
+/// further.
 fn binary(rank: u32, ranks: u32) -> Branch {
     let level = (rank + 1).ilog2();
     let children = [rank + (1 << level), rank + (2 << level)]
@@ -142,7 +143,7 @@ fn binomial_nearest(rank: u32, ranks: u32) -> Branch {
     }
 }
 
-/// How many ranks stand below a rank of the binomial tree, itself included: they are neighbours.
+/// Number of ranks in the subtree of a rank of the binomial tree, including itself. They are consecutive.
 pub(super) fn binomial_span(rank: u32, ranks: u32) -> u32 {
     if rank == 0 {
         ranks

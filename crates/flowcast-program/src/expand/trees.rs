@@ -1,4 +1,4 @@
-//! The operations that go along trees.
+//! Operations along trees.
 //!
 //! Ranks are counted from the root here: rank `v` of the tree is rank `(root + v) mod P` of the communicator.
 
@@ -9,12 +9,12 @@ use super::{
 };
 
 impl Plan<'_> {
-    /// Down a tree, piece by piece: the receive of the next piece stands while this one is sent on.
+    /// Sends the vector down a tree, piece by piece. The receive of the next piece is posted while this one is forwarded.
     pub(super) fn down(&mut self, tree: CollectiveTree) {
         let Branch { parent, children } = tree.branch(self.number(), self.ranks);
         let mut children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
         if tree == CollectiveTree::Flat {
-            // Without a tree nobody counts from the root.
+            // The flat algorithm does not count ranks from the root.
             children.sort_unstable();
         }
         for piece in 0..self.parts {
@@ -25,7 +25,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Receives one of `pieces` pieces from `first` on, which are numbered from 0, with the receive of the next one posted.
+    /// Receives piece `piece` of `pieces`, counted from 0 at block `first`, with the receive of the next piece already
+    /// posted.
     fn recv_piece(&mut self, from: u32, piece: u32, pieces: u32, first: u32) {
         if pieces == 1 {
             return self.recv(from, MessagePart::place(first + piece, 1));
@@ -46,7 +47,7 @@ impl Plan<'_> {
         });
     }
 
-    /// Sends a piece to all children at once.
+    /// Sends a piece to all children at the same time.
     fn send_piece(&mut self, children: &[u32], part: impl Fn(u32) -> MessagePart) {
         for to in children {
             self.put(ExpandedMove::Start {
@@ -59,10 +60,10 @@ impl Plan<'_> {
         }
     }
 
-    /// Up a tree, piece by piece, combined on the way.
+    /// Sends the vector up a tree, piece by piece, and combines it on the way.
     ///
-    /// Along chains and binary trees and in pieces, the receive from the next child or of the next piece stands while the one
-    /// before is waited for (Open MPI, coll_base_reduce.c, `reduce_generic`).
+    /// Along chains and binary trees, and in pieces, the receive from the next child or of the next piece is posted during
+    /// the wait for the one before (Open MPI, coll_base_reduce.c, `reduce_generic`).
     pub(super) fn up(&mut self, tree: CollectiveTree) {
         let Branch { parent, children } = tree.branch(self.number(), self.ranks);
         let is_in_tree_order = !matches!(tree, CollectiveTree::Flat | CollectiveTree::Knomial(_));
@@ -100,7 +101,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Up a tree whose ranks stand in order, so that nothing is combined out of order; from its top to the root.
+    /// Combines the vector up a tree with ranks in order, so that nothing is combined out of order. The top of the tree then
+    /// sends the result to the root.
     pub(super) fn up_in_order(&mut self) {
         let (mut low, mut high) = (0, self.ranks);
         let mut parent = None;
@@ -132,7 +134,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Blocks from the root to their ranks, down the binomial tree. Block numbers begin at `origin`.
+    /// Sends blocks from the root to their ranks, down the binomial tree. Block numbers begin at `origin`.
     pub(super) fn scatter_binomial(&mut self, origin: u32) {
         let own = self.number();
         let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
@@ -148,7 +150,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Blocks from their ranks to the root, up the binomial tree.
+    /// Sends blocks from their ranks to the root, up the binomial tree.
     pub(super) fn gather_binomial(&mut self) {
         let own = self.number();
         let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
@@ -164,7 +166,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The blocks of a rank and of those below it in the binomial tree.
+    /// Blocks of a rank and of the ranks below it in the binomial tree.
     fn below(&self, rank: u32, origin: u32) -> MessagePart {
         MessagePart::place(
             (origin + rank) % self.ranks,
@@ -172,7 +174,7 @@ impl Plan<'_> {
         )
     }
 
-    /// One half of the vector down each side of the binary tree, then neighbours of both sides swap halves.
+    /// Sends one half of the vector down each side of the binary tree. Then neighbours on the two sides swap halves.
     pub(super) fn split_binary(&mut self) {
         let own = self.number();
         let half = self.parts / 2;
@@ -193,7 +195,7 @@ impl Plan<'_> {
     }
 
     fn swap_halves(&mut self, own: u32, half: u32) {
-        // With an even number of ranks the last one has no neighbour on the other side: the root helps.
+        // If the number of ranks is even, the last one has no neighbour on the other side. The root sends to it instead.
         let lonely = self.ranks.is_multiple_of(2).then_some(self.ranks - 1);
         let (first, second) = (MessagePart::place(0, half), MessagePart::place(half, half));
         if own == 0 {
@@ -214,7 +216,7 @@ impl Plan<'_> {
     }
 }
 
-/// The first piece of the half that this rank passes on.
+/// First piece of the half that this rank forwards.
 fn half_of(rank: u32, half: u32) -> u32 {
     if rank % 2 == 1 { 0 } else { half }
 }

@@ -1,4 +1,4 @@
-//! The executions of collectives, numbered over all communicators, whose members must agree on them.
+//! Executions of collectives, numbered over all communicators. The members of each communicator must agree on them.
 
 use super::{
     super::{
@@ -14,10 +14,10 @@ use flowcast_units::Rank;
 
 /// Executions of collectives, numbered over all communicators.
 pub(super) struct Instances {
-    /// Index of each communicator by its id.
+    /// Index of each communicator, by its id.
     pub index: KeyMap<i32>,
     firsts: Vec<u32>,
-    /// By execution: the index of its communicator.
+    /// Index of the communicator of each execution.
     pub communicator: Vec<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Instances {
         })
     }
 
-    /// The first execution on a communicator.
+    /// Number of the first execution on a communicator.
     pub(super) fn first(&self, id: i32) -> u32 {
         self.index
             .get(&id)
@@ -52,7 +52,7 @@ impl Instances {
     }
 }
 
-/// How often each communicator's members call a collective; all must agree.
+/// Number of collectives that each communicator's members call; all must agree.
 fn collective_counts(
     parts: &ProgramParts,
     index: &KeyMap<i32>,
@@ -127,7 +127,7 @@ fn check_members(
     })
 }
 
-/// The record of the n-th collective (from 0) of a rank on a communicator.
+/// Record of the n-th collective (from 0) of a rank on a communicator.
 fn nth_collective(builder: &RankBuilder, id: i32, n: u32) -> u32 {
     let found = opcodes::iterate(&builder.words).find(|(_, op)| match op {
         Op::Collective { call, instance } => {
@@ -158,7 +158,7 @@ pub(super) fn number_calls(
         .collect()
 }
 
-/// All members of a communicator must call the same operation at the same turn.
+/// Checks that all members of a communicator call the same operation at the same turn.
 pub(super) fn check_collectives(program: &Program) -> Result<(), TraceError> {
     let mut seen: Vec<Option<(u32, Rank)>> = vec![None; program.instances.len()];
     if program
@@ -191,12 +191,12 @@ pub(super) fn check_collectives(program: &Program) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Executions of operations with a root in which several ranks call themselves the root, or name different ones.
+/// Number of executions of operations with a root in which several ranks call themselves the root, or name different ones.
 pub(super) fn executions_of_several_roots(program: &Program) -> u64 {
     if !program.calls.iter().any(|call| has_root(call.op)) {
         return 0;
     }
-    // By execution: who calls itself the root, which root was named, and whether there was another.
+    // Indexed by execution: rank that calls itself the root, root that was named, and `true` if another was found.
     let mut roots: Vec<(Option<Rank>, Option<Rank>, bool)> =
         vec![(None, None, false); program.instances.len()];
     for rank in Rank::all(program.ranks()) {
