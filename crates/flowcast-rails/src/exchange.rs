@@ -20,12 +20,12 @@ use crate::{
     session::{DeliveryOrder, Refused},
 };
 
-/// An end that hears nothing for so long gives the conversation up.
+/// Timeout for each receive or send; the end gives the conversation up after it.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The last acknowledgement is awaited so long: a silent rail is given up before.
+/// Timeout for the last acknowledgement; a silent rail is given up earlier.
 const LAST: Duration = Duration::from_secs(5);
 
-/// Why a test ended early.
+/// Reason why a test ended early.
 #[derive(Debug, Error)]
 pub enum ExchangeError {
     /// A rail failed, and no other was left.
@@ -34,33 +34,34 @@ pub enum ExchangeError {
     /// The link failed while numbered messages were counted.
     #[error("{source}: {arrived} of {messages} messages had arrived")]
     Interrupted {
-        /// What ended the link.
+        /// Fault that ended the link.
         source: LinkError,
-        /// Messages that the other end had acknowledged, at least; at the receiving end those that came.
+        /// Lower bound of the messages acknowledged by the other end. At the receiving end, the number of messages that
+        /// arrived.
         arrived: u64,
-        /// All that were to be sent.
+        /// Total number of messages in the count.
         messages: u64,
     },
-    /// The other end said something else than it should.
+    /// The other end sent an unexpected message.
     #[error("the other end sent `{found}`, expected {expected}")]
     Protocol {
-        /// What it sent.
+        /// Text of the unexpected message.
         found: String,
-        /// What should have come.
+        /// Description of the expected message.
         expected: &'static str,
     },
 }
 
-/// How messages take their rails during a test.
+/// Choice of rails for the messages of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Course {
     /// The scheduler that picks the rail of each message.
     pub scheduler: SchedulerName,
-    /// Whether its parameters follow the rails (earliest delivery only).
+    /// `true` if the scheduler's parameters follow the rails (earliest delivery only).
     pub adapts: bool,
-    /// How long messages are divided (earliest delivery only).
+    /// Rule for the division of long messages (earliest delivery only).
     pub split: Option<SplitRule>,
-    /// The rails it may use.
+    /// Rails that messages may use.
     pub rails: RailSet,
 }
 
@@ -71,20 +72,20 @@ pub struct ExchangeTest {
     pub messages: u32,
     /// Bytes of each message.
     pub size: Bytes,
-    /// How often it is repeated.
+    /// Number of repetitions.
     pub repetitions: u32,
 }
 
-/// What the receiver of a stream of numbered messages found.
+/// Findings of the receiver of a stream of numbered messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Audit {
-    /// Messages that the receiver was handed.
+    /// Messages delivered to the receiver.
     pub received: u64,
-    /// Messages that came before one with a smaller number.
+    /// Messages whose number was not the successor of the previous one.
     pub out_of_order: u64,
-    /// Messages whose content was not what had been sent.
+    /// Messages whose content differed from the sent content.
     pub spoilt: u64,
-    /// Messages that the transport received twice and handed out once.
+    /// Messages that the transport received twice and delivered once.
     pub repeated: u64,
     /// Rails lost at the receiving end.
     pub rails_lost: u64,
@@ -129,7 +130,7 @@ impl Course {
     }
 }
 
-/// `from/minimal piece` in bytes.
+/// Parses `from/minimal piece`, both in bytes.
 fn read_split(sizes: &str) -> Option<SplitRule> {
     let (from, piece) = sizes.split_once('/')?;
     let [from, minimal_piece] = [from, piece].map(|bytes| bytes.parse().ok().map(Bytes));
@@ -140,7 +141,7 @@ fn read_split(sizes: &str) -> Option<SplitRule> {
     })
 }
 
-/// Messages wait for processors on both sides: more evidence than on an ideal rail is asked for.
+/// Rule for real processes. Messages wait for processors at both ends, so it requires more evidence than on an ideal rail.
 pub(crate) fn live_rule() -> AdaptiveRule {
     let mut rule = AdaptiveRule {
         jitter: Time::from_micros(1000.0),
@@ -151,17 +152,17 @@ pub(crate) fn live_rule() -> AdaptiveRule {
     rule
 }
 
-/// What the measuring end asks for.
+/// Task that the measuring end requests.
 enum ExchangeTask {
     Exchange(Course, ExchangeTest),
     Count(Course, u64),
     End,
 }
 
-/// Runs an exchange and gives the time of each repetition.
+/// Runs an exchange and returns the time of each repetition.
 ///
 /// # Errors
-/// The link failed, or the other end does not follow.
+/// The link failed, or the other end does not follow the protocol.
 pub fn exchange(
     link: &mut RailLink,
     course: Course,
@@ -193,10 +194,10 @@ pub fn exchange(
         .collect()
 }
 
-/// Sends numbered messages and gives what the other end found; calls `observe` with the number of each.
+/// Sends numbered messages and returns the other end's findings. Calls `observe` with the number of each message.
 ///
 /// # Errors
-/// As [`exchange`]; [`ExchangeError::Interrupted`] says how many messages had arrived.
+/// The same as for [`exchange`]. [`ExchangeError::Interrupted`] contains the number of messages that had arrived.
 pub fn count(
     link: &mut RailLink,
     course: Course,
@@ -235,20 +236,20 @@ pub fn count(
 /// Ends the conversation in good order.
 ///
 /// # Errors
-/// As [`exchange`].
+/// The same as for [`exchange`].
 pub fn end(link: &mut RailLink) -> Result<(), ExchangeError> {
     link.send(b"end", DeliveryOrder::Ordered, TIMEOUT)?;
-    // The other end may be gone before its last acknowledgement is.
+    // The other end may close its connection before we receive its last acknowledgement.
     match link.flush(LAST) {
         Ok(()) | Err(LinkError::Closed | LinkError::Silent(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Answers until the other end says that it is done, or says nothing for `idle` between two tasks.
+/// Answers tasks until the other end sends `end` or stays silent for `idle` between two tasks.
 ///
 /// # Errors
-/// As [`exchange`].
+/// The same as for [`exchange`].
 pub fn answer(link: &mut RailLink, idle: Duration) -> Result<(), ExchangeError> {
     loop {
         let text = String::from_utf8_lossy(&link.receive(idle)?).into_owned();
@@ -374,7 +375,7 @@ impl Audit {
     }
 }
 
-/// The first eight bytes are the number, the others follow from it.
+/// Fills a message: the first eight bytes are the number, the remaining bytes follow from it.
 fn fill(message: &mut [u8], number: u64) {
     message[..8].copy_from_slice(&number.to_le_bytes());
     message[8..].fill(number as u8);
@@ -388,11 +389,11 @@ fn is_filled(message: &[u8], number: u64) -> bool {
 
 fn notify(link: &mut RailLink, text: &str) -> Result<(), LinkError> {
     link.send(text.as_bytes(), DeliveryOrder::Ordered, TIMEOUT)?;
-    // The task is not timed with the first messages.
+    // The task message must not take part in the timing of the first messages.
     link.flush(TIMEOUT)
 }
 
-/// Before memory of that size is asked for.
+/// Checks the size before memory of that size is allocated.
 fn check_size(link: &RailLink, size: Bytes) -> Result<(), LinkError> {
     let most = link.session().rule().longest;
     let found = usize::try_from(size.0).unwrap_or(usize::MAX);

@@ -1,50 +1,50 @@
-//! What travels on a rail: a header of 48 bytes, then the message.
+//! Frames of a rail: a header of 48 bytes, then the message.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0..4 | length of the message |
 //! | 4 | kind |
-//! | 5, 6 | which piece of its message it carries, and of how many; 7 is zero |
-//! | 8..16 | sequence: counts all messages of this direction over all rails, each piece of a divided one apart |
+//! | 5, 6 | index of the piece of its message, and number of pieces; 7 is zero |
+//! | 8..16 | sequence: counts all messages of this direction over all rails, each piece of a divided one separately |
 //! | 16..24 | order: counts ordered messages; all ones for unordered ones |
 //! | 24..32 | acknowledged: messages received so far on this connection |
-//! | 32..40 | when the last of them arrived, nanoseconds of the receiver's clock |
-//! | 40..44 | credit: how many more sequence numbers than acknowledged in all may be used, see [`FrameHeader::credit`] |
-//! | 44..48 | CRC-32 of all the rest |
+//! | 32..40 | arrival of the last of them, in nanoseconds of the receiver's clock |
+//! | 40..44 | credit: lower 32 bits of the limit of usable sequence numbers, see [`FrameHeader::credit`] |
+//! | 44..48 | CRC-32 of all other bytes |
 //!
-//! Numbers are little-endian. A frame whose checksum does not fit ends its rail: what follows it cannot be trusted.
+//! Numbers are little-endian. A frame with a wrong checksum ends its rail, because the following bytes cannot be trusted.
 
 use flowcast_scheduler::MAX_RAILS;
 use thiserror::Error;
 
 /// Bytes of a header.
 pub const HEADER: usize = 48;
-/// The order of a message that has none.
+/// Order number of an unordered message.
 pub const UNORDERED: u64 = u64::MAX;
 
-/// Why a rail cannot be used any longer.
+/// Reason why a rail cannot be used any longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RailFault {
-    /// A frame arrived otherwise than it was sent.
+    /// The content of a frame changed in transit.
     #[error("a frame's checksum is {found:08x}, expected {expected:08x}")]
     Checksum {
         /// Checksum of the bytes that arrived.
         found: u32,
-        /// Checksum that the frame's header has.
+        /// Checksum in the frame's header.
         expected: u32,
     },
-    /// A length that no message may have.
+    /// A length above the limit of messages.
     #[error("a frame announces {found} bytes, expected at most {most}")]
     Length {
         /// Length that the frame's header announces.
         found: usize,
-        /// The longest message.
+        /// Length of the longest allowed message, in bytes.
         most: usize,
     },
     /// A kind of frame that does not exist.
     #[error("a frame is of kind {0}, expected 1 to 4")]
     Kind(u8),
-    /// A piece that its message cannot have.
+    /// A piece that does not fit its message.
     #[error("found piece {} of {}, expected one of at most {MAX_RAILS} that fits those before it", .0.index, .0.of)]
     Piece(FramePiece),
     /// A sequence number that was not granted.
@@ -52,7 +52,7 @@ pub enum RailFault {
     Sequence {
         /// Sequence number in the frame's header.
         found: u64,
-        /// The first that was not granted.
+        /// First sequence number that was not granted.
         limit: u64,
     },
     /// More messages acknowledged than were sent.
@@ -60,10 +60,10 @@ pub enum RailFault {
     Acknowledged {
         /// Number acknowledged by the frame's header.
         found: u64,
-        /// Sent on this connection.
+        /// Number of messages sent on this connection.
         sent: u64,
     },
-    /// Nothing moved on the rail, while the other end answered on another.
+    /// Nothing moved on the rail while the other end answered on another rail.
     #[error("it was silent while the other end answered on another rail")]
     Silent,
     /// The rail was closed by the other end or by the system.
@@ -74,25 +74,25 @@ pub enum RailFault {
     Withdrawn,
 }
 
-/// What a frame is for.
+/// Purpose of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
-    /// It carries a message or a piece of one.
+    /// Carries a message or a piece of one.
     Data = 1,
-    /// Carries nothing but the acknowledgement and the credit of its header.
+    /// Carries only the acknowledgement and the credit of its header.
     Acknowledgement = 2,
-    /// It introduces a new connection.
+    /// Introduces a new connection.
     Hello = 3,
-    /// Asks for an acknowledgement, of whatever has come.
+    /// Requests an acknowledgement of everything received.
     Question = 4,
 }
 
-/// What a frame carries of its message. The pieces of a message have sequence numbers in a row.
+/// Part of its message that a frame carries. The pieces of a message have consecutive sequence numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramePiece {
-    /// Place among the pieces, from 0.
+    /// Index of the piece, from 0.
     pub index: u8,
-    /// How many there are, at most one for each rail.
+    /// Number of pieces of the message, at most one for each rail.
     pub of: u8,
 }
 
@@ -110,27 +110,27 @@ impl FramePiece {
     }
 }
 
-/// What stands before a message.
+/// Header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// What the frame is for.
+    /// Purpose of the frame.
     pub kind: FrameKind,
-    /// How much of its message.
+    /// Part of the message that the frame carries.
     pub piece: FramePiece,
-    /// Counts all pieces of this direction.
+    /// Sequence number, over all pieces of this direction.
     pub sequence: u64,
-    /// Counts ordered messages, or [`UNORDERED`].
+    /// Order number, over all ordered messages; [`UNORDERED`] for others.
     pub order: u64,
-    /// Messages received so far on this connection.
+    /// Number of messages received so far on this connection.
     pub acknowledged: u64,
-    /// When the last of them arrived, on the clock of the sender of this frame.
+    /// Arrival time of the last of them, on the clock of the frame's sender.
     pub arrived: u64,
-    /// Sequence numbers below this may be used. Its lower 32 bits travel; it only grows.
+    /// Limit of the sequence numbers that may be used. It only grows; the frame carries its lower 32 bits.
     pub credit: u64,
 }
 
 impl FrameHeader {
-    /// Of a frame that carries no message and says nothing.
+    /// Header of a frame without a message, acknowledgement or credit.
     pub const fn bare(kind: FrameKind) -> FrameHeader {
         FrameHeader {
             kind,
@@ -144,7 +144,7 @@ impl FrameHeader {
     }
 }
 
-/// Replaces `bytes` by a frame.
+/// Replaces the content of `bytes` by a frame.
 pub fn encode(bytes: &mut Vec<u8>, header: &FrameHeader, message: &[u8]) {
     bytes.clear();
     bytes.reserve(HEADER + message.len());
@@ -165,7 +165,7 @@ pub fn encode(bytes: &mut Vec<u8>, header: &FrameHeader, message: &[u8]) {
     bytes[44..48].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Everything but the four bytes of the checksum itself.
+/// Checksum over the frame without the four bytes of the checksum itself.
 fn checksum(frame: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(&frame[..44]);
@@ -182,7 +182,7 @@ pub(crate) struct FrameReader {
 }
 
 impl FrameReader {
-    /// A buffer for more bytes, at least `least`.
+    /// Returns a buffer for further bytes, of at least `least` bytes.
     pub(crate) fn space(&mut self, least: usize) -> &mut [u8] {
         if self.read == self.filled {
             (self.read, self.filled) = (0, 0);
@@ -197,15 +197,15 @@ impl FrameReader {
         &mut self.buffer[self.filled..]
     }
 
-    /// The first `bytes` of that buffer were filled.
+    /// Marks the first `bytes` of that buffer as filled.
     pub(crate) fn filled(&mut self, bytes: usize) {
         self.filled += bytes;
     }
 
-    /// The next whole frame; `None` until all of it is there.
+    /// Returns the next complete frame, or `None` until all its bytes have arrived.
     ///
     /// # Errors
-    /// A frame that is not as it was sent, or no frame at all.
+    /// A frame that changed in transit, or bytes that are not a frame.
     pub(crate) fn next(
         &mut self,
         longest: usize,
@@ -262,7 +262,7 @@ fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<FrameHeader, RailF
     })
 }
 
-/// The number nearest to `near` that has these lower bits.
+/// Returns the number nearest to `near` that has these lower bits.
 fn widened(near: u64, lower: u32) -> u64 {
     near.wrapping_add_signed(i64::from(lower.wrapping_sub(near as u32) as i32))
 }
@@ -329,7 +329,7 @@ mod tests {
             let bit = at.index(frame.len() * 8);
             frame[bit / 8] ^= 1 << (bit % 8);
             let mut reader = FrameReader::default();
-            // A longer announced length may leave the frame waiting for bytes; they then fail the checksum.
+            // A larger announced length may make the frame wait for more bytes, which then fail the checksum.
             frame.resize(HEADER + 4096, 0);
             reader.space(frame.len())[..frame.len()].copy_from_slice(&frame);
             reader.filled(frame.len());

@@ -1,54 +1,54 @@
-//! Each message once, ordered ones in order, whatever rails they came over.
+//! Reception: delivers each message once and ordered messages in order, independent of their rails.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::frame::{FrameHeader, FramePiece, RailFault, UNORDERED};
 
-/// What has been received of one direction.
+/// Reception state of one direction.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     window: u64,
-    /// The longest message, in one piece or in several.
+    /// Longest message, in one piece or in several, in bytes.
     longest: usize,
-    /// Every sequence number below has been received.
+    /// All sequence numbers below this have been received.
     floor: u64,
-    /// A bit for each sequence number from `floor` on, by its remainder.
+    /// A bit for each sequence number from `floor` on, indexed by the number modulo the window.
     seen: Vec<u64>,
     consumed: u64,
     next_order: u64,
-    /// Divided messages of which pieces are missing, by the sequence number of the first piece. Each piece has a number
-    /// of its own within the window, which bounds them.
+    /// Divided messages with missing pieces, keyed by the sequence number of the first piece. Each piece has its own number
+    /// within the window, which bounds their number.
     joining: BTreeMap<u64, PartialMessage>,
     /// Ordered messages from `next_order` on that wait for an earlier one.
     held: VecDeque<Option<WholeMessage>>,
     ready: VecDeque<WholeMessage>,
 }
 
-/// The pieces of a message that have arrived.
+/// Pieces of a message that have arrived.
 #[derive(Debug)]
 struct PartialMessage {
     order: u64,
     pieces: Vec<Option<Vec<u8>>>,
 }
 
-/// A message, and how many sequence numbers it used.
+/// A message, and the number of sequence numbers that it used.
 #[derive(Debug, Clone)]
 struct WholeMessage {
     message: Vec<u8>,
     numbers: u64,
 }
 
-/// What became of a message.
+/// Result for an arriving message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InboundArrival {
-    /// It arrives for the first time.
+    /// The message arrived for the first time.
     First,
-    /// It had arrived before, over a rail that failed.
+    /// The message had arrived before, over a rail that failed.
     Repeated,
 }
 
 impl Inbound {
-    /// Nothing received; at most `window` messages are held, a multiple of 64.
+    /// Creates an empty state. At most `window` messages are held, a multiple of 64.
     pub(crate) fn new(window: u64, longest: usize) -> Inbound {
         let words = window.div_ceil(64).max(1);
         Inbound {
@@ -64,17 +64,17 @@ impl Inbound {
         }
     }
 
-    /// Sequence numbers below this may be used by the sender: no more messages than the window are then received and
-    /// not consumed, or received before one that is missing.
+    /// Limit of the sequence numbers that the sender may use. It ensures that the messages received and not consumed, or
+    /// received before a missing one, do not exceed the window.
     pub(crate) fn credit(&self) -> u64 {
         self.floor.min(self.consumed) + self.window
     }
 
-    /// Takes a message or a piece of one.
+    /// Accepts a message or a piece of one.
     ///
     /// # Errors
-    /// A sequence number or an order beyond what was granted, a piece that does not fit the others of its message, or one with
-    /// which they are too long.
+    /// A sequence number or an order number beyond the granted ones, a piece that does not fit the others of its message, or
+    /// a piece that makes the message too long.
     pub(crate) fn take(
         &mut self,
         header: &FrameHeader,
@@ -112,19 +112,19 @@ impl Inbound {
         Ok(InboundArrival::First)
     }
 
-    /// The next message for the application.
+    /// Returns the next message for the application.
     pub(crate) fn consume(&mut self) -> Option<Vec<u8>> {
         let WholeMessage { message, numbers } = self.ready.pop_front()?;
         self.consumed += numbers;
         Some(message)
     }
 
-    /// Whether a message waits for the application.
+    /// Returns `true` if a message is ready for the application.
     pub(crate) fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// The whole message, if this was its last piece.
+    /// Returns the whole message if this was its last piece.
     fn join(
         &mut self,
         header: &FrameHeader,

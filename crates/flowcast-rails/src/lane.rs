@@ -1,4 +1,4 @@
-//! One connection: frames to be written, messages to be acknowledged, bytes to be read.
+//! One connection: frames to write, messages that await acknowledgement, bytes to read.
 
 use std::{collections::VecDeque, io::IoSlice};
 
@@ -10,53 +10,53 @@ use crate::{
     silence::SilenceWatch,
 };
 
-/// The most frames that one system call writes.
+/// Largest number of frames that one system call writes.
 pub(crate) const AT_ONCE: usize = 32;
 
 /// A frame in flight.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     pub bytes: Vec<u8>,
-    /// Its message, if it carries one or a piece of one.
+    /// The message, if the frame carries one or a piece of one.
     pub message: Option<LaneMessage>,
 }
 
-/// What identifies a message or a piece of one.
+/// Identity of a message or a piece of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaneMessage {
-    /// Its number among all.
+    /// Sequence number, over all messages.
     pub sequence: u64,
-    /// How much it is of its message.
+    /// Piece of its message.
     pub piece: FramePiece,
-    /// Its number among the ordered ones.
+    /// Order number, over the ordered messages.
     pub order: u64,
-    /// When it was given to its rail.
+    /// Time at which the message was assigned to its rail.
     pub given: Ticks,
 }
 
 impl Parcel {
-    /// Bytes on the wire.
+    /// Size of the frame on the wire.
     pub(crate) fn size(&self) -> Bytes {
         Bytes(self.bytes.len() as u64)
     }
 
-    /// The message alone.
+    /// Message without the header.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.bytes[HEADER..]
     }
 }
 
-/// Messages received and not yet acknowledged, and questions.
+/// Unacknowledged messages and questions that were received.
 #[derive(Debug, Default)]
 pub(crate) struct Unacknowledged {
     pub count: u64,
     pub bytes: u64,
-    /// When the first of them arrived.
+    /// Arrival of the first of them.
     pub since: Ticks,
 }
 
 impl Unacknowledged {
-    /// One more, with a message of so many bytes.
+    /// Adds one, with a message of `bytes` bytes.
     pub(crate) fn add(&mut self, bytes: usize, now: Ticks) {
         if self.count == 0 {
             self.since = now;
@@ -68,20 +68,20 @@ impl Unacknowledged {
 
 #[derive(Debug, Default)]
 pub(crate) struct RailLane {
-    /// Frames in the order of writing; those with messages stay until they are acknowledged.
+    /// Frames in the order of writing. Frames with messages remain until they are acknowledged.
     frames: VecDeque<Parcel>,
-    /// The first that is not wholly written, and how much of it is.
+    /// Index of the first frame that is not completely written, and the number of its written bytes.
     writing: usize,
     offset: usize,
     /// Messages sent and acknowledged on this connection.
     sent: u64,
     acknowledged: u64,
-    /// Cuts the bytes that arrive into frames.
+    /// Cuts the arriving bytes into frames.
     pub reader: FrameReader,
-    /// Messages received on this connection, and when the last of them was.
+    /// Messages received on this connection, and the arrival time of the last one.
     pub received: u64,
     pub arrived: u64,
-    /// What is to be acknowledged.
+    /// Received messages that still need an acknowledgement.
     pub unacknowledged: Unacknowledged,
     /// Frames of any kind that arrived on this connection.
     pub heard: u64,
@@ -89,7 +89,7 @@ pub(crate) struct RailLane {
 }
 
 impl RailLane {
-    /// Adds a frame to be written; one without a message takes the place of one that waits before it.
+    /// Appends a frame. A frame without a message replaces an unwritten one without a message directly before it.
     pub(crate) fn push(&mut self, parcel: Parcel) {
         let last_waits = self.begun() < self.frames.len();
         if parcel.message.is_none()
@@ -105,23 +105,23 @@ impl RailLane {
         self.frames.push_back(parcel);
     }
 
-    /// Number and arrival of the last message received, for a frame that is about to acknowledge them.
+    /// Number of received messages and arrival of the last one, for a frame that acknowledges them.
     pub(crate) fn acknowledgement(&mut self) -> (u64, u64) {
         self.unacknowledged = Unacknowledged::default();
         (self.received, self.arrived)
     }
 
-    /// Whether frames wait to be written.
+    /// Returns `true` if frames wait to be written.
     pub(crate) fn has_output(&self) -> bool {
         self.writing < self.frames.len()
     }
 
-    /// Messages that are not acknowledged.
+    /// Number of unacknowledged messages.
     pub(crate) fn outstanding(&self) -> u64 {
         self.sent - self.acknowledged
     }
 
-    /// A number that changes when anything is heard, and while the first frame that is not acknowledged is written.
+    /// Returns a number that changes when a frame arrives and while the first unacknowledged frame is written.
     pub(crate) fn moved(&self) -> u64 {
         self.heard
             + if self.writing == 0 {
@@ -131,7 +131,7 @@ impl RailLane {
             }
     }
 
-    /// What is to be written next.
+    /// Fills `slices` with the next bytes to write and returns the number of slices used.
     pub(crate) fn output<'a>(&'a self, slices: &mut [IoSlice<'a>; AT_ONCE]) -> usize {
         let mut count = 0;
         for (slice, parcel) in slices.iter_mut().zip(self.frames.range(self.writing..)) {
@@ -142,7 +142,7 @@ impl RailLane {
         count
     }
 
-    /// So many bytes were written.
+    /// Records that `bytes` bytes were written.
     pub(crate) fn wrote(&mut self, mut bytes: usize) {
         while bytes > 0 {
             let left = self.frames[self.writing].bytes.len() - self.offset;
@@ -160,10 +160,10 @@ impl RailLane {
         }
     }
 
-    /// The messages that the other end has now acknowledged.
+    /// Returns the messages that the other end acknowledges with this header.
     pub(crate) fn acknowledge(&mut self, header: &FrameHeader) -> Result<Vec<Parcel>, RailFault> {
         let total = header.acknowledged;
-        // Written frames without a message are gone already: what stands before `writing` are messages.
+        // Written frames without a message have been removed: the frames before `writing` are messages.
         let written = self.acknowledged + self.writing as u64;
         if total > written {
             return Err(RailFault::Acknowledged {
@@ -180,7 +180,7 @@ impl RailLane {
         Ok(done)
     }
 
-    /// Everything that is not acknowledged; the connection is lost.
+    /// Returns all unacknowledged messages. The connection is lost.
     pub(crate) fn give_up(&mut self) -> Vec<Parcel> {
         let all = std::mem::take(self).frames;
         all.into_iter()
@@ -188,12 +188,12 @@ impl RailLane {
             .collect()
     }
 
-    /// Frames of which something has been written.
+    /// Number of frames that are at least partly written.
     fn begun(&self) -> usize {
         self.writing + usize::from(self.offset > 0)
     }
 
-    /// Messages of which nothing has been written yet.
+    /// Withdraws the messages that are completely unwritten.
     pub(crate) fn take_back(&mut self) -> Vec<Parcel> {
         let tail = self.frames.split_off(self.begun().min(self.frames.len()));
         let (messages, others): (Vec<Parcel>, Vec<Parcel>) = tail
@@ -201,7 +201,7 @@ impl RailLane {
             .partition(|parcel| parcel.message.is_some());
         self.frames.extend(others);
         self.sent -= messages.len() as u64;
-        // They would have carried an acknowledgement; a frame of its own has to carry it now.
+        // These messages would have carried an acknowledgement; a separate frame has to carry it now.
         let owed = &mut self.unacknowledged.count;
         *owed = (*owed).max(u64::from(!messages.is_empty()));
         messages

@@ -1,8 +1,8 @@
 //! A message transport over several networks at once: one TCP connection for each rail.
 //!
-//! Messages are delivered in the order in which they were sent, whichever rails they take. A rail may fail or be
-//! withdrawn at any time: the sender repeats over the others what the receiver has not acknowledged. A rail that failed is
-//! connected anew by the end that connected it, for as long as the conversation lasts.
+//! Messages are delivered in the order in which they were sent, independent of the rails that carry them. A rail may fail or
+//! be withdrawn at any time: the sender repeats unacknowledged messages on the other rails. The end that opened a rail
+//! reconnects it after a failure, for as long as the conversation lasts.
 //!
 //! - [`link::RailLink`] connects two processes and sends and receives messages. Everything runs in the caller's thread: the
 //!   call that sends a short message writes it to its socket.

@@ -33,32 +33,32 @@ use absent::Absent;
 pub use listener::Listener;
 use listener::{Hello, Newcomer};
 
-/// An end without any rail waits so long for a new one.
+/// Time that an end without any rail waits for a new one.
 const LINGER: Duration = Duration::from_secs(3);
-/// The longest sleep; acknowledgements and silence are looked after in between.
+/// Longest sleep. Acknowledgements and silent rails are checked in between.
 const NAP: Duration = Duration::from_millis(1);
-/// A sender that never receives looks after its rails every so many messages.
+/// Number of messages after which a sender that never receives polls its rails.
 const MESSAGES_UNATTENDED: u32 = 32;
 
-/// Why a link cannot go on.
+/// Reason why a link cannot continue.
 #[derive(Debug, Error)]
 pub enum LinkError {
-    /// Rails that no session can be made of.
+    /// Rails that cannot form a session.
     #[error(transparent)]
     Rails(#[from] RailsError),
-    /// A message that was not taken.
+    /// A refused message.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// No rail is left, and none came for a while.
+    /// No rail is left, and no new one arrived for a while.
     #[error("all rails are closed")]
     Closed,
-    /// Nothing came for as long as the caller would wait.
+    /// Nothing arrived within the caller's timeout.
     #[error("nothing arrived for {0}")]
     Silent(Time),
     /// The operating system refused a call.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         doing: String,
         /// The system's reason.
         source: io::Error,
@@ -68,18 +68,18 @@ pub enum LinkError {
 /// A rail and its path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RailPath {
-    /// What messages cost on it.
+    /// Cost of messages on the rail.
     pub cost: LogGp,
-    /// How it is reached.
+    /// Addresses and interface of the rail.
     pub path: SessionPath,
 }
 
-/// How an end waits.
+/// Method by which an end waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkWaiting {
     /// Sleeps until something arrives.
     Sleep,
-    /// Asks again and again for so long before it sleeps; needs a processor of its own.
+    /// Polls for this duration before it sleeps; needs a dedicated processor.
     Poll(Duration),
 }
 
@@ -92,7 +92,7 @@ pub struct RailLink {
     waiting: LinkWaiting,
     start: Instant,
     alone_since: Option<Instant>,
-    /// How each rail is reached, at the end that connects.
+    /// Path of each rail, at the end that connects.
     paths: Vec<Option<RailPath>>,
     absent: Vec<Absent>,
     /// Messages sent since anything was read.
@@ -107,10 +107,10 @@ struct LinkWire {
 }
 
 impl RailLink {
-    /// Connects over all rails. A rail that is lost later comes back by itself, once its path does.
+    /// Connects over all rails. A rail that is lost later is reconnected automatically as soon as its path works again.
     ///
     /// # Errors
-    /// No rail, too many, or one that does not come about.
+    /// No rail, too many rails, or a failed connection.
     pub fn connect(
         rails: &[RailPath],
         rule: SessionRule,
@@ -129,10 +129,10 @@ impl RailLink {
         Ok(link)
     }
 
-    /// Waits for the first of the other end's rails, for `timeout` or for ever.
+    /// Waits for the first rail of the other end, for at most `timeout` if there is one.
     ///
     /// # Errors
-    /// Nobody came.
+    /// No connection arrived in time.
     pub fn accept(
         mut door: Listener,
         rule: SessionRule,
@@ -142,10 +142,10 @@ impl RailLink {
         let start = Instant::now();
         loop {
             let mut entered = door.entered(rule.token).into_iter();
-            // What comes back belongs to a conversation that is over.
+            // A returning rail belongs to a conversation that has ended.
             if let Some(first) = entered.find(|one| !one.hello.returns) {
                 let hello = first.hello;
-                // Those below it may be on their way; what they cost is not known yet.
+                // Rails with lower numbers may still be connecting; their costs are unknown.
                 let costs = vec![hello.cost; hello.rail.index() + 1];
                 let mut link = RailLink::new(
                     Session::new(rule, costs)?,
@@ -162,10 +162,10 @@ impl RailLink {
         }
     }
 
-    /// Adds a rail, or replaces the connection of one, while the link is in use.
+    /// Adds a rail, or replaces its connection, while the link is in use.
     ///
     /// # Errors
-    /// A rail that does not come about, or a number that leaves a gap.
+    /// A failed connection, or a rail number that leaves a gap.
     pub fn add_rail(&mut self, rail: RailId, to: &RailPath) -> Result<(), LinkError> {
         let stream = to
             .path
@@ -178,7 +178,7 @@ impl RailLink {
         self.introduce(rail, to.cost, stream, Opening::New)
     }
 
-    /// A connection that is cut before it has introduced itself is a rail that is lost.
+    /// Introduces a rail. A connection that breaks before it has introduced itself counts as a lost rail.
     fn introduce(
         &mut self,
         rail: RailId,
@@ -239,7 +239,7 @@ impl RailLink {
     /// Waits for the next message.
     ///
     /// # Errors
-    /// No rail left, or nothing for `timeout`.
+    /// No rail left, or no message for `timeout`.
     pub fn receive(&mut self, timeout: Duration) -> Result<Vec<u8>, LinkError> {
         if let Some(message) = self.session.receive() {
             return Ok(message);
@@ -257,7 +257,7 @@ impl RailLink {
     /// Waits until all messages have arrived at the other end.
     ///
     /// # Errors
-    /// No rail left, or not within `timeout`.
+    /// No rail left, or the messages do not arrive within `timeout`.
     pub fn flush(&mut self, timeout: Duration) -> Result<(), LinkError> {
         let start = Instant::now();
         while self.session.outstanding() > 0 {
@@ -267,13 +267,13 @@ impl RailLink {
         Ok(())
     }
 
-    /// Acknowledges all that has been received, so that the other end need not wait; so does dropping the link.
+    /// Acknowledges everything received, so that the other end need not wait. Dropping the link does the same.
     pub fn acknowledge(&mut self) {
         self.session.acknowledge_all();
         self.write_all();
     }
 
-    /// Moves what can be moved now, without waiting.
+    /// Sends and receives whatever is possible now, without waiting.
     ///
     /// # Errors
     /// No rail left.
@@ -284,13 +284,13 @@ impl RailLink {
     /// Chooses rails by `steering`, and only among `allowed`.
     ///
     /// # Errors
-    /// Never for the rails of a session; the type says more than holds.
+    /// Never for the rails of a session, although the type allows an error.
     pub fn steer(&mut self, steering: Steering, allowed: RailSet) -> Result<(), LinkError> {
         let now = self.now();
         Ok(self.session.steer(steering, allowed, now)?)
     }
 
-    /// Takes a rail out of service; what it has not delivered for sure takes the others.
+    /// Takes a rail out of service. Its unacknowledged messages take the other rails.
     pub fn withdraw(&mut self, rail: RailId) {
         if let Some(path) = self.paths.get_mut(rail.index()) {
             *path = None;
@@ -299,22 +299,22 @@ impl RailLink {
         self.lose(rail, RailFault::Withdrawn);
     }
 
-    /// Messages, pieces and rails counted since the session began.
+    /// Counters of messages, pieces and rails since the start of the session.
     pub fn counts(&self) -> SessionCounts {
         self.session.counts()
     }
 
-    /// Rails that were lost, and why.
+    /// Lost rails with their faults.
     pub fn faults(&self) -> &[(RailId, RailFault)] {
         &self.faults
     }
 
-    /// The protocol behind it.
+    /// The protocol of the link.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// The door, for the next conversation.
+    /// The listener, for the next conversation.
     pub fn into_door(mut self) -> Option<Listener> {
         self.door.take()
     }
@@ -362,8 +362,8 @@ impl RailLink {
         Ok(())
     }
 
-    /// A connection of another session, or with a number that leaves a gap, is closed; that of the next conversation is
-    /// given back when no rail of this one is left.
+    /// Accepts a connection of this session. Closes one of another session or with a number that leaves a gap. Returns a
+    /// connection of the next conversation if no rail of this one is left.
     fn enter(&mut self, newcomer: Newcomer) -> Option<Newcomer> {
         let hello = newcomer.hello;
         if hello.session != self.number {
@@ -415,7 +415,7 @@ impl RailLink {
         }
     }
 
-    /// Whether anything arrived.
+    /// Writes and reads on all connections. Returns `true` if anything arrived.
     fn move_all(&mut self) -> Result<bool, LinkError> {
         self.wires
             .iter_mut()
@@ -427,7 +427,7 @@ impl RailLink {
             any |= self.read(rail);
         }
         if let Some(mut door) = self.door.take() {
-            // Rails come seldom: looked for only when there is nothing else to do.
+            // New rails are rare: look for them only when nothing else moves.
             if !any {
                 let token = self.session.rule().token;
                 let entered = door.entered(token).into_iter();
@@ -451,7 +451,7 @@ impl RailLink {
         }
         for (rail, cost, stream) in back {
             self.absent.retain(|absent| absent.rail != rail);
-            // Until the other end has answered, the conversation may not have begun there.
+            // The conversation may not have begun at the other end before its first answer.
             let opening = match self.session.has_heard() {
                 true => Opening::Again,
                 false => Opening::New,
@@ -463,7 +463,7 @@ impl RailLink {
 
     fn check_alone(&mut self) -> Result<(), LinkError> {
         if !self.session.alive().is_empty() || self.session.has_messages() {
-            // A connection that is closed again at once is no rail that has come back.
+            // A connection that closes again immediately does not count as a returned rail.
             self.alone_since
                 .take_if(|since| since.elapsed() >= 2 * LINGER);
             return Ok(());
@@ -500,7 +500,7 @@ impl RailLink {
         }
     }
 
-    /// Whether anything arrived.
+    /// Reads from a rail. Returns `true` if anything arrived.
     fn read(&mut self, rail: RailId) -> bool {
         let Some(wire) = self.wires[rail.index()].as_mut() else {
             return false;
@@ -541,14 +541,14 @@ impl RailLink {
         }
     }
 
-    /// Nothing has arrived since `start`, or the last that did, for so long.
+    /// Fails if nothing has arrived for `timeout` since `start` or since the last arrival, whichever is later.
     fn check_advance(&self, start: Ticks, timeout: Duration) -> Result<(), LinkError> {
         let last = start.later(self.session.advanced());
         let waited = self.now().since(last).time(());
         check_silence(Duration::from_secs_f64(waited.as_seconds()), timeout)
     }
 
-    /// Until something arrives, a full socket buffer has drained, or a millisecond has passed.
+    /// Sleeps until something arrives, a full socket buffer has drained, or a millisecond has passed.
     fn sleep(&mut self) -> Result<(), LinkError> {
         let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(MAX_RAILS);
         for (rail, wire) in (0..).zip(&self.wires) {

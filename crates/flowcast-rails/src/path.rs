@@ -1,4 +1,4 @@
-//! How a rail is reached: address, and the interface or source address that it has to use.
+//! Path of a rail: the address, and the interface or source address that it has to use.
 
 use std::{
     io,
@@ -8,26 +8,27 @@ use std::{
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-/// A connection that does not come about within this time does not exist.
+/// Timeout for a connection attempt.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Sent data that is not acknowledged by the other system for so long mean a cut cable.
+/// Time after which unacknowledged data in the system's send buffer mean a cut cable.
 const SILENCE: Duration = Duration::from_secs(1);
-/// What the system takes beyond what is on the wire: the rest stays here, where it can still take another rail.
+/// Bytes that the system accepts beyond those on the wire. The remaining bytes stay in this process, where they can still
+/// take another rail.
 const UNSENT: u32 = 128 * 1024;
 
 /// The path of one rail: addresses and interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPath {
-    /// Where the other end listens.
+    /// Address at which the other end listens.
     pub to: SocketAddr,
-    /// The source address, which on most systems chooses the interface.
+    /// The source address, which determines the interface on most systems.
     pub from: Option<IpAddr>,
-    /// The interface (`SO_BINDTODEVICE`), which may need a privilege.
+    /// The interface (`SO_BINDTODEVICE`), which may require a privilege.
     pub device: Option<String>,
 }
 
 impl SessionPath {
-    /// To an address, over whatever interface the system chooses.
+    /// Path to an address, over the interface that the system chooses.
     pub fn to(to: SocketAddr) -> SessionPath {
         SessionPath {
             to,
@@ -36,10 +37,11 @@ impl SessionPath {
         }
     }
 
-    /// Connects.
+    /// Opens the connection.
     ///
     /// # Errors
-    /// Nobody listens, the source address is not this machine's, or the device does not exist or may not be used.
+    /// No process listens at the address, the source address does not belong to this machine, or the device does not exist
+    /// or may not be used.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let socket = Socket::new(
             Domain::for_address(self.to),
@@ -58,17 +60,18 @@ impl SessionPath {
     }
 }
 
-/// Listens at an address; port 0 takes a free one.
+/// Listens at an address; port 0 selects a free port.
 ///
 /// # Errors
-/// An address that is not this machine's, or is taken.
+/// The address does not belong to this machine or is in use.
 pub fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(at)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
-/// Each message at once, no waiting in calls, a cut cable noticed, little left to the system.
+/// Sets the socket's options: messages leave at once, calls do not block, a cut cable is detected, and the system buffers
+/// little.
 pub fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
     let socket = Socket::from(stream);
     socket.set_tcp_nodelay(true)?;

@@ -1,13 +1,13 @@
-//! The other end's clock in terms of ours.
+//! Conversion of the other end's clock into ours.
 //!
-//! Acknowledgements carry the time at which a message arrived, by the receiver's clock. It arrived after it was given to
-//! the rail and before its acknowledgement came, both by our clock: the offset of the clocks lies between the largest
-//! `arrived - acknowledged` and the smallest `arrived - given`, and their mean is used. No parameter of a rail enters.
-//! Both bounds are widened by 100 us in each second, more than quartz clocks drift.
+//! Acknowledgements carry the time at which a message arrived, on the receiver's clock. The message arrived after it was
+//! assigned to the rail and before its acknowledgement arrived, both on our clock. The offset of the clocks therefore lies
+//! between the largest `arrived - acknowledged` and the smallest `arrived - given`; their mean is used. It does not depend
+//! on any parameter of a rail. Both bounds widen by 100 us each second, which exceeds the drift of quartz clocks.
 
 use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
 
-/// A nanosecond in so many.
+/// Time in which a clock may drift by a nanosecond, in nanoseconds.
 const DRIFT: i64 = 10_000;
 
 /// The offset of the other end's clock.
@@ -16,7 +16,7 @@ pub(crate) struct PeerClock {
     bounds: Option<Bounds>,
 }
 
-/// Nanoseconds.
+/// Bounds of the offset and the time of the last update, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     least: i64,
@@ -24,19 +24,20 @@ struct Bounds {
     at: i64,
 }
 
-/// What is known of a message that has arrived.
+/// Times of a message that has arrived.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Receipt {
-    /// When it was given to its rail, on our clock.
+    /// Time at which the message was assigned to its rail, on our clock.
     pub given: Ticks,
-    /// When it arrived, nanoseconds on the other clock.
+    /// Arrival time, in nanoseconds on the other clock.
     pub arrived: u64,
-    /// When its acknowledgement came, on our clock.
+    /// Arrival of its acknowledgement, on our clock.
     pub acknowledged: Ticks,
 }
 
 impl PeerClock {
-    /// When the message arrived, on our clock: neither before it was given nor after it was acknowledged.
+    /// Returns the arrival time of the message on our clock, limited to the interval from its assignment to its
+    /// acknowledgement.
     pub(crate) fn seen(&mut self, receipt: Receipt) -> Ticks {
         let (given, acknowledged) = (nanos(receipt.given), nanos(receipt.acknowledged));
         let arrived = receipt.arrived as i64;
@@ -57,7 +58,7 @@ fn nanos(at: Ticks) -> i64 {
 }
 
 impl Bounds {
-    /// Bounds that contradict each other belong to a clock that was set.
+    /// Combines two bounds. If they contradict each other, the clock was set, and only the new bounds count.
     fn narrowed(self, by: Bounds) -> Bounds {
         let drift = (by.at - self.at).max(0) / DRIFT + 1;
         let least = by.least.max(self.least - drift);

@@ -1,4 +1,4 @@
-//! The choice of the rail of each message, and what acknowledgements reveal about the speed of the rails.
+//! Choice of the rail of each message, and estimates of the rails' speed from acknowledgements.
 
 use flowcast_network::loggp::LogGp;
 use flowcast_scheduler::{
@@ -11,18 +11,18 @@ use flowcast_scheduler::{
 };
 use flowcast_units::Bytes;
 
-/// How rails are chosen.
+/// Rule for the choice of rails.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Steering {
-    /// By a scheduler that believes its parameters for ever.
+    /// A scheduler with constant parameters.
     Fixed(SchedulerName),
-    /// By earliest delivery, with long messages divided over the rails.
+    /// Earliest delivery, with long messages divided over the rails.
     Dividing(SplitRule),
-    /// By earliest delivery, with parameters that follow the rails; long messages may be divided.
+    /// Earliest delivery, with parameters that follow the rails. Long messages may be divided.
     Adaptive(AdaptiveRule, Option<SplitRule>),
 }
 
-/// A scheduler at work.
+/// The scheduler in use.
 pub(crate) enum RailPolicy {
     Fixed(BoxedScheduler<Ticks>),
     Dividing(Box<Splitter>),
@@ -30,7 +30,7 @@ pub(crate) enum RailPolicy {
 }
 
 impl RailPolicy {
-    /// For rails with nothing to send.
+    /// Creates a policy for idle rails.
     pub(crate) fn new(steering: Steering, rails: &[LogGp]) -> Result<RailPolicy, RailsError> {
         Ok(match steering {
             Steering::Fixed(name) => {
@@ -55,7 +55,7 @@ impl RailPolicy {
         }
     }
 
-    /// How a message is to be divided, if it is.
+    /// Returns the division of a message, or `None` if it should stay whole.
     pub(crate) fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         match self {
             RailPolicy::Fixed(_) => None,
@@ -64,7 +64,7 @@ impl RailPolicy {
         }
     }
 
-    /// A piece of a divided message takes this rail.
+    /// Records that a piece of a divided message takes this rail.
     pub(crate) fn give(&mut self, rail: RailId, now: Ticks, size: Bytes) {
         match self {
             RailPolicy::Fixed(_) => {}
@@ -73,7 +73,8 @@ impl RailPolicy {
         }
     }
 
-    /// Something had arrived by `seen`: these, and perhaps what another policy gave to the rail.
+    /// Records messages that arrived. `seen` is the time by which something had arrived, which may also be a message that
+    /// another policy assigned to the rail.
     pub(crate) fn completed(
         &mut self,
         rail: RailId,
@@ -86,14 +87,14 @@ impl RailPolicy {
         }
     }
 
-    /// Rails that have become slower since the last call, beside those that have become faster.
+    /// Updates the estimates of rails whose messages are overdue.
     pub(crate) fn overdue(&mut self, now: Ticks) {
         if let RailPolicy::Adaptive(adaptive) = self {
             adaptive.overdue(now);
         }
     }
 
-    /// How many times slower than measured a rail is believed to be, and how often it was found to have changed.
+    /// Estimated slowdown of a rail relative to its measured parameters, and the number of detected changes.
     pub(crate) fn slowdown(&self, rail: RailId) -> (f64, u64) {
         match self {
             RailPolicy::Fixed(_) | RailPolicy::Dividing(_) => (1.0, 0),
@@ -101,7 +102,7 @@ impl RailPolicy {
         }
     }
 
-    /// What a rail costs now, where it no longer is what was measured.
+    /// Current parameters of a rail, or `None` if they do not differ from the measured ones.
     pub(crate) fn remeasured(&self, rail: RailId) -> Option<LogGp> {
         match self {
             RailPolicy::Fixed(_) | RailPolicy::Dividing(_) => None,
@@ -109,7 +110,7 @@ impl RailPolicy {
         }
     }
 
-    /// Messages that were given to a rail will not be sent there.
+    /// Records that messages assigned to a rail will not be sent there.
     pub(crate) fn taken_back(
         &mut self,
         rail: RailId,

@@ -1,15 +1,15 @@
 //! The protocol, without sockets and without a clock.
 //!
-//! Each message has a sequence number, and each connection counts the messages that it carried: a TCP connection keeps
-//! its order, so one number acknowledges all messages before it. When a rail fails, what it carried and what was not
-//! acknowledged is sent again over the others, with the same sequence numbers; the receiver takes each number once. The
-//! receiver grants credit: a sender uses no sequence number beyond it, which bounds what either end has to remember.
+//! Each message has a sequence number, and each connection counts the messages that it carried. A TCP connection keeps its
+//! order, so one number acknowledges all messages before it. When a rail fails, its unacknowledged messages are sent again
+//! over the other rails, with the same sequence numbers; the receiver accepts each number once. The receiver grants credit:
+//! a sender uses no sequence number beyond it, which bounds the memory of both ends.
 //!
-//! Ordered messages are counted apart and wait at the receiver for those before them; unordered ones are handed out as
-//! they arrive.
+//! Ordered messages have a separate count and wait at the receiver for those before them. Unordered messages are delivered
+//! when they arrive.
 //!
-//! A long message may be divided over the rails so that its pieces arrive together ([`flowcast_scheduler::split`]). Each
-//! piece has a sequence number of its own, so that all of the above holds for pieces; the receiver joins them.
+//! A long message may be divided over the rails so that its pieces arrive at the same time ([`flowcast_scheduler::split`]).
+//! Each piece has its own sequence number, so everything above holds for pieces. The receiver joins them.
 
 use std::{collections::VecDeque, io::IoSlice};
 
@@ -35,66 +35,66 @@ use crate::{
     token::Token,
 };
 
-/// What both ends have to agree on, and how they behave.
+/// Parameters of a session. Some of them have to be the same at both ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SessionRule {
-    /// Messages that a receiver holds, a multiple of 64; the same at both ends.
+    /// Number of messages that a receiver can hold, a multiple of 64; the same at both ends.
     pub window: u64,
     /// Longest message, in bytes; a longer one is a fault.
     pub longest: usize,
-    /// An acknowledgement waits no longer than this for a message that takes it along.
+    /// Longest time that an acknowledgement waits for a message that can carry it.
     pub acknowledge_within: Time,
-    /// A rail on which nothing moves, though something is to be acknowledged, is given up once the other end has answered
-    /// on another rail all the while for so long.
+    /// Time after which a silent rail is given up: an acknowledgement is due, nothing moves on the rail, and the other end
+    /// has answered on another rail throughout this time.
     pub silence: Time,
-    /// How rails are chosen.
+    /// Choice of the rails.
     pub steering: Steering,
-    /// What a connection has to show; the same at both ends.
+    /// Secret that a connection has to present; the same at both ends.
     pub token: Token,
 }
 
-/// How a message may be handed out at its receiver.
+/// Time at which the receiver may deliver a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryOrder {
     /// After all ordered messages that were sent before it.
     Ordered,
-    /// As soon as it arrives.
+    /// On arrival.
     Unordered,
 }
 
-/// How a connection came about.
+/// Origin of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
-    /// Its rail is new; messages take it at once.
+    /// The rail is new; messages may use it immediately.
     New,
-    /// This end has connected a lost rail again: messages take it once the other end has been heard on it.
+    /// This end has reconnected a lost rail. Messages may use it after the other end has been heard on it.
     Again,
-    /// The other end has connected a lost rail again; it is told so, and messages wait as with [`Opening::Again`].
+    /// The other end has reconnected a lost rail. This end acknowledges it, and messages wait as with [`Opening::Again`].
     Answered,
 }
 
-/// Why a message was not taken.
+/// Reason why a message was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// The receiver holds as many messages as it can; it grants more credit as it consumes them.
+    /// The receiver holds as many messages as it can. It grants more credit as it consumes them.
     #[error("no credit left: the receiver holds as many messages as it can")]
     NoCredit,
     /// The message is longer than [`SessionRule::longest`].
     #[error("found a message of {found} bytes, expected at most {most}")]
     TooLong {
-        /// Its bytes.
+        /// Length of the message, in bytes.
         found: usize,
-        /// The longest that is allowed.
+        /// Longest allowed message, in bytes.
         most: usize,
     },
 }
 
-/// What has happened on a session.
+/// Counters of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionCounts {
     /// Messages sent, each counted once.
     pub sent: u64,
-    /// Those of them that were divided.
+    /// Number of sent messages that were divided.
     pub divided: u64,
     /// Messages or pieces sent again because their rail failed or slowed down.
     pub sent_again: u64,
@@ -102,7 +102,7 @@ pub struct SessionCounts {
     pub received: u64,
     /// Messages or pieces received that had arrived before.
     pub repeated: u64,
-    /// Acknowledgements that no message took along.
+    /// Acknowledgements sent without a message.
     pub bare_acknowledgements: u64,
     /// Rails lost since the session began.
     pub rails_lost: u64,
@@ -114,10 +114,10 @@ pub struct Session {
     costs: Vec<LogGp>,
     lanes: Vec<RailLane>,
     policy: RailPolicy,
-    /// Since when it chooses: it knows of no message that was given before.
+    /// Time since which the policy chooses; it does not know messages sent earlier.
     policy_since: Ticks,
     alive: RailSet,
-    /// Those of them on which the other end is known to hear.
+    /// Live rails on which the other end is known to receive.
     proven: RailSet,
     allowed: RailSet,
     changes: [u64; MAX_RAILS],
@@ -137,7 +137,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Without connections. `costs` are the parameters of the rails, in the order of their numbers.
+    /// Creates a session without connections. `costs` are the parameters of the rails, indexed by rail.
     ///
     /// # Errors
     /// No rail, or more than 16.
@@ -168,10 +168,11 @@ impl Session {
         })
     }
 
-    /// A connection for rail `rail` is there, which may be one more than there were. Stranded messages take it as soon as any may.
+    /// Registers a connection of rail `rail`, which may be a new rail. Stranded messages take it as soon as messages may use
+    /// it.
     ///
     /// # Errors
-    /// More than 16 rails, or a number with a gap before it.
+    /// More than 16 rails, or a rail number that leaves a gap.
     pub fn connected(
         &mut self,
         rail: RailId,
@@ -207,7 +208,7 @@ impl Session {
     /// Chooses rails by `steering` from now on, and only among `allowed`.
     ///
     /// # Errors
-    /// As [`Session::new`].
+    /// The same as for [`Session::new`].
     pub fn steer(
         &mut self,
         steering: Steering,
@@ -221,7 +222,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a message and gives it to a rail, or to several if that pays; gives which.
+    /// Accepts a message and assigns it to a rail, or divides it over several if that is faster. Returns the rails used.
     ///
     /// # Errors
     /// No credit, or a message that is too long.
@@ -261,10 +262,11 @@ impl Session {
             .map_or(RailSet::NONE, |rail| RailSet::NONE.with(rail)))
     }
 
-    /// Bytes arrived on `rail` and lie in the buffer of [`Session::receive_buffer`]. Returns whether a message is ready.
+    /// Processes bytes that arrived on `rail` and lie in the buffer of [`Session::receive_buffer`]. Returns `true` if a
+    /// message is ready.
     ///
     /// # Errors
-    /// What does not follow the protocol: the rail is then to be given up with [`Session::lost`].
+    /// A violation of the protocol. The caller must then give up the rail with [`Session::lost`].
     pub fn arrived(&mut self, rail: RailId, bytes: usize, now: Ticks) -> Result<bool, RailFault> {
         self.lanes[rail.index()].reader.filled(bytes);
         let nanos = now.time(()).as_nanos() as u64;
@@ -298,45 +300,45 @@ impl Session {
         Ok(self.inbound.is_ready())
     }
 
-    /// The buffer into which the bytes that arrive on `rail` are read.
+    /// Buffer for the bytes that arrive on `rail`.
     pub fn receive_buffer(&mut self, rail: RailId) -> &mut [u8] {
         self.lanes[rail.index()].reader.space(64 * 1024)
     }
 
-    /// Takes the next message that can be handed out, if there is one.
+    /// Returns the next message that can be delivered, if there is one.
     pub fn receive(&mut self) -> Option<Vec<u8>> {
         self.inbound.consume()
     }
 
-    /// What is to be written on `rail` next.
+    /// Fills `slices` with the next output of `rail` and returns the number of slices used.
     pub fn output<'a>(&'a self, rail: RailId, slices: &mut [IoSlice<'a>; AT_ONCE]) -> usize {
         self.lanes[rail.index()].output(slices)
     }
 
-    /// Whether something is to be written on `rail`.
+    /// Returns `true` if output is pending on `rail`.
     pub(crate) fn has_output(&self, rail: RailId) -> bool {
         self.alive.contains(rail) && self.lanes[rail.index()].has_output()
     }
 
-    /// So many bytes of the output of `rail` were written.
+    /// Notifies the session that `bytes` bytes of the output of `rail` were written.
     pub fn wrote(&mut self, rail: RailId, bytes: usize) {
         self.lanes[rail.index()].wrote(bytes);
     }
 
-    /// The connection of `rail` is gone; what it has not delivered for sure takes other rails.
+    /// Notifies the session that the connection of `rail` is gone. Its unacknowledged messages take other rails.
     pub fn lost(&mut self, rail: RailId, now: Ticks) {
         self.alive = self.alive.without(rail);
         self.proven = self.proven.without(rail);
         self.counts.rails_lost += 1;
-        // The last word on credit may have been on this rail.
+        // The last grant of credit may have been lost with this rail.
         self.advertised_credit = 0;
         let parcels = self.lanes[rail.index()].give_up();
         self.send_again(rail, parcels, now);
     }
 
-    /// To be called before waiting, and at least each [`SessionRule::acknowledge_within`]: sends what acknowledgements are due,
-    /// and takes messages back from rails that have slowed down. Gives the rails that are silent for
-    /// [`SessionRule::silence`]: they are to be given up with [`Session::lost`].
+    /// Sends the acknowledgements that are due, and withdraws messages from rails that have slowed down. Call it before
+    /// waiting, and at least once in each [`SessionRule::acknowledge_within`]. Returns the rails that have been silent for
+    /// [`SessionRule::silence`]: the caller must give them up with [`Session::lost`].
     #[must_use]
     pub fn attend(&mut self, now: Ticks) -> RailSet {
         self.reconsider(now);
@@ -349,13 +351,13 @@ impl Session {
             }
         }
         if self.inbound.credit() - self.advertised_credit >= self.rule.window / 4 {
-            // On all: one of them may be silent, which is not known yet.
+            // Uses all rails, because one of them may be silent without our knowledge.
             self.alive.for_each(|rail| self.acknowledge(rail));
         }
         self.silent(now)
     }
 
-    /// Acknowledges all that has been received.
+    /// Acknowledges everything that has been received.
     pub(crate) fn acknowledge_all(&mut self) {
         for rail in self.alive {
             if self.lanes[rail.index()].unacknowledged.count > 0 {
@@ -364,32 +366,32 @@ impl Session {
         }
     }
 
-    /// Whether the other end has ever said anything.
+    /// Returns `true` if any frame of the other end has arrived.
     pub(crate) fn has_heard(&self) -> bool {
         self.heard > 0
     }
 
-    /// When a message last arrived or was acknowledged.
+    /// Time at which a message last arrived or was acknowledged.
     pub(crate) fn advanced(&self) -> Ticks {
         self.advanced
     }
 
-    /// Messages or pieces that have not been acknowledged.
+    /// Number of messages or pieces that have not been acknowledged.
     pub fn outstanding(&self) -> u64 {
         self.lanes.iter().map(RailLane::outstanding).sum::<u64>() + self.stranded.len() as u64
     }
 
-    /// A connection's reader that has already read something, such as its introduction.
+    /// Sets the reader of a new connection. It may already contain bytes that followed the introduction.
     pub(crate) fn began_with(&mut self, rail: RailId, reader: FrameReader) {
         self.lanes[rail.index()].reader = reader;
     }
 
-    /// Whether a message waits for [`Session::receive`].
+    /// Returns `true` if a message is ready for [`Session::receive`].
     pub fn has_messages(&self) -> bool {
         self.inbound.is_ready()
     }
 
-    /// Whether a message would be taken.
+    /// Returns `true` if the credit allows another message.
     pub fn has_credit(&self) -> bool {
         self.next_sequence < self.credit
     }
@@ -399,7 +401,7 @@ impl Session {
         self.alive
     }
 
-    /// What both ends have agreed on, with the steering of now.
+    /// Parameters of the session, with the current steering.
     pub fn rule(&self) -> &SessionRule {
         &self.rule
     }
@@ -409,28 +411,28 @@ impl Session {
         &self.costs
     }
 
-    /// How many times slower than measured a rail is believed to be, and how often that has changed at once.
+    /// Estimated slowdown of a rail relative to its measured parameters, and the number of abrupt changes.
     pub fn slowdown(&self, rail: RailId) -> (f64, u64) {
         self.policy.slowdown(rail)
     }
 
-    /// What a rail costs now, measured by what it carried, where a sequential test says that it no longer is what was measured
-    /// before; none where it is, or where rails are not adapted to.
+    /// Current parameters of a rail, estimated from the messages that it carried. `None` unless a sequential test finds that
+    /// they differ from the earlier measurement, and `None` if the policy does not adapt.
     pub fn remeasured(&self, rail: RailId) -> Option<LogGp> {
         self.policy.remeasured(rail)
     }
 
-    /// Bytes of messages given to a rail so far, again counted when they were sent again.
+    /// Bytes of messages assigned to a rail so far. Repeated messages count again.
     pub fn given(&self, rail: RailId) -> Bytes {
         Bytes(self.given[rail.index()])
     }
 
-    /// Messages, pieces and rails counted since the session began.
+    /// Counters of messages, pieces and rails since the start of the session.
     pub fn counts(&self) -> SessionCounts {
         self.counts
     }
 
-    /// Rails that messages may take now; if none of the allowed ones is left, any.
+    /// Rails that messages may use now. If none of the allowed rails is left, all proven rails.
     fn usable(&self) -> RailSet {
         let usable = self.proven.and(self.allowed);
         if usable.is_empty() {
@@ -446,7 +448,8 @@ impl Session {
         Ok(())
     }
 
-    /// How to divide a message, if that pays and there is credit for a piece on each rail. Sizes are those of frames.
+    /// Returns the division of a message if it is faster and the credit suffices for a piece on each rail. Sizes are those
+    /// of frames.
     fn split(&self, message: &[u8], now: Ticks) -> Option<Split> {
         let usable = self.usable();
         let rails = usable.count() as u64;
@@ -541,7 +544,8 @@ impl Session {
         self.assign_stranded(now);
     }
 
-    /// Rails to be given up. Of one on which nothing moves the others ask whether the other end still answers.
+    /// Returns the rails to be given up. If nothing moves on a rail, the other rails query whether the other end still
+    /// answers.
     fn silent(&mut self, now: Ticks) -> RailSet {
         let mut silent = RailSet::NONE;
         for rail in self.alive {
@@ -574,7 +578,7 @@ impl Session {
         self.push_bare(rail, FrameKind::Acknowledgement);
     }
 
-    /// A frame without a message acknowledges and grants credit as any other.
+    /// Sends a frame without a message. It acknowledges and grants credit like any other frame.
     fn push_bare(&mut self, rail: RailId, kind: FrameKind) {
         let (acknowledged, arrived) = self.lanes[rail.index()].acknowledgement();
         self.advertised_credit = self.inbound.credit();
@@ -617,7 +621,7 @@ impl Session {
         );
     }
 
-    /// What a rail that has slowed down has not begun may be sooner elsewhere.
+    /// Moves messages that a slowed-down rail has not started to send, because another rail may deliver them earlier.
     fn reconsider(&mut self, now: Ticks) {
         self.policy.overdue(now);
         for rail in self.alive {

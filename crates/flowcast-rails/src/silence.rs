@@ -15,27 +15,27 @@ const PARTS: u32 = 4;
 #[derive(Debug, Default)]
 pub(crate) struct SilenceWatch {
     moved: u64,
-    /// Begin of the current part, and the frames heard elsewhere by then.
+    /// Start of the current part, and the number of frames heard elsewhere before it.
     since: Ticks,
     elsewhere: u64,
     /// Parts in which the other end was heard elsewhere.
     heard: u32,
 }
 
-/// What the watch of a rail has found.
+/// Result of a look at a rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RailSilence {
-    /// Something moves, or a part of the time has not passed yet.
+    /// Something moves, or the current part of the time is not over.
     Unconfirmed,
-    /// A part has passed in silence: the other end is to be asked on other rails.
+    /// A part has passed in silence. The caller should query the other end on other rails.
     Suspected,
-    /// The other end has answered elsewhere in all parts.
+    /// The other end was heard elsewhere in all parts.
     Confirmed,
 }
 
 impl SilenceWatch {
-    /// `moved` counts the frames that move on the rail; none: nothing is to be acknowledged. `elsewhere` counts the frames heard
-    /// on other rails. `silence` is the watched time.
+    /// Updates the watch. `moved` counts the frames that move on the rail, or is `None` if no acknowledgement is due.
+    /// `elsewhere` counts the frames heard on other rails. `silence` is the watched time.
     pub(crate) fn look(
         &mut self,
         moved: Option<u64>,
@@ -69,7 +69,8 @@ impl SilenceWatch {
 mod tests {
     use super::*;
 
-    /// The findings after each quarter second, by the frames that have moved on the rail and elsewhere by then.
+    /// Returns the result after each quarter second. `looks` contains the frames that have moved on the rail and elsewhere
+    /// until then.
     fn verdicts(looks: &[(Option<u64>, u64)]) -> Vec<RailSilence> {
         let mut watch = SilenceWatch::default();
         (0..)

@@ -1,12 +1,12 @@
-//! The secret that both ends of a conversation know, by which an end recognises the other.
+//! Shared secret of both ends of a conversation, by which they recognise each other.
 //!
-//! It travels as it is: it keeps strangers out, not those who read along.
+//! It is sent in clear text: it keeps strangers out, but does not protect against eavesdroppers.
 
 use std::{fmt, hint::black_box, str::FromStr};
 
 use thiserror::Error;
 
-/// Bytes of a token.
+/// Length of a token, in bytes.
 pub const TOKEN: usize = 16;
 
 /// A secret of 16 bytes; as text, 32 hexadecimal digits.
@@ -21,23 +21,23 @@ pub const TOKEN: usize = 16;
 #[derive(Clone, Copy)]
 pub struct Token([u8; TOKEN]);
 
-/// A text that is no token.
+/// Error for a text that is not a token.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("found a token of {0} characters, expected 32 hexadecimal digits")]
 pub struct TokenError(usize);
 
 impl Token {
-    /// Of these bytes, which nobody else should be able to guess.
+    /// Creates a token from these bytes, which should be hard to guess.
     pub const fn new(bytes: [u8; TOKEN]) -> Token {
         Token(bytes)
     }
 
-    /// The token as it travels, [`TOKEN`] bytes.
+    /// Bytes of the token as they are sent, [`TOKEN`] of them.
     pub const fn bytes(&self) -> &[u8; TOKEN] {
         &self.0
     }
 
-    /// Whether these are its bytes. The time that it takes says nothing of where they differ.
+    /// Returns `true` if the bytes are equal. The time of the comparison does not reveal the position of a difference.
     pub fn is(&self, shown: &[u8; TOKEN]) -> bool {
         let difference = self
             .0

@@ -1,4 +1,4 @@
-//! Rails that were lost, and are connected anew while the others go on.
+//! Lost rails, which are reconnected while the others continue.
 
 use std::{
     io,
@@ -12,11 +12,11 @@ use flowcast_scheduler::RailId;
 
 use super::RailPath;
 
-/// Between two attempts; twice as long after each that failed, up to `MOST_WAIT`.
+/// Time between two attempts. It doubles after each failure, up to `MOST_WAIT`.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const MOST_WAIT: Duration = Duration::from_secs(1);
 
-/// A rail that is to come back.
+/// A rail that should be reconnected.
 #[derive(Debug)]
 pub(super) struct Absent {
     pub(super) rail: RailId,
@@ -27,14 +27,14 @@ pub(super) struct Absent {
 
 #[derive(Debug)]
 enum Attempt {
-    /// The next begins then.
+    /// Start of the next attempt.
     At(Instant),
-    /// A thread of its own connects, which may take seconds.
+    /// A separate thread connects, which may take seconds.
     Running(Receiver<io::Result<TcpStream>>),
 }
 
 impl Absent {
-    /// A rail that was lost just now.
+    /// Creates the state for a rail that was lost just now.
     pub(super) fn new(rail: RailId, path: RailPath) -> Absent {
         Absent {
             rail,
@@ -44,7 +44,7 @@ impl Absent {
         }
     }
 
-    /// The new connection, once there is one. Does not wait.
+    /// Returns the new connection as soon as there is one. Does not wait.
     pub(super) fn connection(&mut self) -> Option<TcpStream> {
         match &self.attempt {
             Attempt::At(begin) if Instant::now() < *begin => None,
@@ -67,7 +67,7 @@ impl Absent {
     fn begun(&self) -> Attempt {
         let (told, result) = channel();
         let path = self.path.path.clone();
-        // Without a thread the attempt has failed, as the receiver sees.
+        // If no thread can be started, the attempt fails, which the receiver detects.
         let _ = thread::Builder::new()
             .name("rail".to_owned())
             .spawn(move || told.send(path.connect()));

@@ -1,4 +1,4 @@
-//! Where an end lets rails in, and how a connection says which rail of which conversation it is.
+//! Entry of new rails, and the introduction by which a connection names its rail and its conversation.
 
 use std::{
     collections::VecDeque,
@@ -18,21 +18,21 @@ use crate::{
 };
 
 const MAGIC: &[u8; 8] = b"FLOWRAI2";
-/// Beside the number of a rail that comes back.
+/// Bit beside the rail number that marks a returning rail.
 const RETURNS: u8 = 0x80;
 const HELLO: usize = 8 + 8 + 1 + 32 + TOKEN;
 /// A connection that has not introduced itself within this time is closed.
 const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
-/// As many connections may be about to introduce themselves; of more the oldest is closed.
+/// Largest number of connections that may be about to introduce themselves. Beyond it the oldest is closed.
 const MOST_ARRIVING: usize = 2 * MAX_RAILS;
 
-/// Where an end lets rails in.
+/// Listening sockets at which an end accepts rails.
 #[derive(Debug)]
 pub struct Listener {
     listeners: Vec<TcpListener>,
-    /// Connections that have not introduced themselves yet, the oldest first.
+    /// Connections that have not introduced themselves yet, oldest first.
     arriving: VecDeque<ArrivingStranger>,
-    /// Rails of the next conversation, which came before the current one had ended.
+    /// Rails of the next conversation that arrived before the end of the current one.
     waiting: Vec<Newcomer>,
 }
 
@@ -40,7 +40,7 @@ pub struct Listener {
 #[derive(Debug)]
 pub(super) struct Newcomer {
     pub stream: TcpStream,
-    /// It may have read more than the introduction.
+    /// Reader of the connection; it may contain bytes that followed the introduction.
     pub reader: FrameReader,
     pub hello: Hello,
 }
@@ -53,12 +53,12 @@ struct ArrivingStranger {
     since: Instant,
 }
 
-/// How a connection introduces itself.
+/// Introduction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Hello {
     pub session: u64,
     pub rail: RailId,
-    /// Whether the rail was there before and was lost: it belongs to a conversation that has begun.
+    /// `true` if the rail existed before and was lost: it belongs to a conversation that has begun.
     pub returns: bool,
     pub cost: LogGp,
     pub token: Token,
@@ -68,7 +68,7 @@ impl Listener {
     /// Listens at all of these addresses.
     ///
     /// # Errors
-    /// An address that is not this machine's, or is taken.
+    /// An address does not belong to this machine or is in use.
     pub fn open(addresses: &[SocketAddr]) -> Result<Listener, LinkError> {
         Ok(Listener {
             listeners: addresses
@@ -80,10 +80,10 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
+    /// Addresses at which it listens.
     ///
     /// # Errors
-    /// The system cannot tell.
+    /// The system cannot report an address.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, LinkError> {
         self.listeners
             .iter()
@@ -95,20 +95,20 @@ impl Listener {
             .collect()
     }
 
-    /// Keeps rails of the next conversation until they are asked for again.
+    /// Keeps rails of the next conversation until the next call of `entered`.
     pub(super) fn keep(&mut self, waiting: Vec<Newcomer>) {
         self.waiting = waiting;
     }
 
-    /// Whether the next conversation begins.
+    /// Returns `true` if rails of the next conversation wait.
     pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Connections that have introduced themselves with this token.
+    /// Returns the connections that have introduced themselves with this token.
     pub(super) fn entered(&mut self, token: Token) -> Vec<Newcomer> {
         for listener in &self.listeners {
-            // No more at once than there is room for, so that none is closed before it was looked at.
+            // Accepts no more at once than there is room for, so that none is closed before it was examined.
             for _ in 0..MOST_ARRIVING {
                 let Ok((stream, _)) = listener.accept() else {
                     break;
@@ -147,7 +147,7 @@ impl Listener {
     }
 }
 
-/// Reads the introduction; an error is a connection of somebody else.
+/// Reads the introduction. An error means a foreign connection.
 fn introduced(stream: &mut TcpStream, reader: &mut FrameReader) -> Result<Option<Hello>, ()> {
     match stream.read(reader.space(HEADER + HELLO)) {
         Ok(0) => return Err(()),

@@ -1,4 +1,4 @@
-//! Links over loopback, each rail with an address of its own, some through a cable that spoils or cuts.
+//! Links over loopback, with a separate address for each rail. Some lead through a cable that corrupts or cuts the data.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -40,7 +40,7 @@ fn rule() -> SessionRule {
     }
 }
 
-/// A silent rail is given up soon, and on a busy machine perhaps one that is only slow.
+/// Rule with a short silence: a silent rail is given up soon, and on a busy machine perhaps a slow one as well.
 fn impatient() -> SessionRule {
     SessionRule {
         silence: Time::from_micros(200_000.0),
@@ -66,7 +66,7 @@ fn course(discipline: Discipline, adapts: bool) -> Course {
     }
 }
 
-/// 127.0.0.1, 127.0.0.2, ...: one for each rail.
+/// Listens at 127.0.0.1, 127.0.0.2, ...: one address for each rail.
 fn door(rails: u8) -> (Listener, Vec<SocketAddr>) {
     let addresses: Vec<SocketAddr> = (1..=rails)
         .map(|rail| (Ipv4Addr::new(127, 0, 0, rail), 0).into())
@@ -76,7 +76,7 @@ fn door(rails: u8) -> (Listener, Vec<SocketAddr>) {
     (door, addresses)
 }
 
-/// From the rail's own address to the rail's own address.
+/// Path from the rail's own address to the same address.
 fn rail(to: SocketAddr) -> RailPath {
     RailPath {
         cost: cost(),
@@ -99,39 +99,39 @@ fn answering_by(rule: SessionRule, door: Listener) -> thread::JoinHandle<RailLin
     })
 }
 
-/// What a cable does once it has carried so many bytes in a direction.
+/// Fault of a cable after a number of bytes in one direction.
 #[derive(Clone, Copy)]
 enum Mishap {
     Never,
     Cut(usize),
     Spoil(usize),
-    /// Holds everything back for so long, again and again.
+    /// Repeatedly stalls for this duration.
     Stall(usize, Duration),
-    /// Carries nothing more, and keeps the connection.
+    /// Carries no more data, but keeps the connection.
     Silence(usize),
-    /// Carries everything later by so much.
+    /// Delays everything by this duration.
     Delay(Duration),
 }
 
-/// What happens to a connection towards the answering end, and back.
+/// Faults of a connection towards the answering end, and back.
 type Fate = (Mishap, Mishap);
 
 const SOUND: Fate = (Mishap::Never, Mishap::Never);
 
-/// A cable to `to`; gives its near end.
+/// Creates a cable to `to` and returns its near end.
 fn cable(to: SocketAddr, mishap: Mishap) -> SocketAddr {
     path(to, vec![(mishap, Mishap::Never)], None)
 }
 
-/// A path to `to` that cuts each of its first connections after so many bytes towards the answering end, and carries the
-/// others whole; gives its near end.
+/// Creates a path to `to` that cuts each of its first connections after the given number of bytes towards the answering end,
+/// and carries the later ones completely. Returns its near end.
 fn cut_again_and_again(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
     let fates = cuts.into_iter().map(|at| (Mishap::Cut(at), Mishap::Never));
     path(to, fates.collect(), Some(SOUND))
 }
 
-/// A path to `to` whose first connections have these fates, and those after them another, if they come about; gives its near
-/// end.
+/// Creates a path to `to` with the given faults for the first connections and for later ones; without the latter, later
+/// connections fail. Returns its near end.
 fn path(to: SocketAddr, first: Vec<Fate>, later: Option<Fate>) -> SocketAddr {
     let listener = TcpListener::bind(SocketAddr::new(to.ip(), 0)).unwrap();
     let near = listener.local_addr().unwrap();
@@ -270,7 +270,7 @@ fn a_rail_that_is_cut_in_its_introduction_ends_no_other_and_comes_back() {
             )
             .unwrap();
             whole(audit, 3000);
-            // All messages may have gone over the other rail before the second cut is seen.
+            // All messages may have taken the other rail before the second cut is detected.
             while link.faults().len() < 2 || link.session().alive() != RailSet::first(2) {
                 link.poll().unwrap();
             }
@@ -304,7 +304,7 @@ fn a_rail_that_is_alone_and_cut_comes_back_and_loses_nothing() {
     other.join().unwrap();
 }
 
-/// Cuts of two rails after 0 to 400 kB each, in whole messages and in pieces.
+/// Cuts two rails after 0 to 400 kB each, in whole messages and in pieces.
 #[test]
 #[ignore = "takes long: cargo xtask test kills"]
 fn a_thousand_cuts_lose_repeat_and_disorder_nothing() {
@@ -378,7 +378,7 @@ fn a_rail_cut_while_pieces_are_under_way_loses_repeats_and_disorders_nothing() {
     }
 }
 
-/// Pieces on the other rail overtake those that are held back, so that they arrive in another order than they left.
+/// Pieces on the other rail overtake the delayed ones, so that they arrive in a different order.
 #[test]
 fn a_rail_that_stalls_again_and_again_loses_repeats_and_disorders_nothing() {
     let split = Some(SplitRule {
@@ -571,11 +571,11 @@ fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
     );
 }
 
-/// Messages there and back over a sound rail and one with these fates; gives the faults of both ends.
+/// Counts and exchanges messages over a sound rail and one with these faults. Returns the rail faults of both ends.
 fn counted_and_exchanged(fate: Vec<Fate>, later: Option<Fate>) -> [Vec<(RailId, RailFault)>; 2] {
     let (door, addresses) = door(2);
     let other = answering_by(impatient(), door);
-    // The lower rail: what has no rail of its own takes it.
+    // The faulty rail has the lower number, so that it takes messages without a rail of their own.
     let ill = path(addresses[0], fate, later);
     let rails = [rail(ill), rail(addresses[1])];
     let mut link = RailLink::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
@@ -638,7 +638,7 @@ fn a_rail_that_spoils_or_delays_either_direction_loses_nothing() {
     let late = Mishap::Delay(Duration::from_millis(2));
     for ill in [
         Mishap::Spoil(0),
-        // Frames that announce more than there is, and one of another kind.
+        // Frames that announce too many bytes, and one of another kind.
         Mishap::Spoil(2),
         Mishap::Spoil(131),
         Mishap::Spoil(133),
@@ -669,7 +669,7 @@ fn a_rail_that_was_silent_is_used_again() {
         count(&mut link, course, 3000, Bytes(300), &mut |_, _| {}).unwrap(),
         3000,
     );
-    // Each count gives half of its messages to a rail that is there: until one does, the rail is not back.
+    // Each count sends half of its messages over a rail that is up: until one does so, the rail is not back.
     let mut before = given(&link);
     while link.faults().is_empty() || given(&link) - before < 20 * 300 {
         before = given(&link);
@@ -747,7 +747,7 @@ fn the_next_conversation_begins_at_once_when_the_other_end_was_killed() {
         .unwrap();
     killed.flush(TIMEOUT).unwrap();
     drop(killed);
-    // The serving end still waits for the rails that it has lost.
+    // The serving end still waits for its lost rails.
     let mut next = RailLink::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     let course = course(Discipline::RoundRobin, false);
     whole(
@@ -758,7 +758,7 @@ fn the_next_conversation_begins_at_once_when_the_other_end_was_killed() {
     served.join().unwrap();
 }
 
-/// Connections that say nothing, something else, or the wrong token.
+/// Connections that send nothing, other data, or the wrong token.
 fn strangers(to: SocketAddr) -> Vec<TcpStream> {
     let connect = || TcpStream::connect(to).unwrap();
     let mut all: Vec<TcpStream> = (0..80).map(|_| connect()).collect();
@@ -777,7 +777,7 @@ fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
         token: Token::new([8; 16]),
         ..rule()
     };
-    // The other end closes it; when that is noticed is not known.
+    // The other end closes it at an unknown time.
     let mut stranger = RailLink::connect(&[rail(addresses[0])], wrong, LinkWaiting::Sleep).unwrap();
     assert!(stranger.receive(TIMEOUT).is_err());
     let mut link = RailLink::connect(&[rail(addresses[0])], rule(), LinkWaiting::Sleep).unwrap();

@@ -1,4 +1,5 @@
-//! Two sessions over rails that are cut, spoilt and replaced at random: every message once, the ordered ones in order.
+//! Two sessions over rails that are cut, corrupted and replaced at random: every message arrives once, ordered ones in
+//! order.
 
 use std::{collections::VecDeque, io::IoSlice};
 
@@ -29,7 +30,7 @@ fn cost() -> LogGp {
     }
 }
 
-/// Pieces so short that most messages of these tests are divided.
+/// Rule with pieces so short that most messages of these tests are divided.
 const SPLIT: SplitRule = SplitRule {
     from: Bytes(100),
     minimal_piece: Bytes(60),
@@ -49,7 +50,7 @@ fn rule(steering: Steering) -> SessionRule {
     }
 }
 
-/// Two ends, and the bytes under way in each direction of each rail.
+/// Two ends, and the bytes in flight in each direction of each rail.
 struct Pair {
     ends: [Session; 2],
     under_way: [[VecDeque<u8>; RAILS as usize]; 2],
@@ -85,14 +86,14 @@ impl Pair {
         }
     }
 
-    /// An end gives a rail up, and connects it anew.
+    /// One end gives up a rail and reconnects it.
     fn replace(&mut self, at: usize, rail: RailId) {
         let mut openings = [Opening::Answered; 2];
         openings[at] = Opening::Again;
         self.connect(rail, openings);
     }
 
-    /// Both ends notice at once; what was under way is gone.
+    /// Both ends detect the cut at the same time; bytes in flight are lost.
     fn cut(&mut self, rail: RailId) {
         let now = self.tick();
         for (end, under_way) in self.ends.iter_mut().zip(&mut self.under_way) {
@@ -114,7 +115,7 @@ impl Pair {
         }
     }
 
-    /// Moves up to `bytes` bytes on a rail from an end to the other.
+    /// Moves up to `bytes` bytes on a rail from one end to the other.
     fn transfer(&mut self, from: usize, rail: RailId, bytes: usize) {
         if !self.ends[from].alive().contains(rail) {
             return;
@@ -165,7 +166,7 @@ impl Pair {
         }
     }
 
-    /// With whole rails everything arrives.
+    /// Moves data until everything has arrived, with rails that work.
     fn settle(&mut self) {
         for rail in (0..RAILS).map(RailId) {
             if !self.ends[0].alive().contains(rail) {
@@ -177,7 +178,7 @@ impl Pair {
                 (0..2).flat_map(|from| (0..RAILS).map(move |rail| (from, RailId(rail))))
             {
                 self.transfer(from, rail, 100_000);
-                // A spoilt frame from before may still end a rail here.
+                // An earlier corrupted frame may still end a rail here.
                 if !self.ends[0].alive().contains(rail) {
                     self.replace(1, rail);
                 }
