@@ -1,11 +1,11 @@
-//! Makes the recorder's table of the functions of MPI from that of the recording format, and a wrapper for each of the
-//! names under which programs call them.
+//! Generates the recorder's table of MPI functions from the table of the recording format, and a wrapper for each name under
+//! which programs call them.
 
 use std::{env, fmt::Write, fs, path::PathBuf};
 
 use flowcast_recording::table::{self, MpiFunction};
 
-/// Which argument a letter of the table stands for.
+/// Argument that each letter of the table stands for.
 const FIELDS: [(&str, char); 29] = [
     ("count", 'n'),
     ("datatype", 't'),
@@ -65,7 +65,7 @@ fn main() {
         .expect("the output folder can be written");
 }
 
-/// The type of `WrappedFunction::at`.
+/// Definition of the type of `WrappedFunction::at`.
 fn places() -> String {
     let fields: String = FIELDS
         .iter()
@@ -109,7 +109,7 @@ const SHAPES: [&str; 9] = [
     "reduce-scatter",
 ];
 
-/// The recorder's kind of a kind of the table, and the shape of a collective.
+/// Returns the recorder's kind for a kind of the table, and the shape of a collective.
 fn kind(text: &str) -> (String, String) {
     let (bare, persistent) = match text.strip_suffix("-init") {
         Some(bare) => (bare, true),
@@ -145,7 +145,7 @@ fn camel(text: &str) -> String {
         .collect()
 }
 
-/// The wrappers, and the table of them in the order of their names.
+/// Returns the wrappers and their table, which is sorted by name.
 fn wrappers(all: &[(&MpiFunction, bool)]) -> String {
     let numbered = all.iter().enumerate();
     let mut names: Vec<Name> = numbered
@@ -169,16 +169,17 @@ fn wrappers(all: &[(&MpiFunction, bool)]) -> String {
     )
 }
 
-/// A name under which programs call a function.
+/// Name under which programs call a function.
 struct Name {
     symbol: String,
-    /// The function's place in the table.
+    /// Position of the function in the table.
     index: usize,
     language: &'static str,
     arguments: usize,
 }
 
-/// The names of C, of Fortran and of `mpi_f08`, where Open MPI has two. A large count has a C name only.
+/// Returns the names for C, Fortran and `mpi_f08`; Open MPI has two for `mpi_f08`. A function for large counts has only a C
+/// name.
 fn names(function: &MpiFunction, index: usize, large: bool) -> Vec<Name> {
     let name = name(function, large);
     let lower = name.to_lowercase();
@@ -190,7 +191,7 @@ fn names(function: &MpiFunction, index: usize, large: bool) -> Vec<Name> {
     };
     let mut names = vec![of(format!("MPI_{name}"), "C", function.arity)];
     if !large {
-        // One argument more for the error, and one for the hidden length of a text.
+        // One more argument is the error, one more the hidden length of a text.
         let arguments = function.arity + 2;
         names.push(of(format!("mpi_{lower}_"), "Fortran", arguments));
         names.push(of(format!("ompi_{lower}_f"), "Fortran", arguments));
@@ -199,7 +200,7 @@ fn names(function: &MpiFunction, index: usize, large: bool) -> Vec<Name> {
     names
 }
 
-/// Six arguments come in registers, so fewer need not be told apart.
+/// Writes a wrapper. Registers hold six arguments, so shorter argument lists need no variants of their own.
 fn write_wrapper(out: &mut String, name: &Name, place: usize) {
     let arity = name.arguments.max(6);
     let list = |form: &dyn Fn(usize) -> String| (0..arity).map(form).collect::<Vec<_>>().join(", ");

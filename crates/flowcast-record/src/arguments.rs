@@ -1,4 +1,4 @@
-//! The arguments of a call, whichever language it came from.
+//! Arguments of a call, independent of its language.
 
 use crate::{
     communicators::Key,
@@ -7,7 +7,7 @@ use crate::{
     library::LoadedMpi,
 };
 
-/// A call's arguments as machine words.
+/// Arguments of a call as machine words.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments<'a> {
     pub words: &'a [usize],
@@ -31,7 +31,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The word at a place, 0 where the function has no such argument.
+    /// Returns the word at a position, or 0 if the function has no such argument.
     #[inline]
     pub(crate) fn word(&self, place: u8) -> usize {
         if place == NONE {
@@ -51,12 +51,12 @@ impl<'a> Arguments<'a> {
         unsafe { (word as *const i32).read_unaligned() }
     }
 
-    /// The error code that a function of Fortran gives; 0 where the program does not ask for it.
+    /// Returns the error code of a Fortran function, or 0 if the program does not request it.
     pub(crate) fn fortran_error(&self) -> i32 {
         self.int(self.function.arity)
     }
 
-    /// A count, which may be large.
+    /// Returns a count, which may be a large one.
     #[inline]
     pub(crate) fn count(&self, place: u8) -> u64 {
         let count = if self.function.large {
@@ -67,13 +67,13 @@ impl<'a> Arguments<'a> {
         count.max(0) as u64
     }
 
-    /// The count of a function that has one, else 1.
+    /// Returns the count of a function, or 1 if it has none.
     #[inline]
     pub(crate) fn count_or_one(&self, place: u8) -> u64 {
         if place == NONE { 1 } else { self.count(place) }
     }
 
-    /// An element of a list of counts.
+    /// Returns an element of a list of counts.
     pub(crate) fn count_at(&self, place: u8, index: usize) -> u64 {
         let list = self.word(place);
         // SAFETY: the list has an element for each rank.
@@ -87,7 +87,7 @@ impl<'a> Arguments<'a> {
         count.max(0) as u64
     }
 
-    /// A handle that is an argument.
+    /// Returns a handle that is passed as an argument.
     #[inline]
     pub(crate) fn key(&self, place: u8) -> Key {
         if self.fortran == 0 {
@@ -96,7 +96,7 @@ impl<'a> Arguments<'a> {
         self.fortran_key(self.int(place))
     }
 
-    /// MPICH's handles are the same numbers in both languages.
+    /// MPICH's handles are the same numbers in C and Fortran.
     #[inline]
     fn fortran_key(&self, number: i32) -> Key {
         if self.library.handle_bytes == 4 {
@@ -106,13 +106,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A handle in a list, or in the variable that an argument points to.
+    /// Returns a handle in a list, or in the variable that an argument points to.
     ///
     /// # Safety
-    /// `address` is that of a variable or a list with more than `index` elements.
+    /// `address` must be the address of a variable or of a list with more than `index` elements.
     #[inline]
     pub(crate) unsafe fn key_at(&self, address: usize, index: usize) -> Key {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if self.fortran == 1 {
                 self.fortran_key((address as *const i32).wrapping_add(index).read_unaligned())
@@ -128,14 +128,14 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A handle that a function takes by value in both languages, or by address in C as well (`MPI_Comm_free`).
+    /// Returns a handle that functions take by value in both languages, or by address in C as well (`MPI_Comm_free`).
     #[inline]
     pub(crate) fn key_behind(&self, place: u8) -> Key {
         // SAFETY: such arguments are addresses in both languages.
         unsafe { self.key_at(self.word(place), 0) }
     }
 
-    /// A 32-bit number in a variable that an argument points to, or in a list.
+    /// Returns a 32-bit number in a variable that an argument points to, or in a list.
     #[inline]
     pub(crate) fn out_int(&self, place: u8, index: usize) -> i32 {
         // SAFETY: output arguments are addresses in both languages.
@@ -146,13 +146,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Whether a test or probe found nothing.
+    /// Returns `true` if a test or probe found nothing.
     pub(crate) fn found_nothing(&self) -> bool {
         let flag = self.function.at.flag;
         flag != NONE && self.out_int(flag, 0) == 0
     }
 
-    /// A peer as recordings have it.
+    /// Converts a peer to its form in recordings.
     #[inline]
     pub(crate) fn peer(&self, rank: i32) -> i64 {
         if rank == self.library.proc_null {
@@ -162,14 +162,14 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Whether the buffer at this place stands for the other one.
+    /// Returns `true` if the argument at this position is `MPI_IN_PLACE`: the buffer of the other side serves for both.
     pub(crate) fn is_in_place(&self, place: u8) -> bool {
         place != NONE && self.word(place) == self.library.in_place[self.fortran]
     }
 }
 
-/// Whether a call by this name is to be recorded. MPICH's Fortran functions call those of C, and so do those of its
-/// `mpi_f08` that have a buffer; the others call what cannot be intercepted.
+/// Returns `true` if a call under this name must be recorded. MPICH's Fortran functions call its C functions, and so do its
+/// `mpi_f08` functions with a buffer. The remaining `mpi_f08` functions call functions that cannot be intercepted.
 pub(crate) fn is_recorded(language: Language, library: &LoadedMpi) -> bool {
     language != Language::Fortran || library.is_open_mpi
 }

@@ -1,10 +1,10 @@
-//! Puts the wrappers where the program finds the functions of its MPI library.
+//! Redirection of the program's calls of MPI to the wrappers.
 //!
-//! The recorder exports no function of MPI. It looks for libraries that define some, and gives those symbols the wrappers'
-//! addresses in the library's own table: each later look-up (`dlsym`, a library that is loaded, a call that is bound late)
-//! finds the wrapper where it would have found the function, and nothing where there is none. Places that hold such an
-//! address already get the wrapper's instead. Of several libraries that define a name, the first in the order of look-up
-//! counts, as a profiling tool before the MPI library does.
+//! The recorder exports no function of MPI. It searches for libraries that define some, and enters the wrappers' addresses
+//! for these symbols in the library's own symbol table. Each later look-up (`dlsym`, a library that is loaded, a call that
+//! is bound lazily) then finds the wrapper instead of the function, and nothing if the function does not exist. Places that
+//! already hold the address of a function get the wrapper's address. If several libraries define a name, the first in
+//! look-up order counts, for example a profiling tool before the MPI library.
 
 use std::{
     ffi::CStr,
@@ -16,23 +16,23 @@ use crate::{
     objects::{self, Object, Symbol, Writer},
 };
 
-/// The functions that each MPI library has under these names, and nothing else has.
+/// Functions that every MPI library has under these names, and no other library.
 const OWN: [Symbol<'_>; 2] = [Symbol::new(c"PMPI_Init"), Symbol::new(c"PMPI_Comm_rank")];
 
-/// The first object that has them, by its identity.
+/// Identity of the first object that defines these functions.
 static SERVING: AtomicUsize = AtomicUsize::new(0);
-/// Something could not be written, so that some calls would be missing.
+/// Set if something could not be written, so that a recording would lack some calls.
 static FAILED: AtomicBool = AtomicBool::new(false);
 static LOADED: AtomicU64 = AtomicU64::new(0);
 static REMOVED: AtomicU64 = AtomicU64::new(0);
 
-/// The process whose thread is at work here: a forked child has a copy of a lock that nobody will open.
+/// Process whose thread holds the lock of this module. A forked child has a copy of the lock that nobody releases.
 static HOLDER: AtomicI32 = AtomicI32::new(0);
 
-/// Objects that have been looked at; one that does not fit in is looked at each time.
+/// Objects that have been examined. An object that does not fit in is examined each time.
 static SEEN: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
 
-/// Looks at what has been loaded since the last time; the names that are wrapped stand in their order.
+/// Examines what has been loaded since the last call. `entries` lists the wrapped names in alphabetical order.
 pub(crate) fn update(entries: &'static [WrappedName]) {
     let (loaded, removed) = objects::changes();
     if (loaded, removed) == (LOADED.load(Relaxed), REMOVED.load(Relaxed)) {
@@ -60,18 +60,18 @@ pub(crate) fn update(entries: &'static [WrappedName]) {
     HOLDER.store(0, Relaxed);
 }
 
-/// The MPI library whose functions the program calls.
+/// Returns the MPI library whose functions the program calls.
 pub(crate) fn serving() -> Option<Object> {
     let identity = SERVING.load(Relaxed);
     first(|object| (object.identity() == identity).then_some(*object))
 }
 
-/// Whether some calls would be missing in a recording.
+/// Returns `true` if a recording would lack some calls.
 pub(crate) fn has_failed() -> bool {
     FAILED.load(Relaxed)
 }
 
-/// The first answer of an object that has one.
+/// Returns the first result that `ask` gives for an object.
 pub(crate) fn first<T>(mut ask: impl FnMut(&Object) -> Option<T>) -> Option<T> {
     let mut answer = None;
     objects::each(|object| {
@@ -81,7 +81,7 @@ pub(crate) fn first<T>(mut ask: impl FnMut(&Object) -> Option<T>) -> Option<T> {
     answer
 }
 
-/// This library itself.
+/// Returns `true` for the recorder's own library.
 pub(crate) fn is_own(object: &Object) -> bool {
     object.contains(SERVING.as_ptr() as usize)
 }
@@ -125,7 +125,7 @@ fn look_at_new(entries: &[WrappedName]) {
     });
 }
 
-/// Gives the wrappers' addresses to the functions of MPI that an object is the first to define.
+/// Redirects the functions of MPI that this object is the first to define to their wrappers.
 fn take_over(object: &Object, entries: &[WrappedName], writer: &mut Option<Writer>) {
     if SERVING.load(Relaxed) == 0 && OWN.iter().all(|symbol| object.find(*symbol).is_some()) {
         SERVING.store(object.identity(), Relaxed);
@@ -144,7 +144,7 @@ fn take_over(object: &Object, entries: &[WrappedName], writer: &mut Option<Write
     }
 }
 
-/// The wrapper for a place that holds the address of the function behind it.
+/// Returns the wrapper for a place that holds the address of the function that it wraps.
 fn wrapper_of(entries: &[WrappedName], name: &CStr, address: usize) -> Option<usize> {
     let text = name.to_bytes();
     if address == 0

@@ -1,7 +1,7 @@
 //! Wall time in ticks, and the processor time of a thread.
 //!
-//! The time stamp counter takes 13 ns to read where the vDSO takes 37, so it is used wherever the kernel itself trusts
-//! it as its clock source. A thread's processor time needs a system call (0.5 us), so it is asked for seldom.
+//! The time stamp counter takes 13 ns to read, the vDSO's clock 37 ns. The recorder therefore uses the counter if the kernel
+//! itself trusts it as its clock source. The processor time of a thread needs a system call (0.5 us) and is read rarely.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,17 +10,17 @@ fn read(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the structure is there.
+    // SAFETY: the structure is valid for the call.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Returns the monotonic clock, in nanoseconds.
 pub(crate) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds for which this thread has had a processor.
+/// Returns the processor time of this thread, in nanoseconds.
 pub(crate) fn thread_cpu() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -28,7 +28,7 @@ pub(crate) fn thread_cpu() -> u64 {
 /// Nanoseconds in a tick, times 2^32; 0 while the counter is not in use and ticks are nanoseconds.
 static SCALE: AtomicU64 = AtomicU64::new(0);
 
-/// The time now, in ticks.
+/// Returns the current time, in ticks.
 #[inline]
 pub(crate) fn now() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -45,7 +45,7 @@ fn counter() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Ticks in nanoseconds.
+/// Converts ticks to nanoseconds.
 #[inline]
 pub(crate) fn nanos(ticks: u64) -> u64 {
     match SCALE.load(Ordering::Relaxed) {
@@ -54,7 +54,7 @@ pub(crate) fn nanos(ticks: u64) -> u64 {
     }
 }
 
-/// The beginning of a calibration; let some milliseconds pass before its end.
+/// Start of a calibration. Some milliseconds must pass before its end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Calibration {
     #[cfg(target_arch = "x86_64")]
@@ -69,7 +69,7 @@ impl Calibration {
         }
     }
 
-    /// Ends; from now on [`now`] reads the counter if the kernel trusts it.
+    /// Ends the calibration. From now on, [`now`] reads the counter if the kernel trusts it.
     pub(crate) fn end(self) {
         #[cfg(target_arch = "x86_64")]
         if is_trusted() {
@@ -87,7 +87,7 @@ impl Calibration {
     }
 }
 
-/// Counter and clock of the same moment: of a few attempts the one that took least.
+/// Returns the counter and the clock at the same moment: the fastest of a few attempts.
 #[cfg(target_arch = "x86_64")]
 fn both() -> (u64, u64) {
     let (_, ticks, nanos) = (0..8)

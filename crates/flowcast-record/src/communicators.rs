@@ -1,8 +1,8 @@
-//! Communicators, windows and files by number, under every handle by which the program names them.
+//! Numbers of communicators, windows and files, by every handle under which the program uses them.
 
 use crate::{handles::Handles, library::LoadedMpi};
 
-/// A handle of C, or of Fortran, as one key.
+/// Handle of C or of Fortran, as one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key(pub u64);
 
@@ -17,7 +17,7 @@ impl Key {
         Key(FORTRAN | u64::from(number as u32))
     }
 
-    /// The Fortran number, if it is one.
+    /// Returns the Fortran number if this is a handle of Fortran.
     pub(crate) fn as_fortran(self) -> Option<i32> {
         (self.0 & FORTRAN != 0).then_some(self.0 as u32 as i32)
     }
@@ -25,34 +25,34 @@ impl Key {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemberGroup {
-    /// Its number in the recording.
+    /// Number of the communicator in the recording.
     pub number: u32,
     pub size: u32,
-    /// This process's rank in it, or -1.
+    /// Rank of this process in the group, or -1.
     pub rank: i32,
-    /// Whether it is between two groups.
+    /// `true` for an intercommunicator.
     pub between: bool,
-    /// Whether some of its processes are outside the world: others have started them, or they were connected to.
+    /// `true` if some of its processes are outside the world because they were spawned or connected to.
     pub outside: bool,
 }
 
-/// The communicators of the program.
+/// Communicators of the program.
 #[derive(Debug, Default)]
 pub(crate) struct KnownCommunicators {
     handles: Handles,
     groups: Vec<MemberGroup>,
-    /// The handles of each in C and in Fortran, 0 where there is none.
+    /// Handles of each communicator in C and in Fortran; 0 if there is none.
     keys: Vec<[u64; 2]>,
-    /// The last one asked for: most programs use one at a time.
+    /// Result of the last query: most programs use one communicator at a time.
     last: Option<(u64, MemberGroup)>,
 }
 
-/// A communicator that was not known: what the recording has to be told.
+/// Communicator that was unknown before, with its description for the recording.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LearnedGroup {
-    /// The group's ranks in the world.
+    /// World ranks of the group.
     pub own: Vec<i32>,
-    /// Of an intercommunicator, the ranks of the other group.
+    /// World ranks of the remote group; `None` unless this is an intercommunicator.
     pub remote: Option<Vec<i32>>,
 }
 
@@ -69,7 +69,7 @@ impl KnownCommunicators {
         Some(group)
     }
 
-    /// A communicator under a new handle. One that Fortran names may be known by its C handle.
+    /// Adds a communicator under a new handle. A communicator with a Fortran handle may already be known by its C handle.
     pub(crate) fn learn(
         &mut self,
         key: Key,
@@ -107,7 +107,7 @@ impl KnownCommunicators {
         (group, Some(LearnedGroup { own, remote }))
     }
 
-    /// The handles may stand for another communicator from now on.
+    /// Forgets the handles of a communicator: from now on they may stand for another one.
     pub(crate) fn forget(&mut self, key: Key) {
         self.last = None;
         if let Some(known) = self.handles.get(key.0) {

@@ -1,4 +1,4 @@
-//! Waits and tests: which requests they were given, and which of them they have completed.
+//! Requests that waits and tests receive, and the ones that they complete.
 
 use crate::{
     arguments::Arguments,
@@ -8,7 +8,7 @@ use crate::{
     requests::wants_statuses,
 };
 
-/// Requests and statuses of most calls fit here; longer lists are allocated.
+/// Number of requests and statuses that are stored here, enough for most calls. Longer lists are allocated.
 const FEW: usize = 16;
 
 /// Memory for one call, on its stack.
@@ -16,7 +16,7 @@ pub(crate) struct Scratch {
     keys: [u64; FEW],
     many_keys: Vec<u64>,
     count: usize,
-    /// Eight words are the largest status.
+    /// Statuses of up to eight words, the size of the largest one.
     statuses: [[i32; 8]; FEW],
     many_statuses: Vec<[i32; 8]>,
 }
@@ -44,7 +44,8 @@ impl Scratch {
         }
     }
 
-    /// Where the real function may put the statuses that the program ignores and the recording needs.
+    /// Returns the memory in which the real function can store the statuses that the program ignores and the recording
+    /// needs.
     pub(crate) fn stand_in(&mut self, arguments: &Arguments<'_>) -> Option<usize> {
         let function = arguments.function;
         if function.at.status == NONE || !needs_status(arguments) {
@@ -93,20 +94,20 @@ fn needs_status(arguments: &Arguments<'_>) -> bool {
     }
 }
 
-/// Whether source or tag may be any.
+/// Returns `true` if the source or the tag is a wildcard.
 pub(crate) fn is_wildcard(arguments: &Arguments<'_>, source: u8, tag: u8) -> bool {
     let library = arguments.library;
     arguments.int(source) == library.any_source || arguments.int(tag) == library.any_tag
 }
 
-/// The requests of a wait or test before it changed them.
+/// Requests of a wait or test, copied before the call changes them.
 pub(crate) struct RequestCompletion {
     keys: *const u64,
     count: usize,
 }
 
 impl RequestCompletion {
-    /// Copies the requests.
+    /// Copies the requests before the call.
     pub(crate) fn before(arguments: &Arguments<'_>, scratch: &mut Scratch) -> RequestCompletion {
         let at = &arguments.function.at;
         let mut count = arguments.count_or_one(at.length) as usize;
@@ -131,9 +132,9 @@ impl RequestCompletion {
         }
     }
 
-    /// The request at an index. `Scratch` lives as long as the call.
+    /// Returns the request at an index. `Scratch` lives as long as the call.
     pub(crate) fn key(&self, index: usize) -> Key {
-        // SAFETY: the keys are in the scratch of the call that this belongs to, which is still on the stack.
+        // SAFETY: the keys are in the scratch memory of the call that this belongs to, which is still on the stack.
         Key(if index < self.count {
             unsafe { *self.keys.wrapping_add(index) }
         } else {
@@ -141,7 +142,8 @@ impl RequestCompletion {
         })
     }
 
-    /// Calls `take` with the index of each completed request and of its status; false if the test found nothing.
+    /// Calls `take` with the index of each completed request and the index of its status. Returns `false` if the test found
+    /// nothing.
     pub(crate) fn completed(
         &self,
         arguments: &Arguments<'_>,
@@ -173,7 +175,7 @@ impl RequestCompletion {
     }
 }
 
-/// An index that the call gave; Fortran counts from 1.
+/// Returns an index that the call stored. Indices of Fortran begin at 1.
 fn index(arguments: &Arguments<'_>, place: usize) -> Option<usize> {
     usize::try_from(
         arguments.out_int(arguments.function.at.index, place) - arguments.fortran as i32,

@@ -1,13 +1,13 @@
-//! Signatures of calls by number: the same function with the same arguments is written once.
+//! Dictionary of call signatures: each combination of function and arguments is written once and has a number.
 
-/// The most signatures that are kept; then all are forgotten and begin anew.
+/// Largest number of signatures. When it is reached, all signatures are forgotten.
 pub(crate) const MOST: usize = 1 << 15;
-/// The most words of all signatures together.
+/// Largest number of words of all signatures together.
 const MOST_WORDS: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Dictionary {
-    /// Number plus one at each place of the hash table.
+    /// Hash table of signature numbers plus one.
     places: Vec<u32>,
     entries: Vec<DictionaryEntry>,
     words: Vec<i64>,
@@ -20,13 +20,13 @@ struct DictionaryEntry {
     length: u32,
 }
 
-/// What became of a signature.
+/// Result of a search for a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignatureState {
     Known(u32),
-    /// It is new and got this number.
+    /// The signature is new and has this number.
     New(u32),
-    /// There is no room: forget all, then it gets number 0.
+    /// The dictionary is full: after it has been cleared, the signature gets number 0.
     Full,
 }
 

@@ -1,4 +1,4 @@
-//! From calls to the bytes of a rank's file, without an allocation per call.
+//! Encoder from calls to the bytes of a rank's file, without an allocation per call.
 
 use flowcast_recording::{
     decode::scaled,
@@ -8,18 +8,18 @@ use flowcast_recording::{
 
 use crate::dictionary::{self, Dictionary, SignatureState};
 
-/// The times of a call, in ns.
+/// Times of a call, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Wall time since the call before.
+    /// Wall time since the previous call.
     pub burst: u64,
-    /// Thread CPU time of that.
+    /// Thread CPU time since the previous call.
     pub cpu: u64,
     /// Wall time from entry to return.
     pub call: u64,
 }
 
-/// What rounding has kept back of each kind of time; each thread has its own.
+/// Rounding remainder of each kind of time; each thread has its own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rest {
     pub(crate) burst: u64,
@@ -27,12 +27,12 @@ pub struct Rest {
     pub(crate) cpu: i64,
 }
 
-/// How many calls wait to be folded.
+/// Number of calls that are collected for folding.
 const WINDOW: usize = 1 << 14;
 
 struct Folding {
     budget: u64,
-    /// Something did not fit any more.
+    /// `true` once something did not fit into the budget.
     spent: bool,
     entries: Vec<FoldEntry>,
     next: Vec<u32>,
@@ -40,24 +40,25 @@ struct Folding {
     rest: Rest,
 }
 
-/// Writes the items of one rank.
+/// Encoder of the items of one rank.
 pub struct Encoder {
     out: Vec<u8>,
     dictionary: Dictionary,
-    /// Numbers of functions in the file by their number in the table.
+    /// Number of each function in the file, indexed by its number in the table.
     functions: Vec<u16>,
     named: u16,
     thread: u32,
     cpu_threshold: u64,
     folding: Option<Folding>,
-    /// Bytes that have been taken away.
+    /// Number of bytes that have been drained.
     taken: u64,
 }
 
 const UNNAMED: u16 = u16::MAX;
 
 impl Encoder {
-    /// For a table of `functions` functions, with a buffer of `buffer` bytes and, if wanted, a budget for all bytes.
+    /// Creates an encoder for a table of `functions` functions, with a buffer of `buffer` bytes and optionally a budget for
+    /// the total of bytes.
     pub fn new(
         functions: usize,
         cpu_threshold: u64,
@@ -83,7 +84,7 @@ impl Encoder {
         }
     }
 
-    /// The number of a function in this file.
+    /// Returns the number of a function in this file, and appends its name if it is new.
     #[inline]
     pub fn function(&mut self, number: u16, name: &str) -> i64 {
         let known = self.functions[number as usize];
@@ -96,7 +97,7 @@ impl Encoder {
         i64::from(self.named - 1)
     }
 
-    /// The name of a region; names are numbered by the caller.
+    /// Appends the name of a region; the caller numbers the names.
     pub fn name(&mut self, name: &[u8]) {
         self.text(control::NAME, name);
     }
@@ -114,7 +115,7 @@ impl Encoder {
         self.out.extend_from_slice(&bytes[..length]);
     }
 
-    /// Appends a call: its arguments, its thread and its times, rounded by what was kept back before.
+    /// Appends a call: its arguments, its thread and its times. Rounding takes the remainder of earlier times into account.
     #[inline]
     pub fn call(&mut self, signature: &[i64], thread: u32, times: Times, rest: &mut Rest) {
         if self.is_spent() {
@@ -139,7 +140,7 @@ impl Encoder {
         }
     }
 
-    /// What follows is this thread's.
+    /// Declares that the following calls belong to this thread.
     #[inline]
     pub fn thread(&mut self, thread: u32) {
         if thread != self.thread {
@@ -186,14 +187,14 @@ impl Encoder {
         self.out.extend_from_slice(&bytes[..length + 2]);
     }
 
-    /// An item that is no call: where it stands among the calls matters.
+    /// Appends an item other than a call. Its position among the calls matters.
     pub fn control(&mut self, kind: u8, numbers: &[u64]) {
         self.settle();
         self.out.extend_from_slice(&[0, kind]);
         numbers.iter().for_each(|number| self.put(*number));
     }
 
-    /// A communicator; `remote` is the other group of one between two.
+    /// Appends a communicator; `remote` is the remote group of an intercommunicator.
     pub fn communicator(&mut self, own: &[i32], remote: Option<&[i32]>) {
         let flags = if remote.is_some() {
             format::COMMUNICATOR_BETWEEN_GROUPS
@@ -218,8 +219,8 @@ impl Encoder {
         }
     }
 
-    /// Folds and writes the calls that wait for it. What does not fit into the budget is left out, and so is all that
-    /// comes after it.
+    /// Folds and writes the calls that have been collected. A call that does not fit into the budget is dropped, and so is
+    /// everything after it.
     pub fn settle(&mut self) {
         let Some(mut folding) = self.folding.take() else {
             return;
@@ -293,23 +294,23 @@ impl Encoder {
         }
     }
 
-    /// Whether calls wait to be folded.
+    /// Returns `true` if the encoder folds calls.
     pub fn folds(&self) -> bool {
         self.folding.is_some()
     }
 
-    /// Whether the budget, if there is one, is used up.
+    /// Returns `true` if there is a budget and it is used up.
     pub(crate) fn is_spent(&self) -> bool {
         self.folding.as_ref().is_some_and(|folding| folding.spent)
     }
 
-    /// Bytes that wait to be taken.
+    /// Returns the number of bytes that can be drained.
     #[inline]
     pub fn waiting(&self) -> usize {
         self.out.len()
     }
 
-    /// Gives the bytes so far to `take` and forgets them.
+    /// Passes the bytes so far to `take` and forgets them.
     pub fn drain(&mut self, take: impl FnOnce(&[u8])) {
         take(&self.out);
         self.taken += self.out.len() as u64;
@@ -325,12 +326,13 @@ fn times_of(entry: &FoldEntry) -> Times {
     }
 }
 
-/// Bytes of a call's signature and times, at most.
+/// Upper bound for the bytes of a call's signature and times.
 const MOST_PER_CALL: usize = 8;
-/// Bytes that are kept for the end.
+/// Bytes that are reserved for the end.
 const RESERVE: usize = 32;
 
-/// How many repetitions share one that is kept: so many that a run takes no more than a part of what is left.
+/// Returns the number of repetitions for each one that is kept. It is chosen so that a run uses at most a quarter of the
+/// remaining bytes.
 fn stride(period: usize, repeats: usize, left: u64) -> usize {
     const PART: u64 = 4;
     let whole = (period * repeats * MOST_PER_CALL) as u64;
@@ -361,7 +363,7 @@ fn code(nanos: u64, rest: &mut u64) -> u16 {
     code
 }
 
-/// The part of a computation in which the thread had the processor, in 255ths.
+/// Returns the share of a computation in which the thread had the processor, in 255ths.
 #[inline]
 fn share(cpu: u64, burst: u64, rest: &mut i64) -> u8 {
     let wanted = cpu.min(burst) as i64 + *rest;
@@ -372,7 +374,7 @@ fn share(cpu: u64, burst: u64, rest: &mut i64) -> u8 {
     share
 }
 
-/// Runs of equal steps: first, step, count.
+/// Divides a list into runs of equal steps: first, step, count.
 fn runs(members: &[i32]) -> impl Iterator<Item = (i32, i64, u64)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -457,14 +459,14 @@ mod tests {
                 found += call.burst + call.time;
                 prop_assert!(call.cpu <= call.burst);
             }
-            // What rounding keeps back is given later: sums are exact to one code's error.
+            // Later times include what rounding held back: sums are exact to the error of one code.
             prop_assert!(wanted - found <= 1 << 21, "{found} for {wanted}");
         }
 
         #[test]
         fn a_budget_holds(given in any_calls(), budget in 100u64..5000) {
             let file = encode(&given, Some(budget));
-            // The signatures of the calls stand before them whether these fit or not.
+            // The signatures of the calls are written before them, even if the calls do not fit.
             prop_assert!(file.bytes <= budget + 400, "{} of {budget}", file.bytes);
         }
     }

@@ -1,4 +1,4 @@
-//! The names that are wrapped, each with the function of the MPI library behind it.
+//! Wrapped names, each with the function of the MPI library that it stands for.
 
 use std::{
     ffi::{CStr, c_int},
@@ -10,7 +10,7 @@ use crate::{
     objects::Symbol,
 };
 
-/// A name that is wrapped.
+/// Name that is wrapped.
 pub(crate) struct WrappedName {
     pub function: &'static WrappedFunction,
     pub language: Language,
@@ -18,15 +18,15 @@ pub(crate) struct WrappedName {
     symbol: Symbol<'static>,
     wrapper: *const (),
     real: AtomicUsize,
-    /// The object that defines the name.
+    /// Object that defines the name.
     owner: AtomicUsize,
 }
 
-// SAFETY: the pointer is that of a function.
+// SAFETY: the pointer is the address of a function.
 unsafe impl Sync for WrappedName {}
 
 impl WrappedName {
-    /// The name of a function in a language, with the function that wraps it.
+    /// Creates the entry for the name of a function in a language, with the function that wraps it.
     pub(crate) const fn new(
         function: &'static WrappedFunction,
         language: Language,
@@ -56,13 +56,14 @@ impl WrappedName {
         self.wrapper as usize
     }
 
-    /// The address of the function in the MPI library; 0 if no library has it, and then nothing leads to the wrapper.
+    /// Returns the address of the function in the MPI library, or 0 if no library has it. In that case, the program cannot
+    /// reach the wrapper.
     #[inline]
     pub(crate) fn real(&self) -> usize {
         self.real.load(Ordering::Relaxed)
     }
 
-    /// The object that defines the name, 0 if none does.
+    /// Returns the identity of the object that defines the name, or 0 if none does.
     pub(crate) fn owner(&self) -> usize {
         self.owner.load(Ordering::Relaxed)
     }
@@ -72,21 +73,21 @@ impl WrappedName {
         self.owner.store(owner, Ordering::Relaxed);
     }
 
-    /// The object is no longer loaded.
+    /// Forgets the object, which is no longer loaded.
     pub(crate) fn disown(&self) {
         self.owner.store(0, Ordering::Relaxed);
     }
 }
 
-/// Calls the real function. Extra arguments do no harm: the caller removes them. An exception of the program's error handler
-/// and the end of a cancelled thread unwind through this call.
+/// Calls the real function. Extra arguments do no harm, because the caller removes them. An exception of the program's error
+/// handler and the end of a cancelled thread unwind through this call.
 #[inline]
 pub(crate) fn invoke(real: usize, words: &[usize]) -> c_int {
     type W = usize;
     type Six = unsafe extern "C-unwind" fn(W, W, W, W, W, W) -> c_int;
     type Fifteen =
         unsafe extern "C-unwind" fn(W, W, W, W, W, W, W, W, W, W, W, W, W, W, W) -> c_int;
-    // SAFETY: all arguments of MPI's functions are of the integer class and so are passed as words.
+    // SAFETY: all arguments of MPI's functions belong to the integer class and are therefore passed as words.
     unsafe {
         if let [a, b, c, d, e, f] = words {
             return std::mem::transmute::<usize, Six>(real)(*a, *b, *c, *d, *e, *f);

@@ -1,9 +1,10 @@
-//! From handles to numbers: open addressing with backward shift, since requests come and go all the time.
+//! Map from handles to numbers, with open addressing and backward shift, because requests are added and removed all the
+//! time.
 
-/// A map from handles to small numbers.
+/// Map from handles to small numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Handles {
-    /// Key plus one, and value; a key of 0 is a free place.
+    /// Key plus one, and value; a key of 0 marks a free place.
     places: Vec<(u64, u32)>,
     used: usize,
 }
@@ -79,7 +80,7 @@ impl Handles {
             if key == 0 {
                 break;
             }
-            // What stands behind the hole moves into it unless its home lies between the two.
+            // An entry behind the hole moves into it unless its home lies between the two.
             if (at.wrapping_sub(self.home(key)) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.places[hole] = self.places[at];
                 hole = at;

@@ -1,9 +1,9 @@
-//! Ranks that wait sleep a little, if that is asked for: for measurements with more ranks than processors.
+//! Optional sleep of waiting ranks, for measurements with more ranks than processors.
 //!
-//! A waiting rank polls, and an MPI library that is told to yield calls `sched_yield` between two looks. Linux lets such
-//! a rank go on until its time slice of some milliseconds is used up, while the rank that it waits for has no processor:
-//! an operation of 0.3 ms takes 5 ms. A short sleep instead gives the processor away at once, as on a cluster where each
-//! rank has one.
+//! A waiting rank polls, and an MPI library that is configured to yield calls `sched_yield` between two polls. Linux lets
+//! such a rank continue until its time slice of some milliseconds is used up, while the rank that it waits for has no
+//! processor: an operation of 0.3 ms takes 5 ms. A short sleep instead releases the processor immediately, as on a cluster
+//! where each rank has a processor of its own.
 
 use std::{
     env,
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-/// How long `sched_yield` sleeps, in nanoseconds; without it, it yields.
+/// Environment variable with the time that `sched_yield` sleeps, in nanoseconds. Without it, `sched_yield` yields.
 pub(crate) const SLEEP: &str = "FLOWCAST_IDLE_SLEEP_NS";
 
 const NOT_ASKED: i64 = -1;
@@ -23,7 +23,7 @@ thread_local! {
     static PREPARED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// In the place of the C library's.
+/// Replaces the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn sched_yield() -> c_int {
     match NANOS.load(Ordering::Relaxed) {
@@ -43,9 +43,9 @@ pub(crate) extern "C" fn sched_yield() -> c_int {
     }
 }
 
-/// The system adds up to 50 us to a sleep unless a thread asks for less.
+/// Sleeps. The system adds up to 50 us to a sleep unless the thread requests less.
 fn sleep(nanos: i64) {
-    // A thread that ends has no such cell any more, and keeps its slack.
+    // A thread that is ending no longer has this cell, and keeps its slack.
     let is_prepared = PREPARED
         .try_with(|prepared| prepared.replace(true))
         .unwrap_or(true);

@@ -1,16 +1,16 @@
-//! The recorder: loaded into an MPI program before its MPI library, it writes down what the program calls.
+//! The recorder: it is loaded into an MPI program before its MPI library and writes down the program's calls.
 //!
-//! Each function of MPI that matters has a wrapper under each of its names (C, Fortran, `mpi_f08`). `binding` puts the wrappers
-//! where the program finds the functions of its MPI library, and only those that the library has; `loading` says when. Handles
-//! and buffers pass through as machine words, so that one recorder serves each library; its constants are chosen at run time.
-//! A call comes in at `wrap` and is written down by `note`; the format of the files is that of the crate `flowcast_recording`.
+//! Each relevant function of MPI has a wrapper under each of its names (C, Fortran, `mpi_f08`). `binding` redirects the
+//! program's MPI calls to the wrappers, but only for functions that the MPI library has; `loading` determines when. Handles
+//! and buffers pass through as machine words, so one recorder serves all libraries; the constants are chosen at run time. A
+//! call enters at `wrap`, and `note` writes it down. The crate `flowcast_recording` defines the file format.
 //!
-//! MPICH's Fortran functions call those of C, which are recorded. Open MPI's call the profiling names, which nobody can
-//! intercept, so there the Fortran names are recorded, and those of `mpi_f08` in both. A call inside of another is
-//! passed through.
+//! MPICH's Fortran functions call its C functions, which are recorded. Open MPI's Fortran functions call the profiling
+//! names, which cannot be intercepted, so the Fortran names are recorded there. The names of `mpi_f08` are recorded with
+//! both libraries. A call within another call is passed through.
 //!
-//! Nothing here may fail inside somebody's program: what cannot be recorded is passed through, and the reason is left for
-//! `flowcast record` to say.
+//! The recorder must not fail, because it runs inside the user's program. A call that cannot be recorded is passed through,
+//! and `flowcast record` reports the reason afterwards.
 
 #![expect(
     unsafe_code,

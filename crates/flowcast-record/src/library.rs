@@ -1,7 +1,7 @@
-//! Which MPI library the program has, its binary interface (ABI), its constants, and its functions.
+//! MPI library of the program: its implementation, binary interface (ABI), constants and functions.
 //!
-//! The library whose functions the program calls says which one it is; file names tell nothing (Debian's MPICH is
-//! `libmpich.so.12`, and MPICH 5 has one library for its own ABI and one for that of MPI 5.0).
+//! The library whose functions the program calls identifies itself. File names are not reliable: Debian's MPICH is
+//! `libmpich.so.12`, and MPICH 5 has one library for its own ABI and one for the ABI of MPI 5.0.
 
 use std::{
     ffi::{CStr, c_char, c_int},
@@ -15,33 +15,33 @@ use crate::{
     objects::{Object, Symbol},
 };
 
-/// The constants of the MPI library and the functions that the recorder calls itself.
+/// Constants of the MPI library, and the functions that the recorder itself calls.
 pub(crate) struct LoadedMpi {
     pub is_open_mpi: bool,
-    /// What it says about itself, first line.
+    /// First line of the library's version text.
     pub version: String,
     pub any_source: i32,
     pub any_tag: i32,
     pub proc_null: i32,
-    /// The types of exclusive and shared locks, where they are known.
+    /// Types of exclusive and shared locks, if known.
     locks: Option<[i32; 2]>,
-    /// What stands for a grid, a graph and a distributed graph, where that is known.
+    /// Constants for a grid, a graph and a distributed graph, if known.
     pub topologies: Option<[i32; 3]>,
-    /// What stands for the buffer of the other side, in C and in Fortran.
+    /// `MPI_IN_PLACE` in C and in Fortran.
     pub in_place: [usize; 2],
-    /// What stands for a status that nobody wants, in C and in Fortran.
+    /// `MPI_STATUS_IGNORE` in C and in Fortran.
     pub status_ignore: [usize; 2],
-    /// The same for a list of statuses.
+    /// `MPI_STATUSES_IGNORE` in C and in Fortran.
     pub statuses_ignore: [usize; 2],
-    /// Place of the source in a status, in 32-bit words; the tag is behind it.
+    /// Position of the source in a status, in 32-bit words; the tag follows it.
     pub status_source: usize,
     pub status_words: usize,
     cancelled_word: usize,
-    /// Bytes of a handle in C.
+    /// Size of a handle in C, in bytes.
     pub handle_bytes: usize,
     pub world: usize,
     pub no_communicator: usize,
-    /// The datatype of a byte; 0 if it is not known.
+    /// Datatype of a byte; 0 if unknown.
     byte: usize,
     functions: Functions,
 }
@@ -62,7 +62,7 @@ struct Functions {
     group_translate_ranks:
         unsafe extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int,
     group_free: unsafe extern "C" fn(*mut usize) -> c_int,
-    /// MPI_Comm_get_parent, of the process model.
+    /// `MPI_Comm_get_parent`, from MPI's process model; `None` if the library lacks it.
     get_parent: Option<unsafe extern "C" fn(*mut usize) -> c_int>,
     query_thread: unsafe extern "C" fn(*mut c_int) -> c_int,
     comm_f2c: Option<LibraryConvert>,
@@ -70,23 +70,24 @@ struct Functions {
     group_f2c: Option<LibraryConvert>,
 }
 
-/// The address of a variable, in the first object that defines it: the program has copies of a library's variables.
+/// Returns the address of a variable in the first object that defines it, because the program has copies of a library's
+/// variables.
 fn variable(name: &CStr) -> usize {
     binding::first(|object| object.find(Symbol::new(name))).unwrap_or(0)
 }
 
 fn converted(convert: Option<LibraryConvert>, number: i32) -> usize {
-    // SAFETY: any number may be asked for.
+    // SAFETY: any number is a valid argument.
     convert.map_or(number as usize, |convert| unsafe { convert(number) })
 }
 
-/// The library of this process, or why it cannot be recorded.
+/// Returns the library of this process, or the reason why it cannot be recorded.
 pub(crate) fn library() -> Result<&'static LoadedMpi, &'static str> {
     static LIBRARY: OnceLock<Result<LoadedMpi, String>> = OnceLock::new();
     LIBRARY.get_or_init(detect).as_ref().map_err(String::as_str)
 }
 
-/// Writes the library's place, its ABI and its version to the standard output, or why it cannot be recorded.
+/// Writes the library's path, ABI and version to the standard output, or the reason why it cannot be recorded.
 pub(crate) fn answer() {
     let Some(serving) = binding::serving() else {
         return;
@@ -96,15 +97,15 @@ pub(crate) fn answer() {
         Ok((abi, version)) => format!("{place}\n{}\n{version}\n", abi.name()),
         Err(reason) => format!("{place}\n\n{reason}\n"),
     };
-    // SAFETY: the text lives as long as the call. Nobody is told if it cannot be written.
+    // SAFETY: the text lives as long as the call. A failure of the write is ignored.
     unsafe { libc::write(1, text.as_ptr().cast(), text.len()) };
 }
 
-/// The library's own function of this name.
+/// Returns the library's own function with this name.
 pub(crate) fn function<T: Copy>(name: &CStr) -> Option<T> {
     const { assert!(size_of::<T>() == size_of::<usize>()) };
     let address = binding::serving()?.find(Symbol::new(name))?;
-    // SAFETY: the caller's type is that of the function of this name in the standard.
+    // SAFETY: the caller's type is the one that the standard gives the function with this name.
     Some(unsafe { std::mem::transmute_copy(&address) })
 }
 
@@ -145,9 +146,9 @@ fn version() -> Option<String> {
 enum Abi {
     /// Handles are addresses.
     OpenMpi,
-    /// Handles are numbers of 32 bits. The derivatives of MPICH (Intel, Cray, MVAPICH) have had its constants since 2014.
+    /// Handles are 32-bit numbers. The derivatives of MPICH (Intel, Cray, MVAPICH) have used its constants since 2014.
     Mpich,
-    /// That of MPI 5.0: small numbers as addresses.
+    /// ABI of MPI 5.0: small numbers as addresses.
     Standard,
 }
 
@@ -161,7 +162,7 @@ impl Abi {
     }
 }
 
-/// The ABI and the version of a library.
+/// Returns the ABI and the version of a library.
 fn abi(serving: &Object) -> Result<(Abi, String), String> {
     let version = version().ok_or("it does not say its version")?;
     let abi = if has_standard_abi() {
@@ -176,14 +177,15 @@ fn abi(serving: &Object) -> Result<(Abi, String), String> {
     Ok((abi, version))
 }
 
-/// MPICH 5 and Intel MPI have the function in the library of their own ABI as well, where it says -1.
+/// Returns `true` if the library has the ABI of MPI 5.0. The libraries with MPICH 5's and Intel MPI's own ABI have the
+/// function as well, but it returns -1 there.
 fn has_standard_abi() -> bool {
     type Ask = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
     let Some(ask) = function::<Ask>(c"PMPI_Abi_get_version") else {
         return false;
     };
     let (mut major, mut minor) = (-1, -1);
-    // SAFETY: the variables are there. The function may be called at any time.
+    // SAFETY: the variables are valid for the call. The function may be called at any time.
     let code = unsafe { ask(&mut major, &mut minor) };
     code == 0 && major > 0
 }
@@ -223,7 +225,7 @@ fn open_mpi(version: String, functions: Functions) -> LoadedMpi {
     }
 }
 
-/// What Open MPI and others have in common.
+/// Values that Open MPI shares with other libraries.
 fn common(version: String, functions: Functions) -> LoadedMpi {
     LoadedMpi {
         is_open_mpi: false,
@@ -282,7 +284,7 @@ fn standard_abi(version: String, functions: Functions) -> LoadedMpi {
     }
 }
 
-/// The functions by which recorders talk to each other.
+/// Functions with which the recorders of different ranks communicate.
 pub(crate) struct ExchangeFunctions {
     byte: usize,
     status_ignore: usize,
@@ -293,7 +295,7 @@ pub(crate) struct ExchangeFunctions {
 }
 
 impl ExchangeFunctions {
-    /// A communicator of the same ranks.
+    /// Duplicates a communicator.
     pub(crate) fn duplicate(&self, communicator: usize) -> Option<usize> {
         let mut made = 0;
         // SAFETY: the variable has room for a handle of either size.
@@ -305,7 +307,7 @@ impl ExchangeFunctions {
         })
     }
 
-    /// Sends a number.
+    /// Sends a number to another rank.
     pub(crate) fn send(
         &self,
         value: u64,
@@ -313,15 +315,15 @@ impl ExchangeFunctions {
         tag: c_int,
         communicator: usize,
     ) -> Option<()> {
-        // SAFETY: the number is there until the call returns.
+        // SAFETY: the number lives until the call returns.
         let code = unsafe { (self.send)(&value, 8, self.byte, to, tag, communicator) };
         (code == 0).then_some(())
     }
 
-    /// Receives a number.
+    /// Receives a number from another rank.
     pub(crate) fn receive(&self, from: c_int, tag: c_int, communicator: usize) -> Option<u64> {
         let mut value = 0;
-        // SAFETY: the number has room for eight bytes, and nobody wants the status.
+        // SAFETY: the number has room for eight bytes, and the status is ignored.
         let code = unsafe {
             (self.recv)(
                 &mut value,
@@ -338,7 +340,7 @@ impl ExchangeFunctions {
 }
 
 impl LoadedMpi {
-    /// Whether another MPI program has started this one: its world is not the recording's.
+    /// Returns `true` if another MPI program has started this one: its world is not the recording's world.
     pub(crate) fn is_spawned(&self) -> bool {
         let Some(get_parent) = self.functions.get_parent else {
             return false;
@@ -349,7 +351,7 @@ impl LoadedMpi {
         code == 0 && self.handle(parent) != self.no_communicator
     }
 
-    /// By which recorders talk; none where a constant or a function is not known.
+    /// Returns the functions with which recorders communicate, or `None` if a constant or a function is unknown.
     pub(crate) fn exchange(&self) -> Option<ExchangeFunctions> {
         (self.byte != 0).then_some(ExchangeFunctions {
             byte: self.byte,
@@ -361,7 +363,7 @@ impl LoadedMpi {
         })
     }
 
-    /// A handle in C, as read from an argument or a variable.
+    /// Converts a word from an argument or a variable to a handle in C.
     #[inline]
     pub(crate) fn handle(&self, word: usize) -> usize {
         if self.handle_bytes == 4 {
@@ -371,13 +373,13 @@ impl LoadedMpi {
         }
     }
 
-    /// Source, tag and whether it was cancelled, of a status.
+    /// Returns source and tag of a status, and `true` if its operation was cancelled.
     ///
     /// # Safety
-    /// `status` is the address of one, or of an array with more than `index`.
+    /// `status` must be the address of a status, or of an array with more than `index` statuses.
     pub(crate) unsafe fn status(&self, status: usize, index: usize) -> (i32, i32, bool) {
         let words = (status as *const i32).wrapping_add(index * self.status_words);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let word = |place: usize| unsafe { words.wrapping_add(place).read_unaligned() };
         let cancelled = if self.cancelled_word < self.status_words {
             word(self.cancelled_word) & 1 != 0
@@ -391,17 +393,17 @@ impl LoadedMpi {
         )
     }
 
-    /// The C handle of a Fortran communicator.
+    /// Returns the C handle of a Fortran communicator.
     pub(crate) fn comm_of_fortran(&self, number: i32) -> usize {
         converted(self.functions.comm_f2c, number)
     }
 
-    /// The C handle of a Fortran datatype.
+    /// Returns the C handle of a Fortran datatype.
     pub(crate) fn type_of_fortran(&self, number: i32) -> usize {
         converted(self.functions.type_f2c, number)
     }
 
-    /// A lock's type as recordings have it.
+    /// Converts a lock's type to its form in recordings.
     pub(crate) fn lock_type(&self, lock: i32) -> Option<i64> {
         let [exclusive, shared] = self.locks?;
         match lock {
@@ -411,7 +413,7 @@ impl LoadedMpi {
         }
     }
 
-    /// The C handle of a Fortran group.
+    /// Returns the C handle of a Fortran group.
     pub(crate) fn group_of_fortran(&self, number: i32) -> usize {
         converted(self.functions.group_f2c, number)
     }
@@ -423,7 +425,7 @@ impl LoadedMpi {
         answer
     }
 
-    /// Bytes of one element.
+    /// Returns the size of one element of a datatype, in bytes.
     pub(crate) fn type_size(&self, datatype: usize) -> u64 {
         u64::try_from(self.ask(self.functions.type_size, datatype)).unwrap_or(0)
     }
@@ -436,15 +438,16 @@ impl LoadedMpi {
         self.ask(self.functions.comm_size, self.world)
     }
 
-    /// The thread level that the program was given.
+    /// Returns the thread level that the library granted to the program.
     pub(crate) fn thread_level(&self) -> i32 {
         let mut level = 0;
-        // SAFETY: the variable is there.
+        // SAFETY: the variable is valid for the call.
         unsafe { (self.functions.query_thread)(&mut level) };
         level
     }
 
-    /// World ranks of a communicator's own group, and of the other one if it has two; negative outside the world.
+    /// Returns the world ranks of a communicator's group, and of the remote group of an intercommunicator. Ranks outside the
+    /// world are negative.
     pub(crate) fn members(&self, communicator: usize) -> (Vec<i32>, Option<Vec<i32>>) {
         let between = self.ask(self.functions.comm_test_inter, communicator) != 0;
         let own = self.group_members(self.functions.comm_group, communicator);
@@ -464,7 +467,7 @@ impl LoadedMpi {
         members
     }
 
-    /// World ranks of a group; negative ones of processes that are outside the world.
+    /// Returns the world ranks of a group; negative for processes outside the world.
     pub(crate) fn ranks_in_world(&self, group: usize) -> Vec<i32> {
         let mut world = 0;
         // SAFETY: the variable has room for a handle of either size.

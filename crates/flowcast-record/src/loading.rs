@@ -1,8 +1,9 @@
-//! When the recorder looks for MPI libraries: before the program begins, and whenever the program asks the dynamic linker for
-//! something, because that may have been loaded since.
+//! Search for MPI libraries: before the program begins, and at each of the program's calls of the dynamic linker, because
+//! more libraries may have been loaded by then.
 //!
-//! `dlopen` and `dlsym` look at who has called them. So each leaves its arguments and its return address as they are and
-//! jumps to the C library's function; only where the caller makes no difference is `dlopen` called from here.
+//! The behaviour of `dlopen` and `dlsym` depends on their caller. Therefore each replacement preserves its arguments and its
+//! return address and jumps to the C library's function. `dlopen` is called from here only if the caller makes no
+//! difference.
 
 use std::{
     arch::naked_asm,
@@ -12,7 +13,8 @@ use std::{
 
 use crate::{binding, library, objects::Symbol, own_file::Uncancelled, wrappers::ENTRIES};
 
-/// Asks which MPI library the program has: the answer is written to the standard output, and the program does not begin.
+/// Environment variable that requests a report on the program's MPI library: the report is written to the standard output,
+/// and the program does not begin.
 const ASK: &CStr = c"FLOWCAST_RECORD_ASK";
 const FOLDER: &CStr = c"FLOWCAST_RECORD";
 
@@ -26,26 +28,26 @@ extern "C" fn begin() {
     update();
     if is_set(ASK) {
         library::answer();
-        // SAFETY: nothing of the program has begun.
+        // SAFETY: no part of the program has begun.
         unsafe { libc::_exit(0) };
     }
 }
 
-/// Whether a variable is there; it has to be looked up without memory.
+/// Returns `true` if a variable is set. The look-up must not allocate memory.
 fn is_set(name: &CStr) -> bool {
     // SAFETY: the name ends in a zero.
     let value = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: a value is a text.
+    // SAFETY: a value is a zero-terminated text.
     !value.is_null() && unsafe { *value } != 0
 }
 
-/// Without a recording to be made, nothing of the program is touched.
+/// Searches for new MPI libraries. If no recording is requested, the program is not changed.
 fn update() {
     if !is_set(FOLDER) && !is_set(ASK) {
         return;
     }
     let _uncancelled = Uncancelled::new();
-    // SAFETY: the place is the thread's own.
+    // SAFETY: the variable belongs to this thread.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
@@ -54,8 +56,8 @@ fn update() {
     }
 }
 
-/// In the place of the C library's, which is called with the same arguments by the same caller; not under a sanitizer, which calls
-/// `dlsym` before anything is ready.
+/// Defines a function that replaces the C library's, which then gets the same arguments and the same caller. Sanitizers call
+/// `dlsym` before anything is initialised, so the function is not exported under a sanitizer.
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump_behind {
     ($name:ident, $before:path) => {
@@ -78,7 +80,7 @@ macro_rules! jump_behind {
     };
 }
 
-/// In the place of the C library's, which is called with the same arguments by the same caller.
+/// Defines a function that replaces the C library's, which then gets the same arguments and the same caller.
 #[cfg(target_arch = "aarch64")]
 macro_rules! jump_behind {
     ($name:ident, $before:path) => {
@@ -106,14 +108,14 @@ jump_behind!(dlsym, before_dlsym);
 jump_behind!(dlvsym, before_dlvsym);
 jump_behind!(dlopen, before_dlopen);
 
-/// Gives the function to go on with.
+/// Returns the address of the function to jump to.
 extern "C" fn before_dlsym() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     update();
     next(&NEXT, c"dlsym")
 }
 
-/// Gives the function to go on with.
+/// Returns the address of the function to jump to.
 extern "C" fn before_dlvsym() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     update();
@@ -122,7 +124,7 @@ extern "C" fn before_dlvsym() -> usize {
 
 static NEXT_OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Gives the function to go on with.
+/// Returns the address of the function to jump to.
 extern "C" fn before_dlopen(name: *const c_char, _mode: c_int, caller: usize) -> usize {
     update();
     if !name.is_null() && is_any_caller(name, caller) {
@@ -131,10 +133,10 @@ extern "C" fn before_dlopen(name: *const c_char, _mode: c_int, caller: usize) ->
     next(&NEXT_OPEN, c"dlopen")
 }
 
-/// Whether the linker finds the same library whoever asks: it is given a place, or the caller has no folders of its own in which
-/// libraries are sought.
+/// Returns `true` if the linker finds the same library for every caller: the name has no `$`, and it is a path or no object
+/// has search folders of its own.
 fn is_any_caller(name: *const c_char, caller: usize) -> bool {
-    // SAFETY: the program passes a text.
+    // SAFETY: the program passes a zero-terminated text.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     if name.contains(&b'$') {
         return false;
@@ -147,13 +149,13 @@ fn is_any_caller(name: *const c_char, caller: usize) -> bool {
 
 unsafe extern "C" fn open(name: *const c_char, mode: c_int) -> *mut c_void {
     let next = next(&NEXT_OPEN, c"dlopen");
-    // SAFETY: the C library's function, or another tool's, with the caller's arguments.
+    // SAFETY: this is the function of the C library or of another tool, called with the caller's arguments.
     let opened = unsafe { std::mem::transmute::<usize, Open>(next)(name, mode) };
     update();
     opened
 }
 
-/// The next library's function of a name.
+/// Returns the function with this name in the next library after the recorder.
 fn next(known: &AtomicUsize, name: &CStr) -> usize {
     match known.load(Relaxed) {
         0 => {
@@ -175,7 +177,7 @@ fn next(known: &AtomicUsize, name: &CStr) -> usize {
     }
 }
 
-/// A program without a C library that can load anything.
+/// Stand-in for the missing function in a program without a C library that can load libraries.
 extern "C" fn nothing() -> *mut c_void {
     std::ptr::null_mut()
 }

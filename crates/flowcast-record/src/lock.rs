@@ -1,4 +1,4 @@
-//! A lock for a few dozen instructions: taken for each call, nearly always free.
+//! Lock for sections of a few dozen instructions. It is taken for each call and is nearly always free.
 
 use std::{
     cell::UnsafeCell,
@@ -7,17 +7,17 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// A value behind a spin lock.
+/// Value behind a spin lock.
 pub(crate) struct Lock<T> {
-    /// The thread that has the value, 0 if none has.
+    /// Thread that holds the lock; 0 if it is free.
     holder: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a guard only, of which there is one at a time.
+// SAFETY: the value is accessible only through a guard, and at most one guard exists.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// Access to the value; shared between threads only if the value may be.
+/// Access to the value. A guard can be shared between threads only if the value can.
 pub(crate) struct LockGuard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
 
 impl<T> Lock<T> {
@@ -28,7 +28,8 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Waits for the value. None if this thread has it already: a signal handler interrupted its work, or jumped out of it.
+    /// Waits for the lock. Returns `None` if this thread already holds it, because a signal handler interrupted its work or
+    /// jumped out of it.
     #[inline]
     pub(crate) fn lock(&self) -> Option<LockGuard<'_, T>> {
         // SAFETY: the query changes nothing.
@@ -40,7 +41,7 @@ impl<T> Lock<T> {
             if holder == own {
                 return None;
             }
-            // The holder may write to the disk or have lost the processor.
+            // The holder may be writing to the disk or may have lost the processor.
             std::thread::yield_now();
         }
         Some(LockGuard(self, PhantomData))
@@ -52,7 +53,7 @@ impl<T> Deref for LockGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard is the only one.
+        // SAFETY: no other guard exists.
         unsafe { &*self.0.value.get() }
     }
 }
@@ -60,7 +61,7 @@ impl<T> Deref for LockGuard<'_, T> {
 impl<T> DerefMut for LockGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the only one.
+        // SAFETY: no other guard exists.
         unsafe { &mut *self.0.value.get() }
     }
 }

@@ -1,5 +1,5 @@
-//! Memory for the recorder. Rust ends a process that gets none, and this process is somebody's program: so there is a reserve,
-//! enough to end the recording.
+//! Allocator of the recorder. Rust ends a process whose allocations fail, but this process is the user's program. The
+//! allocator therefore has a reserve, which is large enough to end the recording.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -11,24 +11,25 @@ use std::{
 
 const BYTES: usize = 4 << 20;
 
-/// Pages that nobody has touched take no memory.
+/// Untouched pages of the reserve take no memory.
 #[repr(align(64))]
 struct Reserve(UnsafeCell<[u8; BYTES]>);
 
-// SAFETY: each part is given to one owner.
+// SAFETY: each part is handed out only once.
 unsafe impl Sync for Reserve {}
 
 static RESERVE: Reserve = Reserve(UnsafeCell::new([0; BYTES]));
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 static SHORT: AtomicBool = AtomicBool::new(false);
 
-/// Whether the system has refused memory.
+/// Returns `true` if the system has refused memory.
 #[inline]
 pub(crate) fn is_short() -> bool {
     SHORT.load(Relaxed)
 }
 
-/// Whether a list gets room for so many elements, which may be more than the reserve has.
+/// Returns `true` if a list may grow to `elements` elements. A long list, which could exceed the reserve, allocates its
+/// memory here; a short one may always grow.
 pub(crate) fn may_grow<T>(list: &mut Vec<T>, elements: usize) -> bool {
     let may = elements < BYTES / 4 / size_of::<T>() || list.try_reserve_exact(elements).is_ok();
     SHORT.fetch_or(!may, Relaxed);
@@ -47,7 +48,7 @@ fn is_reserve(address: *mut u8) -> bool {
 fn of_reserve(layout: Layout) -> *mut u8 {
     SHORT.store(true, Relaxed);
     let bytes = layout.size() + layout.align();
-    // A list that is too long is asked for by `may_grow`.
+    // Longer lists must request their memory with `may_grow`.
     if bytes > BYTES {
         return ptr::null_mut();
     }
@@ -59,10 +60,10 @@ fn of_reserve(layout: Layout) -> *mut u8 {
     address.wrapping_add(address.align_offset(layout.align()))
 }
 
-// SAFETY: what the system gives is the system's, and parts of the reserve are given once.
+// SAFETY: memory from the system follows the system's rules, and each part of the reserve is handed out only once.
 unsafe impl GlobalAlloc for WithReserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let given = unsafe { System.alloc(layout) };
         if given.is_null() {
             of_reserve(layout)
@@ -73,7 +74,7 @@ unsafe impl GlobalAlloc for WithReserve {
 
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
         if !is_reserve(address) {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { System.dealloc(address, layout) };
         }
     }
@@ -82,13 +83,14 @@ unsafe impl GlobalAlloc for WithReserve {
         let kept = if is_reserve(address) {
             ptr::null_mut()
         } else {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { System.realloc(address, layout, size) }
         };
         if !kept.is_null() {
             return kept;
         }
-        // SAFETY: the alignment is one that was asked for before, and both places have so many bytes.
+        // SAFETY: the alignment was valid in an earlier request, and both places have at least the number of bytes copied,
+        // the smaller of the two sizes.
         unsafe {
             let other = of_reserve(Layout::from_size_align_unchecked(size, layout.align()));
             if !other.is_null() {

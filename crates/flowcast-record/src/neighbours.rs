@@ -1,10 +1,10 @@
-//! The neighbours of a rank in a communicator with a topology, in the order in which neighbourhood collectives have them.
+//! Neighbours of a rank in a communicator with a topology, in the order that neighbourhood collectives use.
 
 use std::ffi::c_int;
 
 use crate::library::{LoadedMpi, function};
 
-/// Ranks of the communicator; some may be none (`MPI_PROC_NULL`) at the border of a grid.
+/// Ranks in the communicator. At the border of a grid, some are `MPI_PROC_NULL`.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     pub destinations: Vec<c_int>,
@@ -27,7 +27,7 @@ type DistNeighbours = unsafe extern "C" fn(
 ) -> c_int;
 
 impl Neighbours {
-    /// Of this process in a communicator; `None` where it has no topology, or one that is not known.
+    /// Returns the neighbours of this process in a communicator, or `None` if its topology is missing or unknown.
     pub(crate) fn query(library: &LoadedMpi, communicator: usize) -> Option<Neighbours> {
         let topology = ask(function(c"PMPI_Topo_test")?, communicator);
         let [grid, graph, distributed] = library.topologies?;
@@ -47,7 +47,8 @@ fn ask(count: Count, communicator: usize) -> c_int {
     answer
 }
 
-/// In each dimension the neighbour below, then the one above; both send and receive.
+/// Returns the neighbours in a grid: the lower and then the upper one for each dimension. All of them are both sources and
+/// destinations.
 fn in_grid(communicator: usize) -> Option<Neighbours> {
     let shift: CartShift = function(c"PMPI_Cart_shift")?;
     let mut all = Vec::new();
@@ -70,7 +71,7 @@ fn in_graph(communicator: usize) -> Option<Neighbours> {
     // SAFETY: the communicator has a graph with this rank.
     unsafe { count(communicator, rank, &mut length) };
     let mut all = vec![0; length.max(0) as usize];
-    // SAFETY: the list has room for so many.
+    // SAFETY: the list has room for `length` ranks.
     unsafe { list(communicator, rank, length, all.as_mut_ptr()) };
     Some(Neighbours {
         destinations: all.clone(),
@@ -82,12 +83,12 @@ fn in_distributed_graph(communicator: usize) -> Option<Neighbours> {
     let counts: DistCounts = function(c"PMPI_Dist_graph_neighbors_count")?;
     let lists: DistNeighbours = function(c"PMPI_Dist_graph_neighbors")?;
     let (mut incoming, mut outgoing, mut weighted) = (0, 0, 0);
-    // SAFETY: the communicator has such a graph.
+    // SAFETY: the communicator has a distributed graph.
     unsafe { counts(communicator, &mut incoming, &mut outgoing, &mut weighted) };
     let mut sources = vec![0; incoming.max(0) as usize];
     let mut destinations = vec![0; outgoing.max(0) as usize];
     let (mut source_weights, mut destination_weights) = (sources.clone(), destinations.clone());
-    // SAFETY: the lists have room for so many.
+    // SAFETY: the lists have room for the number of ranks passed.
     unsafe {
         lists(
             communicator,

@@ -1,4 +1,5 @@
-//! What a call did, as the words of its signature; the words of each kind are listed in the library's `form`.
+//! Conversion of calls to the words of their signatures. The module `format` of `flowcast_recording` lists the words of each
+//! kind.
 
 use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
 
@@ -13,19 +14,19 @@ use crate::{
     threads::Thread,
 };
 
-/// A call that has returned.
+/// Call that has returned.
 pub(crate) struct Made<'a> {
     pub arguments: Arguments<'a>,
     pub times: Times,
-    /// Whether it said that it failed.
+    /// `true` if the call reported an error.
     pub failed: bool,
-    /// The requests that it was given to complete.
+    /// Requests that the call was to complete.
     pub completion: Option<RequestCompletion>,
-    /// The handle that it has replaced or freed.
+    /// Handle that the call replaced or freed.
     pub before: Option<Key>,
 }
 
-/// Whether a function takes a handle away that has to be looked at before.
+/// Returns `true` if a function takes away a handle, which must then be read before the call.
 #[inline]
 pub(crate) fn takes_handle(kind: FunctionKind) -> bool {
     use FunctionKind::*;
@@ -35,7 +36,7 @@ pub(crate) fn takes_handle(kind: FunctionKind) -> bool {
     )
 }
 
-/// The handle that such a function is given, before it is gone.
+/// Returns the handle that such a function receives, before it disappears.
 pub(crate) fn handle_before(arguments: &Arguments<'_>) -> Key {
     let at = &arguments.function.at;
     let place = [
@@ -51,7 +52,7 @@ pub(crate) fn handle_before(arguments: &Arguments<'_>) -> Key {
 pub(crate) fn note(session: &mut RecordingSession, thread: &Thread, call: Made<'_>) {
     let (function, times) = (call.arguments.function, call.times);
     if session.off_since.is_some() {
-        // What later calls refer to has to be known all the same.
+        // Objects that later calls refer to must be known all the same.
         if !call.failed && always_counts(function.kind) {
             session.words.clear();
             Note::new(session, &call).rarer();
@@ -83,7 +84,7 @@ pub(crate) fn note(session: &mut RecordingSession, thread: &Thread, call: Made<'
     }
 }
 
-/// Whether a call has concerned processes outside the world, which have no ranks in the recording.
+/// Returns `true` if a call concerned processes outside the world, which have no ranks in the recording.
 #[inline]
 fn goes_outside(session: &mut RecordingSession, call: &Made<'_>) -> bool {
     let Made { arguments, .. } = call;
@@ -98,13 +99,14 @@ fn goes_outside(session: &mut RecordingSession, call: &Made<'_>) -> bool {
         && !arguments.found_nothing()
 }
 
-/// Whether a call has to be known of even while recording is off, because later ones refer to what it made.
+/// Returns `true` if a call must be processed even while recording is off, because later calls refer to the object that it
+/// made.
 pub(crate) fn always_counts(kind: FunctionKind) -> bool {
     use FunctionKind::*;
     matches!(kind, Comm | CommFree | Win | File | TypeFree)
 }
 
-/// A call whose words are put together.
+/// Call whose words are being collected.
 struct Note<'a> {
     session: &'a mut RecordingSession,
     arguments: &'a Arguments<'a>,
@@ -127,7 +129,7 @@ impl<'a> Note<'a> {
         }
     }
 
-    /// Notes what is called less often; false where a test or probe found nothing.
+    /// Collects the words of the rarer kinds of call. Returns `false` if a test or probe found nothing.
     fn rarer(&mut self) -> bool {
         use FunctionKind::*;
         match self.kind {
@@ -167,7 +169,7 @@ impl<'a> Note<'a> {
 
     fn bytes(&mut self, count: u8, datatype: u8) -> i64 {
         let count = self.arguments.count_or_one(count);
-        // A count of 0 may come with any datatype.
+        // A count of 0 is valid with any datatype.
         if count == 0 || datatype == NONE {
             return 0;
         }
@@ -189,7 +191,7 @@ impl<'a> Note<'a> {
         true
     }
 
-    /// Source, tag and flags of a receive; `status` tells what a wildcard matched, if it has.
+    /// Returns source, tag and flags of a receive. If there is a `status`, it provides the values that a wildcard matched.
     fn received(&self, source: u8, tag: u8, status: Option<usize>) -> [i64; 3] {
         let (arguments, library) = (self.arguments, self.arguments.library);
         let (source, tag) = (arguments.int(source), arguments.int(tag));
@@ -205,7 +207,7 @@ impl<'a> Note<'a> {
         }
         match status {
             Some(status) => {
-                // SAFETY: a receive from any source was given a status, the program's or a stand-in.
+                // SAFETY: a receive from any source got a status, either the program's or a stand-in.
                 let (source, tag, _) = unsafe { library.status(status, 0) };
                 [arguments.peer(source), i64::from(tag), flags]
             }
@@ -230,7 +232,7 @@ impl<'a> Note<'a> {
         true
     }
 
-    /// Communicator, source, tag and flags.
+    /// Returns communicator, source, tag and flags.
     fn receive(&mut self, status: Option<usize>) -> [i64; 4] {
         let communicator = i64::from(self.communicator().number);
         let [source, tag, flags] = self.received(self.at.peer, self.at.tag, status);
@@ -251,7 +253,7 @@ impl<'a> Note<'a> {
         self.push(&self.received(self.at.source, self.at.source_tag, self.status()));
     }
 
-    /// The request that the call has made.
+    /// Adds the request that the call made.
     fn make_request(&mut self) -> &mut PendingRequest {
         use FunctionKind::*;
         let persistent = matches!(
@@ -271,7 +273,7 @@ impl<'a> Note<'a> {
         requests.get(slot)
     }
 
-    /// The request of a call of which there are forms with and without.
+    /// Adds the request of a call, if the form of the function has one.
     fn make_request_if_any(&mut self) {
         if self.at.request != NONE {
             self.make_request();
@@ -281,7 +283,7 @@ impl<'a> Note<'a> {
     fn start(&mut self) {
         let arguments = self.arguments;
         for index in 0..arguments.count_or_one(self.at.length) as usize {
-            // SAFETY: the list has so many requests.
+            // SAFETY: the index is within the list of requests.
             let key = unsafe { arguments.key_at(arguments.word(self.at.request), index) };
             if let Some(slot) = self.session.requests.slot(key.0) {
                 self.session.requests.get(slot).active = true;
@@ -333,7 +335,7 @@ impl<'a> Note<'a> {
         }
         let word = i64::from(slot) * 4;
         let statuses = arguments.word(self.at.status);
-        // SAFETY: the call was given statuses, the program's or stand-ins.
+        // SAFETY: the call got statuses, either the program's or stand-ins.
         let told = request
             .needs_status()
             .then(|| unsafe { arguments.library.status(statuses, status) });
@@ -352,7 +354,7 @@ impl<'a> Note<'a> {
         self.settle(key, slot);
     }
 
-    /// A completed request is gone unless it is persistent.
+    /// Removes a completed request unless it is persistent.
     fn settle(&mut self, key: Key, slot: u32) {
         let request = self.session.requests.get(slot);
         if request.persistent {
@@ -386,7 +388,7 @@ impl<'a> Note<'a> {
         true
     }
 
-    /// The receive of a message that was probed for: what it matched is known.
+    /// Collects the words of the receive of a probed message, whose source and tag are known.
     fn mrecv(&mut self) {
         let handle = self.call.before.unwrap_or(Key(0)).0;
         let messages = &mut self.session.messages;
@@ -414,7 +416,7 @@ impl<'a> Note<'a> {
         self.make_request_if_any();
     }
 
-    /// Without its neighbours if they are not known.
+    /// Collects the words of a neighbourhood collective. If the neighbours are unknown, the words lack them.
     fn between_neighbours(&mut self) {
         let arguments = self.arguments;
         let key = arguments.key(self.at.communicator);
@@ -437,7 +439,7 @@ impl<'a> Note<'a> {
         self.make_request_if_any();
     }
 
-    /// Bytes for the neighbour at a place of the counts.
+    /// Returns the bytes for the neighbour at a position in the counts.
     fn bytes_for(&mut self, index: usize) -> i64 {
         let (at, arguments) = (self.at, self.arguments);
         if at.counts == NONE {
@@ -457,7 +459,7 @@ impl<'a> Note<'a> {
         count.saturating_mul(self.session.type_size(datatype)) as i64
     }
 
-    /// Bytes that this rank sends and receives in a collective, all peers together.
+    /// Returns the bytes that this rank sends and receives in a collective, as sums over all peers.
     fn volume(&mut self, group: MemberGroup) -> (i64, i64) {
         use BufferShape::*;
         let (at, arguments) = (self.at, self.arguments);
@@ -504,7 +506,7 @@ impl<'a> Note<'a> {
         }
     }
 
-    /// Bytes that the root of a scatter, or a rank of an all-to-all, sends.
+    /// Returns the bytes that the root of a scatter or a rank of an all-to-all sends.
     fn sent_to_all(&mut self, group: MemberGroup) -> i64 {
         match self.at.counts {
             NONE => self.sent_bytes() * i64::from(group.size),
@@ -520,7 +522,7 @@ impl<'a> Note<'a> {
         }
     }
 
-    /// Bytes of a vector of counts, of one datatype or of one for each rank.
+    /// Returns the bytes of a vector of counts, with one datatype or with one for each rank.
     fn sum(&mut self, counts: u8, datatype: u8, ranks: u32) -> i64 {
         let arguments = self.arguments;
         let each = arguments.function.shape == BufferShape::Alltoallw;
@@ -555,7 +557,7 @@ impl<'a> Note<'a> {
         let new = if handle == arguments.library.no_communicator {
             0
         } else {
-            // The handle may be that of one that was freed unseen.
+            // The handle may have belonged to another communicator that was freed unnoticed.
             self.session.communicators.forget(key);
             self.session.communicators.forget(Key::c(handle));
             i64::from(self.session.communicator(key).number) + 1

@@ -1,7 +1,7 @@
-//! The program and its loaded libraries, as the dynamic linker sees them: their symbols, and the places where they keep the
-//! addresses of other libraries' functions.
+//! The program and its loaded libraries as the dynamic linker sees them: their symbols, and the places in which they store
+//! the addresses of other libraries' functions.
 //!
-//! Nothing here allocates memory: it runs inside of `dlsym`, which the program's allocator may call.
+//! This module allocates no memory, because it runs inside `dlsym`, which the program's allocator may call.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -11,7 +11,7 @@ use std::{
 
 use libc::{Elf64_Phdr, Elf64_Rela, Elf64_Sym, dl_iterate_phdr, dl_phdr_info};
 
-// Tags of the dynamic section; the C library's bindings lack them.
+// Tags of the dynamic section, which the C library's bindings lack.
 const DT_PLTRELSZ: i64 = 2;
 const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
@@ -23,13 +23,13 @@ const DT_JMPREL: i64 = 23;
 const DT_RUNPATH: i64 = 29;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// Relocations that hold the address of a symbol: in tables of functions, for calls, and in data.
+/// Types of relocation that hold the address of a symbol: in tables of functions, for calls, and in data.
 #[cfg(target_arch = "x86_64")]
 const ADDRESSES: [u32; 3] = [6, 7, 1];
 #[cfg(target_arch = "aarch64")]
 const ADDRESSES: [u32; 3] = [1025, 1026, 257];
 
-/// A symbol's name and its two hashes.
+/// Name of a symbol and its two hashes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Symbol<'a> {
     name: &'a CStr,
@@ -56,7 +56,7 @@ impl<'a> Symbol<'a> {
     }
 }
 
-/// The program or a library that is loaded.
+/// The program or a loaded library.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Object {
     base: usize,
@@ -68,20 +68,20 @@ pub(crate) struct Object {
     strings: *const c_char,
     gnu_hash: *const u32,
     system_v_hash: *const u32,
-    /// Relocations with their sizes in bytes.
+    /// Tables of relocations with their sizes in bytes.
     relocations: [(*const Elf64_Rela, usize); 2],
-    /// Whether it has folders of its own in which libraries are sought.
+    /// `true` if the object has its own folders in which libraries are searched.
     has_search_path: bool,
 }
 
-/// Calls `visit` for the program, then for each library in the order in which symbols are looked up, until it says false.
+/// Calls `visit` for the program and then for each library in look-up order, until `visit` returns `false`.
 pub(crate) fn each(mut visit: impl FnMut(&Object) -> bool) {
     unsafe extern "C" fn one<F: FnMut(&Object) -> bool>(
         info: *mut dl_phdr_info,
         _size: usize,
         visit: *mut c_void,
     ) -> c_int {
-        // SAFETY: the linker passes what it has loaded, and the closure of the caller.
+        // SAFETY: the linker passes the description of a loaded object, and the pointer to the closure that `each` gave it.
         unsafe {
             let visit = &mut *visit.cast::<F>();
             Object::from_info(&*info).is_some_and(|object| !visit(&object)) as c_int
@@ -94,7 +94,7 @@ pub(crate) fn each(mut visit: impl FnMut(&Object) -> bool) {
     start(&mut visit);
 }
 
-/// How often the linker has loaded something, and removed something.
+/// Returns the number of times that the linker has loaded and has removed an object.
 pub(crate) fn changes() -> (u64, u64) {
     unsafe extern "C" fn first(info: *mut dl_phdr_info, _size: usize, count: *mut c_void) -> c_int {
         // SAFETY: as in `each`.
@@ -132,7 +132,7 @@ impl Object {
     }
 
     fn headers(&self) -> &[Elf64_Phdr] {
-        // SAFETY: the linker passes the headers of the object with their number.
+        // SAFETY: the linker passes the object's headers and their number.
         unsafe { std::slice::from_raw_parts(self.headers, self.header_count) }
     }
 
@@ -159,7 +159,8 @@ impl Object {
         }
     }
 
-    /// Linkers mostly put the object's base into these numbers when they load it.
+    /// Converts a number of the dynamic section to an address. Most linkers add the object's base to these numbers when they
+    /// load it.
     fn address<T>(&self, value: i64) -> *const T {
         let value = value as usize;
         (if value < self.base {
@@ -169,7 +170,7 @@ impl Object {
         }) as *const T
     }
 
-    /// What tells objects apart as long as they are loaded.
+    /// Returns a value that distinguishes loaded objects.
     pub(crate) fn identity(&self) -> usize {
         self.dynamic as usize
     }
@@ -194,7 +195,7 @@ impl Object {
         })
     }
 
-    /// Whether the object's memory at an address may be executed.
+    /// Returns `true` if the object's memory at this address is executable.
     fn is_executable(&self, address: usize) -> bool {
         self.headers().iter().any(|header| {
             header.p_flags & libc::PF_X != 0
@@ -203,13 +204,13 @@ impl Object {
         })
     }
 
-    /// The address of a symbol that the object defines.
+    /// Returns the address of a symbol that the object defines.
     pub(crate) fn find(&self, symbol: Symbol<'_>) -> Option<usize> {
         self.definition(symbol)
             .map(|found| self.base.wrapping_add(found.st_value as usize))
     }
 
-    /// Another address for a symbol that the object defines, for whoever looks it up from now on.
+    /// Changes the address of a symbol that the object defines, for all later look-ups. Returns `false` if it fails.
     pub(crate) fn redirect(&self, symbol: Symbol<'_>, to: usize, writer: &mut Writer) -> bool {
         self.definition(symbol).is_some_and(|found| {
             let place = ptr::from_ref(&found.st_value) as usize;
@@ -217,8 +218,8 @@ impl Object {
         })
     }
 
-    /// Gives `replacement` the name and the value of each place that holds the address of a symbol, and writes what that
-    /// gives; false if a place cannot be written.
+    /// Calls `replacement` with the name and the value of each place that holds the address of a symbol, and writes the
+    /// result to the place. Returns `false` if a place cannot be written.
     pub(crate) fn replace_addresses(
         &self,
         writer: &mut Writer,
@@ -226,7 +227,7 @@ impl Object {
     ) -> bool {
         self.relocations.iter().all(|(first, bytes)| {
             (0..bytes / size_of::<Elf64_Rela>()).all(|index| {
-                // SAFETY: the table has so many entries.
+                // SAFETY: the index is below the number of entries of the table.
                 let relocation = unsafe { &*first.wrapping_add(index) };
                 if !ADDRESSES.contains(&(relocation.r_info as u32)) {
                     return true;
@@ -245,9 +246,9 @@ impl Object {
     }
 
     /// # Safety
-    /// The symbol is one of the object's.
+    /// The symbol must belong to the object.
     unsafe fn text(&self, symbol: &Elf64_Sym) -> &CStr {
-        // SAFETY: names are texts in the table of strings.
+        // SAFETY: names are zero-terminated texts in the table of strings.
         unsafe { CStr::from_ptr(self.strings.wrapping_add(symbol.st_name as usize)) }
     }
 
@@ -263,7 +264,8 @@ impl Object {
 
     fn by_gnu_hash(&self, symbol: Symbol<'_>) -> Option<&Elf64_Sym> {
         let word = |at: usize| {
-            // SAFETY: the table has a head of four words, the filter, the buckets and the chains, which end by a bit.
+            // SAFETY: the table has a header of four words, the filter, the buckets and the chains, whose end is marked by a
+            // bit.
             unsafe { *self.gnu_hash.wrapping_add(at) as usize }
         };
         let (buckets, offset, filters, shift) = (word(0), word(1), word(2), word(3) as u32);
@@ -294,7 +296,7 @@ impl Object {
 
     fn by_system_v_hash(&self, symbol: Symbol<'_>) -> Option<&Elf64_Sym> {
         let word = |at: usize| {
-            // SAFETY: the table has a head of two words, the buckets and the chains, which end with 0.
+            // SAFETY: the table has a header of two words, the buckets and the chains, which end with 0.
             unsafe { *self.system_v_hash.wrapping_add(at) as usize }
         };
         let buckets = word(0);
@@ -322,9 +324,9 @@ impl Object {
     }
 }
 
-/// Writes into objects, also where their memory is not to be written.
+/// Writer into the memory of objects, which may be write-protected.
 pub(crate) struct Writer {
-    /// `/proc/self/mem`, which changes no protection; -1 where it is not to be had.
+    /// Descriptor of `/proc/self/mem`, which leaves the protection unchanged; -1 if it is not available.
     memory: c_int,
 }
 
@@ -336,7 +338,7 @@ impl Writer {
         Writer { memory }
     }
 
-    /// A word at an address of an object; false if it cannot be written.
+    /// Writes a word at an address of an object. Returns `false` if it cannot be written.
     fn write(&mut self, object: &Object, address: usize, word: usize) -> bool {
         let bytes = size_of::<usize>();
         // SAFETY: the word lives as long as the call; the kernel checks the address.
@@ -355,13 +357,14 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.memory >= 0 {
-            // SAFETY: it was opened here.
+            // SAFETY: `open` opened the descriptor.
             unsafe { libc::close(self.memory) };
         }
     }
 }
 
-/// Makes the page writable, which it stays: the linker may be about to write to it as well.
+/// Makes the page writable and writes the word. The page stays writable, because the linker may be about to write to it as
+/// well.
 fn write_protected(object: &Object, address: usize, word: usize) -> bool {
     // SAFETY: the query changes nothing.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
@@ -373,7 +376,7 @@ fn write_protected(object: &Object, address: usize, word: usize) -> bool {
         0
     };
     let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
-    // SAFETY: the pages are the object's, and keep what rights they have.
+    // SAFETY: the pages belong to the object and keep their rights.
     unsafe {
         if libc::mprotect(begin as *mut c_void, bytes, protection) != 0 {
             return false;

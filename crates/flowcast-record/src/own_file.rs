@@ -1,8 +1,8 @@
-//! What the recorder writes from inside of a process that is not its own: its files, and lines for the user.
+//! Output of the recorder from inside the user's process: its files, and messages to the user.
 //!
-//! The program may have closed the descriptor of a file and opened one of its own, which has got the same number; a limit of
-//! the size of files, or a standard error that nobody reads, raises a signal whose usual effect is the end of the program.
-//! Neither may touch the program.
+//! The program may have closed the descriptor of a recorder's file and opened a file of its own, which then has the same
+//! number. A limit of the file size, or a standard error without a reader, raises a signal that by default ends the program.
+//! Neither may affect the program.
 
 use std::{
     env,
@@ -20,27 +20,29 @@ use std::{
 
 use flowcast_recording::format::{REASON, REASON_BYTES};
 
-/// The folder that a recording is written to; without it, nothing is recorded.
+/// Environment variable with the folder of the recording. Without it, nothing is recorded.
 pub(crate) const FOLDER: &str = "FLOWCAST_RECORD";
 
-/// Descriptors from here on are in nobody's way: programs, and what starts them, count from 0.
+/// Lowest descriptor of the recorder's files. Programs and their launchers count from 0, so high numbers do not conflict
+/// with theirs.
 const FIRST: i32 = 512;
 
-/// Raised in the thread that writes.
+/// Signals raised in the thread that writes.
 const RAISED: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-/// As long as this lives, its thread is not cancelled: the recorder's own calls of the system would end it in their middle.
+/// Guard that protects its thread from cancellation, which would otherwise end the recorder in the middle of its own system
+/// calls.
 pub(crate) struct Uncancelled(c_int);
 
 impl Uncancelled {
     pub(crate) fn new() -> Uncancelled {
         const DISABLE: c_int = 1;
         let mut before = 0;
-        // SAFETY: the variable is there.
+        // SAFETY: the variable is valid for the call.
         unsafe { pthread_setcancelstate(DISABLE, &mut before) };
         Uncancelled(before)
     }
@@ -53,7 +55,7 @@ impl Drop for Uncancelled {
     }
 }
 
-/// A file that the recorder has made.
+/// File that the recorder has created.
 pub(crate) struct OwnFile {
     file: ManuallyDrop<File>,
     /// Device and inode.
@@ -61,7 +63,7 @@ pub(crate) struct OwnFile {
 }
 
 impl OwnFile {
-    /// Makes a file; one that is there already is another recording's.
+    /// Creates a file. Fails if the file exists, because it then belongs to another recording.
     pub(crate) fn create(path: &Path) -> io::Result<OwnFile> {
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
         let file = ManuallyDrop::new(moved(file));
@@ -71,7 +73,7 @@ impl OwnFile {
         })
     }
 
-    /// Writes all bytes, or gives the reason why the recording ends here.
+    /// Writes all bytes, or returns the reason why the recording ends here.
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.is_there() {
             return Err(io::Error::other("the program has closed its file"));
@@ -79,7 +81,7 @@ impl OwnFile {
         without_signals(|| self.file.write_all(bytes))
     }
 
-    /// Whether the descriptor still leads to the file.
+    /// Returns `true` if the descriptor still refers to the file.
     fn is_there(&self) -> bool {
         identity(&self.file).is_ok_and(|found| found == self.identity)
     }
@@ -88,14 +90,14 @@ impl OwnFile {
 impl Drop for OwnFile {
     fn drop(&mut self) {
         if self.is_there() {
-            // SAFETY: it is dropped here and nowhere else.
+            // SAFETY: the file is dropped here and nowhere else.
             unsafe { ManuallyDrop::drop(&mut self.file) };
         }
     }
 }
 
-/// Why the recording of this rank ends, or did not begin: `flowcast record` says it when the program has ended. Where it cannot
-/// be left there, it is a line on the standard error of the program, if that can be written.
+/// Reports why the recording of this rank ends or did not begin. `flowcast record` shows the reason after the end of the
+/// program. If the reason cannot be stored for it, it is written as a line to the program's standard error, if possible.
 pub(crate) fn tell(line: &str) {
     let _uncancelled = Uncancelled::new();
     if leave(line).is_err() {
@@ -103,7 +105,7 @@ pub(crate) fn tell(line: &str) {
     }
 }
 
-/// The file is there with all its bytes, so that a full disk has room for it.
+/// Stores the reason in the file for it. The file was created at its full size, so a full disk has room for it.
 fn leave(line: &str) -> io::Result<()> {
     let folder = env::var_os(FOLDER).ok_or(io::ErrorKind::NotFound)?;
     let file = OpenOptions::new()
@@ -120,9 +122,9 @@ fn identity(file: &File) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// The file under a high number, if the limit of descriptors allows it.
+/// Moves the file to a high descriptor number if the limit of descriptors allows it.
 fn moved(file: File) -> File {
-    // SAFETY: the descriptor is open; that which the call gives belongs to nobody yet.
+    // SAFETY: the descriptor is open, and the one that the call returns has no owner yet.
     match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST) } {
         -1 => file,
         // SAFETY: as above.
@@ -130,7 +132,7 @@ fn moved(file: File) -> File {
     }
 }
 
-/// Writes without the signals that writing raises: they are held back in this thread and taken from it.
+/// Writes without the signals that writing can raise: they are blocked in this thread and then removed.
 fn without_signals(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // SAFETY: zeroes are valid sets of signals, and each set lives as long as the calls need it.
     unsafe {
@@ -139,7 +141,7 @@ fn without_signals(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         libc::sigemptyset(&mut raised);
         libc::sigpending(&mut waiting);
         for signal in RAISED {
-            // What waits already is the program's.
+            // Signals that are already pending belong to the program.
             if libc::sigismember(&waiting, signal) == 0 {
                 libc::sigaddset(&mut raised, signal);
             }
@@ -169,7 +171,7 @@ mod tests {
         own.write_all(b"begun").unwrap();
         let victim = File::create(folder.path().join("victim")).unwrap();
         let number = own.file.as_raw_fd();
-        // SAFETY: both are open; the recorder's becomes another name of the program's file.
+        // SAFETY: both descriptors are open. The recorder's becomes another name of the program's file.
         assert_eq!(unsafe { libc::dup2(victim.as_raw_fd(), number) }, number);
         assert!(
             own.write_all(b"more")
@@ -186,7 +188,7 @@ mod tests {
         );
         assert_eq!(fs::read(folder.path().join("victim")).unwrap(), b"");
         assert_eq!(fs::read(folder.path().join("own")).unwrap(), b"begun");
-        // SAFETY: nothing else has this number.
+        // SAFETY: no other object owns this descriptor.
         drop(unsafe { File::from_raw_fd(number) });
     }
 
@@ -195,7 +197,7 @@ mod tests {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         // The test harness ignores the signal; a program does not.
-        // SAFETY: the default disposition is put in place, and the old one back.
+        // SAFETY: the default disposition is installed, and then the old one is restored.
         let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         let written = without_signals(|| (&writer).write_all(b"lost"));
         // SAFETY: as above.

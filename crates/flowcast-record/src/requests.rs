@@ -1,44 +1,44 @@
-//! Requests: which operation a handle stands for.
+//! Requests, and the operations that their handles stand for.
 //!
-//! A library may give one handle to several operations that are already complete, as both do for short messages: of
-//! equal handles the oldest is completed first. Slots are numbered as the reader of a recording numbers them: a new
-//! request has the lowest one that is free.
+//! A library may use one handle for several operations that are already complete. Both MPICH and Open MPI do so for short
+//! messages. The oldest of the requests with the same handle is completed first. Slots are numbered as the reader of a
+//! recording numbers them: a new request gets the lowest free slot.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::handles::Handles;
 
-/// What is known of a request.
+/// Properties of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PendingRequest {
-    /// It is started again and again.
+    /// `true` if the request is persistent.
     pub persistent: bool,
-    /// It has been started and not completed.
+    /// `true` if the request has been started and not completed.
     pub active: bool,
-    /// It is a receive from any source or of any tag.
+    /// `true` for a receive from any source or with any tag.
     pub wildcard: bool,
     pub cancelled: bool,
-    /// Where a new communicator's handle will stand, or 0.
+    /// Address at which the handle of a new communicator will be stored, or 0.
     pub new_communicator: usize,
 }
 
 impl PendingRequest {
-    /// Whether its status has to be looked at.
+    /// Returns `true` if its status must be read.
     pub(crate) fn needs_status(self) -> bool {
         self.wildcard || self.cancelled
     }
 }
 
-/// How many requests in flight need their status looked at.
+/// Number of requests in flight whose status must be read.
 static WANTED: AtomicI32 = AtomicI32::new(0);
 
-/// Whether any request in flight needs its status looked at.
+/// Returns `true` if the status of any request in flight must be read.
 #[inline]
 pub(crate) fn wants_statuses() -> bool {
     WANTED.load(Ordering::Relaxed) > 0
 }
 
-/// More or fewer requests need it.
+/// Changes the number of requests in flight whose status must be read.
 #[inline]
 pub(crate) fn want_statuses(more: i32) {
     if more != 0 {
@@ -50,19 +50,19 @@ const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(crate) struct PendingRequests {
-    /// The oldest slot of each handle.
+    /// Oldest slot of each handle.
     heads: Handles,
     slots: Vec<PendingRequest>,
-    /// The next younger slot of the same handle.
+    /// Next younger slot of the same handle.
     next: Vec<u32>,
-    /// A set bit is a slot in use.
+    /// Bit set of the slots in use.
     used: Vec<u64>,
-    /// No word before this has a free slot.
+    /// Index of the first word that may have a free slot.
     first: usize,
 }
 
 impl PendingRequests {
-    /// A new request; gives its slot.
+    /// Adds a request and returns its slot.
     #[inline]
     pub(crate) fn add(&mut self, handle: u64, request: PendingRequest) -> u32 {
         let slot = self.lowest_free();
@@ -98,7 +98,7 @@ impl PendingRequests {
         (word * 64) as u32 + bit
     }
 
-    /// The oldest slot of a handle.
+    /// Returns the oldest slot of a handle.
     #[inline]
     pub(crate) fn slot(&self, handle: u64) -> Option<u32> {
         self.heads.get(handle)

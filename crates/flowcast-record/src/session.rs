@@ -1,4 +1,4 @@
-//! One recording: what is known of the program's handles, and the file that its calls go to.
+//! Recording of one process: the program's known handles, and the file for its calls.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,12 +17,12 @@ use crate::{
     threads::Thread,
 };
 
-/// Calls that have not been written wait no longer than this for the disk.
+/// Longest time that calls wait before they are written to the disk, in nanoseconds.
 const FLUSH_EVERY: u64 = 1_000_000_000;
-/// Those that are to be folded may: the more of them there are, the more can be folded.
+/// Longest time that calls wait if they are folded, in nanoseconds. Folding is more effective with more calls.
 const FOLD_EVERY: u64 = 30_000_000_000;
 
-/// A message that was probed for and is to be received: its handle, communicator, source and tag.
+/// Probed message that has not been received: its handle, communicator, source and tag.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProbedMessage {
     pub handle: u64,
@@ -31,7 +31,7 @@ pub(crate) struct ProbedMessage {
     pub tag: i64,
 }
 
-/// Tests that found nothing, so far.
+/// Tests that have found nothing so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct SessionPolls {
     thread: u32,
@@ -41,10 +41,10 @@ struct SessionPolls {
     time: u64,
 }
 
-/// Computation between two tests that takes longer than this is more than asking again.
+/// Longest computation between two tests that still counts as polling, in nanoseconds.
 const IDLE: u64 = 1_000;
 
-/// The recording of this process.
+/// Recording of this process.
 pub(crate) struct RecordingSession {
     pub library: &'static LoadedMpi,
     rank: i32,
@@ -52,12 +52,12 @@ pub(crate) struct RecordingSession {
     pub requests: PendingRequests,
     pub communicators: KnownCommunicators,
     pub messages: Vec<ProbedMessage>,
-    /// By communicator, where somebody has asked.
+    /// Neighbours by communicator, as far as they have been queried.
     neighbours: BTreeMap<u32, Option<Arc<Neighbours>>>,
     windows: Numbered,
     files: Numbered,
     names: Vec<Vec<u8>>,
-    /// The words of the signature that is being put together.
+    /// Words of the signature that is being collected.
     pub words: Vec<i64>,
     types: Box<[(u64, u64)]>,
     polls: SessionPolls,
@@ -65,16 +65,16 @@ pub(crate) struct RecordingSession {
     limit: usize,
     timeout: u64,
     flushed: u64,
-    /// Set when the budget is used up or the file cannot be written any more.
+    /// Set when the budget is used up or the file can no longer be written.
     pub over: bool,
-    /// When recording was switched off, in ticks.
+    /// Time at which recording was switched off, in ticks.
     pub off_since: Option<u64>,
 }
 
 const TYPES: usize = 64;
 
 impl RecordingSession {
-    /// Begins with a file that has its header already.
+    /// Begins a recording with a file that already has its header.
     pub(crate) fn new(
         library: &'static LoadedMpi,
         encoder: Encoder,
@@ -109,7 +109,7 @@ impl RecordingSession {
         }
     }
 
-    /// A communicator by its handle, written down when it is new.
+    /// Returns a communicator by its handle, and writes its definition if it is new.
     #[inline]
     pub(crate) fn communicator(&mut self, key: Key) -> MemberGroup {
         match self.communicators.get(key) {
@@ -128,7 +128,7 @@ impl RecordingSession {
         group
     }
 
-    /// The neighbours of this process in a communicator.
+    /// Returns the neighbours of this process in a communicator.
     pub(crate) fn neighbours(&mut self, key: Key) -> Option<Arc<Neighbours>> {
         let (number, library) = (self.communicator(key).number, self.library);
         self.neighbours
@@ -137,7 +137,7 @@ impl RecordingSession {
             .clone()
     }
 
-    /// Bytes of one element of a datatype.
+    /// Returns the size of one element of a datatype, in bytes.
     #[inline]
     pub(crate) fn type_size(&mut self, key: Key) -> u64 {
         let place = (key.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize;
@@ -153,22 +153,22 @@ impl RecordingSession {
         size
     }
 
-    /// A datatype's handle may stand for another from now on.
+    /// Forgets the sizes of datatypes, because a handle may stand for another datatype from now on.
     pub(crate) fn forget_types(&mut self) {
         self.types.fill((u64::MAX, 0));
     }
 
-    /// The number of a window; `communicator` is that of a new one.
+    /// Returns the number of a window. For a new window, `communicator` is the number of its communicator.
     pub(crate) fn window(&mut self, key: Key, communicator: Option<u32>) -> i64 {
         self.windows.number(key, communicator, &mut self.encoder)
     }
 
-    /// The number of a file; `communicator` is that of a new one.
+    /// Returns the number of a file. For a new file, `communicator` is the number of its communicator.
     pub(crate) fn file(&mut self, key: Key, communicator: Option<u32>) -> i64 {
         self.files.number(key, communicator, &mut self.encoder)
     }
 
-    /// The number of a region's name.
+    /// Returns the number of a region's name.
     pub(crate) fn name(&mut self, name: &[u8]) -> i64 {
         if let Some(known) = self.names.iter().position(|known| known == name) {
             return known as i64;
@@ -178,7 +178,7 @@ impl RecordingSession {
         self.names.len() as i64 - 1
     }
 
-    /// Begins a signature with its function; gives the function's number.
+    /// Begins a signature with its function and returns the function's number.
     pub(crate) fn begin_words(&mut self, function: &WrappedFunction) -> i64 {
         let number = self.encoder.function(function.number, function.name);
         self.words.clear();
@@ -186,7 +186,8 @@ impl RecordingSession {
         number
     }
 
-    /// Begins the signature of a call that concerns processes outside the world: its function has a name that has no model.
+    /// Begins the signature of a call that concerns processes outside the world. The function gets a name for which the
+    /// replay has no model.
     #[cold]
     pub(crate) fn begin_words_outside(&mut self, function: &WrappedFunction) {
         let name = format!("{} with processes outside MPI_COMM_WORLD", function.name);
@@ -196,7 +197,7 @@ impl RecordingSession {
         self.words.push(number);
     }
 
-    /// Writes down the call whose signature stands in `words`.
+    /// Records the call whose signature is in `words`.
     #[inline]
     pub(crate) fn record(&mut self, thread: &Thread, times: Times) {
         if self.polls.count > 0 {
@@ -208,7 +209,7 @@ impl RecordingSession {
         thread.rest.set(rest);
     }
 
-    /// A test or probe that found nothing.
+    /// Records a test or probe that found nothing.
     pub(crate) fn poll(&mut self, thread: &Thread, function: i64, times: Times) {
         let number = thread.number();
         if self.polls.count > 0 && (self.polls.thread != number || self.polls.function != function)
@@ -241,8 +242,8 @@ impl RecordingSession {
             .control(control::POLLS, &[function as u64, count, burst, time]);
     }
 
-    /// The thread has lost so many nanoseconds to the recorder. Between calls that are to be folded it would be in the
-    /// way.
+    /// Records the nanoseconds that the thread has lost to the recorder. Does nothing if calls are folded, because the item
+    /// would interrupt their sequence.
     pub(crate) fn pause(&mut self, thread: &Thread, nanos: u64) {
         if self.encoder.folds() {
             return;
@@ -250,7 +251,7 @@ impl RecordingSession {
         self.special(thread, control::PAUSE, &[nanos]);
     }
 
-    /// An item that is no call.
+    /// Records an item other than a call.
     pub(crate) fn special(&mut self, thread: &Thread, kind: u8, numbers: &[u64]) {
         if self.polls.count > 0 {
             self.end_polls();
@@ -259,14 +260,14 @@ impl RecordingSession {
         self.encoder.control(kind, numbers);
     }
 
-    /// Whether something should be written to the disk now.
+    /// Returns `true` if data should be written to the disk now.
     #[inline]
     pub(crate) fn is_due(&self, now: u64) -> bool {
         self.encoder.waiting() >= self.limit
             || clock::nanos(now.saturating_sub(self.flushed)) >= self.timeout
     }
 
-    /// Writes what waits as one block.
+    /// Writes the waiting bytes as one block.
     #[cold]
     pub(crate) fn flush(&mut self) {
         let _uncancelled = Uncancelled::new();
@@ -290,7 +291,7 @@ impl RecordingSession {
         self.flushed = clock::now();
     }
 
-    /// The system refuses memory: what is known is written, and nothing is added to it.
+    /// Ends the recording because the system refuses memory: the known calls are written, and later ones are ignored.
     #[cold]
     pub(crate) fn abandon(&mut self) {
         self.flush();
@@ -302,7 +303,7 @@ impl RecordingSession {
         ));
     }
 
-    /// The program has come to its end.
+    /// Records the end of the program.
     pub(crate) fn end(&mut self, thread: &Thread) {
         if !self.over {
             self.special(thread, control::END, &[]);
@@ -318,7 +319,7 @@ fn write_block(out: &mut OwnFile, bytes: &[u8]) -> std::io::Result<()> {
     out.write_all(bytes)
 }
 
-/// Things that the recording numbers in the order in which they appear.
+/// Objects that the recording numbers in the order in which they appear.
 struct Numbered {
     handles: Handles,
     count: u32,

@@ -1,4 +1,4 @@
-//! Where a recording begins and ends, and how the program switches it.
+//! Start and end of a recording, and how the program switches it on and off.
 
 use std::{
     env,
@@ -32,22 +32,22 @@ use crate::{
     threads::{CPU_THRESHOLD, Thread},
 };
 
-/// Bytes that a rank's file may have.
+/// Environment variable with the size limit of a rank's file, in bytes.
 const BUDGET: &str = "FLOWCAST_RECORD_BUDGET";
-/// Bytes that wait for the disk.
+/// Environment variable with the number of bytes that are buffered before they are written.
 const BUFFER: &str = "FLOWCAST_RECORD_BUFFER";
 const USUAL_BUFFER: usize = 1 << 18;
 
-/// The recording of this process.
+/// Recording of this process.
 static SESSION: Lock<Option<Box<RecordingSession>>> = Lock::new(None);
 static ON: AtomicBool = AtomicBool::new(false);
 static PAUSED: AtomicBool = AtomicBool::new(false);
-/// Whether it is known why calls are written down, or not.
+/// `true` once the reason for recording or not recording the calls is known.
 static EXPLAINED: AtomicBool = AtomicBool::new(false);
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Does something with the recording, if there is one.
+/// Calls `work` with the recording, if there is one.
 #[inline]
 pub(crate) fn with_session<T>(work: impl FnOnce(&mut RecordingSession) -> T) -> Option<T> {
     let Some(mut guard) = SESSION.lock() else {
@@ -57,25 +57,25 @@ pub(crate) fn with_session<T>(work: impl FnOnce(&mut RecordingSession) -> T) -> 
     guard.as_mut().map(|session| work(session))
 }
 
-/// Whether calls are written down.
+/// Returns `true` if calls are recorded.
 #[inline]
 pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Whether the program has switched recording off.
+/// Returns `true` if the program has switched recording off.
 #[inline]
 pub(crate) fn is_paused() -> bool {
     PAUSED.load(Ordering::Relaxed)
 }
 
-/// When recording began, or began again, in ticks.
+/// Returns the time at which recording started or resumed, in ticks.
 #[inline]
 pub(crate) fn begun() -> u64 {
     BEGUN.load(Ordering::Relaxed)
 }
 
-/// `MPI_Init`: calls it and begins.
+/// Calls `MPI_Init` and begins the recording.
 pub(crate) fn init(
     entry: &WrappedName,
     library: &'static LoadedMpi,
@@ -96,7 +96,7 @@ pub(crate) fn init(
     result
 }
 
-/// `took` is how long the function took, in nanoseconds.
+/// Begins the recording; `took` is the duration of the function, in nanoseconds.
 fn begin_recording(
     function: &WrappedFunction,
     library: &'static LoadedMpi,
@@ -124,7 +124,7 @@ fn begin_recording(
     if let Some(mut place) = SESSION.lock() {
         *place = Some(session);
     }
-    // The count begins where the call did, which is written next.
+    // The count begins at the start of the call, which is written next.
     note_clock(thread, clock::monotonic().saturating_sub(took), reading);
     let start = clock::now();
     thread.begin(start);
@@ -137,7 +137,7 @@ fn begin_recording(
     ON.store(true, Ordering::Relaxed);
 }
 
-/// The program's library is not one that the recorder knows.
+/// Reports that the recorder cannot record the program's library.
 #[cold]
 pub(crate) fn refuse(function: &WrappedFunction, reason: &str) {
     if function.kind == FunctionKind::Init {
@@ -147,21 +147,21 @@ pub(crate) fn refuse(function: &WrappedFunction, reason: &str) {
     }
 }
 
-/// The first call of a program that has not called `MPI_Init` as far as the recorder knows.
+/// Reports why a program that makes its first call without a known `MPI_Init` is not recorded.
 pub(crate) fn explain_absence(function: &WrappedFunction) {
     if EXPLAINED.swap(true, Ordering::Relaxed) {
         return;
     }
     tell(if function.name == "Session_init" {
-        // A program that calls `MPI_Init` as well is recorded from there on.
+        // A program that also calls `MPI_Init` is recorded from then on.
         "the program begins with MPI_Session_init, and sessions are not recorded"
     } else {
         "a constructor of a library has called MPI_Init, before the recorder could see it"
     });
 }
 
-/// A launcher of one library starts a program of the other as many programs of one rank: nothing of it is worth a
-/// recording.
+/// Detects a launcher that belongs to another MPI library than the program. It starts many programs of one rank each, which
+/// are not worth a recording.
 fn lonely_world(library: &LoadedMpi) -> Option<String> {
     let launched = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
     let size = launched
@@ -176,7 +176,7 @@ fn lonely_world(library: &LoadedMpi) -> Option<String> {
     })
 }
 
-/// What the clock shows where the thread's count stands, and rank 0's beside it.
+/// Records the clock at the current time of the thread, and rank 0's clock if there is a reading.
 fn note_clock(thread: &Thread, now: u64, reading: Option<Reading>) {
     let Reading { ahead, known_to } = reading.unwrap_or_default();
     let numbers = [
@@ -216,7 +216,7 @@ fn number(name: &str) -> Option<u64> {
         .and_then(|text| text.parse::<u64>().ok())
 }
 
-/// A file with its first lines, or none.
+/// Creates a file with its first lines. Removes the file if they cannot be written.
 fn begin_file(path: &Path, lines: &str) -> io::Result<OwnFile> {
     let told =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
@@ -237,7 +237,7 @@ fn recording_text(library: &LoadedMpi) -> String {
     )
 }
 
-/// The name of the program, on one line.
+/// Returns the name of the program, on one line.
 fn program() -> String {
     let line = fs::read("/proc/self/cmdline").unwrap_or_default();
     let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -249,7 +249,7 @@ fn program() -> String {
 }
 
 fn header(library: &LoadedMpi) -> String {
-    // SAFETY: any name may be asked for.
+    // SAFETY: any name is a valid argument.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let start = SystemTime::now()
@@ -270,7 +270,7 @@ fn header(library: &LoadedMpi) -> String {
     ))
 }
 
-/// Names the kernel and, within it, what its clocks are shifted by: processes for which this is equal share a clock.
+/// Returns a text that names the kernel and its time namespace. Processes with equal texts share a clock.
 fn shared_clock() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let shift = fs::read_link("/proc/self/ns/time").unwrap_or_default();
@@ -281,7 +281,7 @@ fn shared_clock() -> String {
     }
 }
 
-/// A call that has no arguments worth a word.
+/// Records a call without arguments.
 fn record_alone(function: &WrappedFunction, thread: &Thread, times: Times) {
     with_session(|session| {
         session.begin_words(function);
@@ -289,7 +289,7 @@ fn record_alone(function: &WrappedFunction, thread: &Thread, times: Times) {
     });
 }
 
-/// `MPI_Finalize` or `MPI_Abort`: what has been recorded is on the disk before it is called.
+/// Ends the recording at `MPI_Finalize` or `MPI_Abort`. All recorded calls are on the disk before the function is called.
 pub(crate) fn finish(function: &WrappedFunction, library: &LoadedMpi, thread: &Thread) {
     let _uncancelled = Uncancelled::new();
     let before = thread.enter(begun());
@@ -308,15 +308,15 @@ pub(crate) fn finish(function: &WrappedFunction, library: &LoadedMpi, thread: &T
     ON.store(false, Ordering::Relaxed);
 }
 
-/// The program ends without `MPI_Finalize`, or calls it in a destructor after this.
+/// Flushes the recording when the program ends without `MPI_Finalize`, or before it calls the function in a destructor.
 extern "C" fn at_exit() {
-    // A forked child has a copy of what its parent will write.
+    // A forked child has a copy of the data that its parent will write.
     if is_on() && PROCESS.load(Ordering::Relaxed) == std::process::id() {
         guarded(|| with_session(RecordingSession::flush));
     }
 }
 
-/// A part of the recorder's work. A panic ends the recording.
+/// Runs a part of the recorder's work. A panic ends the recording.
 #[inline]
 pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -324,15 +324,15 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
         .ok()
 }
 
-/// The program goes on, and is not recorded any more.
+/// Ends the recording; the program continues.
 #[cold]
 pub(crate) fn give_up(reason: &str) {
     ON.store(false, Ordering::Relaxed);
     tell(&format!("{reason} in a rank, whose recording ends there"));
 }
 
-/// `MPI_Pcontrol`: 0 switches recording off, 1 on; `1, "name"` begins a region and `-1, "name"` ends it, and so do
-/// `n` and `-n` from 2 on.
+/// Handles `MPI_Pcontrol`. Level 0 switches recording off, 1 switches it on. `1, "name"` begins a region and `-1, "name"`
+/// ends it; so do `n` and `-n` from 2 on.
 pub(crate) fn pcontrol(arguments: Arguments<'_>, thread: &Thread) {
     let level = arguments.int(0);
     let name = if arguments.fortran == 0 && level.abs() == 1 {
@@ -367,7 +367,7 @@ fn switch_on(thread: &Thread) {
         let off = clock::nanos(now.saturating_sub(since));
         session.special(thread, control::OFF, &[off]);
         PAUSED.store(false, Ordering::Relaxed);
-        // Threads forget what they computed meanwhile.
+        // Threads forget their computation since recording was switched off.
         BEGUN.store(now, Ordering::Relaxed);
         thread.begin(now);
     });
@@ -387,12 +387,12 @@ fn mark_region(arguments: &Arguments<'_>, thread: &Thread, level: i32, name: Opt
     });
 }
 
-/// The text at an address that may be none: the standard lets the argument be left out.
+/// Reads the text at an address that may be invalid: the standard lets programs omit the argument.
 fn text_at(address: usize) -> Option<Vec<u8>> {
     const LONGEST: usize = 128;
     const PAGE: usize = 4096;
     let mut bytes = [0u8; LONGEST];
-    // A text may end where the memory ends.
+    // A text may end at the end of the accessible memory.
     let length = LONGEST.min(PAGE - address % PAGE);
     let local = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),

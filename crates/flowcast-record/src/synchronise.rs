@@ -1,9 +1,9 @@
-//! One time axis for the ranks of several hosts: each learns by how much rank 0's clock is ahead of its own, when the recording
-//! begins and when it ends, so that the reader can draw a line between. Only where it was asked for: messages between the
-//! recorders are messages more.
+//! Common time axis for ranks on several hosts. Each rank learns the lead of rank 0's clock over its own at the start and at
+//! the end of the recording, so the reader can interpolate linearly. This is done only on request, because the recorders
+//! exchange additional messages for it.
 //!
-//! Ranks learn along a binomial tree (HCA3; Hunold and Carpen-Amarie, CLUSTER 2018): a guide answers with rank 0's time as
-//! it knows it. Of many exchanges that with the shortest round trip counts.
+//! Ranks learn along a binomial tree (HCA3; Hunold and Carpen-Amarie, CLUSTER 2018): a guide answers with its estimate of
+//! rank 0's time. The exchange with the shortest round trip counts.
 
 use std::{env, ffi::c_int, sync::OnceLock};
 
@@ -12,24 +12,24 @@ use crate::{
     library::{ExchangeFunctions, LoadedMpi},
 };
 
-/// Set where clocks are to be synchronised.
+/// Environment variable that requests the synchronisation of clocks.
 const CLOCKS: &str = "FLOWCAST_RECORD_CLOCKS";
 const EXCHANGES: usize = 100;
 const TAG: c_int = 1;
 
-/// Rank 0's clock beside this one's, at one moment.
+/// Rank 0's clock relative to this one's at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reading {
-    /// By how many nanoseconds rank 0's clock is ahead.
+    /// Lead of rank 0's clock, in nanoseconds.
     pub ahead: i64,
-    /// Half the shortest round trips between here and rank 0, in nanoseconds; 0 at rank 0 itself.
+    /// Half the shortest round trips between this rank and rank 0, in nanoseconds; 0 at rank 0 itself.
     pub known_to: u64,
 }
 
-/// A communicator for this alone, which the first reading makes: 0 if there is none.
+/// Communicator for the synchronisation alone, made by the first reading; 0 if there is none.
 static OWN: OnceLock<usize> = OnceLock::new();
 
-/// Reads rank 0's clock, together with all other ranks. None where it was not asked for or cannot be done.
+/// Reads rank 0's clock, together with all other ranks. Returns `None` if it was not requested or is impossible.
 pub(crate) fn read_clock(library: &LoadedMpi) -> Option<Reading> {
     if env::var_os(CLOCKS).is_none_or(|value| value.is_empty() || value == "0") {
         return None;
@@ -63,7 +63,7 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// Tells another rank rank 0's time, and how well it is known.
+    /// Sends rank 0's time and its error bound to another rank.
     fn guide(&self, other: c_int, own: Reading) -> Option<()> {
         for _ in 0..EXCHANGES {
             self.receive(other)?;

@@ -1,4 +1,4 @@
-//! What each thread of the program knows of itself: whether it is inside a wrapper, and when its last call ended.
+//! State of each thread of the program: the wrapper that it is in, and the end of its last call.
 
 use std::{
     cell::Cell,
@@ -11,27 +11,27 @@ use crate::{
     encoder::{Rest, Times},
 };
 
-/// A computation or a call of at least so many nanoseconds is worth a look at the thread's CPU time, which takes 0.5 us.
+/// Shortest computation or call after which the thread's CPU time is read, in nanoseconds. Reading takes 0.5 us.
 pub(crate) const CPU_THRESHOLD: u64 = 50_000;
 
-/// A single thread's lost time is written down when it is so long.
+/// Lost time of the only thread above which it is recorded, in nanoseconds.
 const WORTH: u64 = 1_000_000;
 
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) struct Thread {
-    /// The outermost wrapper that has not returned, null outside of any.
+    /// Outermost wrapper that has not returned; null outside of any wrapper.
     wrapper: Cell<*const Wrapper<'static>>,
-    /// How many outermost wrappers there have been.
+    /// Number of outermost wrappers so far.
     wrappers: Cell<u64>,
     number: Cell<u32>,
-    /// When the last call ended, in ticks.
+    /// End of the last call, in ticks.
     last_end: Cell<u64>,
     /// Thread CPU time (ns) at a moment (ticks).
     mark: Cell<(u64, u64)>,
-    /// Ticks that the recorder has taken and nobody has been told of.
+    /// Ticks that the recorder has used and not yet reported.
     lost: Cell<u64>,
-    /// What rounding has kept back.
+    /// Rounding remainders.
     pub rest: Cell<Rest>,
 }
 
@@ -49,7 +49,7 @@ thread_local! {
     };
 }
 
-/// A call's computation before it: its length and CPU time in ns, and the ticks at which the call begins.
+/// Computation before a call: its duration and CPU time in ns, and the start of the call in ticks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Before {
     pub burst: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// The times of the call, which took so many ns.
+    /// Returns the times of the call, which took `call` ns.
     #[inline]
     pub(crate) fn times(self, call: u64) -> Times {
         Times {
@@ -69,10 +69,10 @@ impl Before {
     }
 }
 
-/// Does something as the outermost wrapper on this thread; gives `None` where it is an inner one.
+/// Runs `work` as the outermost wrapper on this thread. Returns `None` inside another wrapper.
 #[inline]
 pub(crate) fn outermost<T>(work: impl FnOnce(&Thread) -> T) -> Option<T> {
-    // A thread that is ending has no state any more; its calls are passed through.
+    // A thread that is ending no longer has its state. Its calls are passed through.
     THREAD
         .try_with(|thread| {
             if thread.is_inside() {
@@ -88,7 +88,7 @@ pub(crate) fn outermost<T>(work: impl FnOnce(&Thread) -> T) -> Option<T> {
         .flatten()
 }
 
-/// A wrapper on the stack, until it returns or unwinds.
+/// Wrapper on the stack, until it returns or unwinds.
 struct Wrapper<'a> {
     thread: &'a Thread,
     number: u64,
@@ -101,17 +101,18 @@ impl Drop for Wrapper<'_> {
 }
 
 impl Thread {
-    /// Whether a wrapper is at work further out on the stack. One that a jump has left stands no more where it was.
+    /// Returns `true` if another wrapper is active further out on the stack. A wrapper that a jump has left is no longer at
+    /// its place.
     #[inline]
     fn is_inside(&self) -> bool {
         let outer = self.wrapper.get();
         let here = ptr::from_ref(&outer).cast();
-        // SAFETY: what lies further out on the stack can be read, whatever it is by now.
+        // SAFETY: memory further out on the stack is readable, whatever it contains by now.
         outer > here
             && unsafe { (&raw const (*outer).number).read_volatile() } == self.wrappers.get()
     }
 
-    /// Its number in the recording, and whether it is new.
+    /// Returns the thread's number in the recording; a new thread gets the next one.
     #[inline]
     pub(crate) fn number(&self) -> u32 {
         if self.number.get() == u32::MAX {
@@ -120,14 +121,15 @@ impl Thread {
         self.number.get()
     }
 
-    /// The recording begins at `start` (ticks): what came before is no computation.
+    /// Begins the recording at `start` (ticks): time before it is not computation.
     pub(crate) fn begin(&self, start: u64) {
         self.last_end.set(start);
         self.mark.set((clock::thread_cpu(), start));
     }
 
-    /// A call is about to begin. A thread's first begins where the recording began, and all of the thread's CPU time is
-    /// taken to lie there: a thread that calls MPI is mostly started behind `MPI_Init`.
+    /// Notes the start of a call and returns the computation before it. A thread's first computation starts at the start of
+    /// the recording, and all of the thread's CPU time is attributed to it, because a thread that calls MPI is usually
+    /// started after `MPI_Init`.
     #[inline]
     pub(crate) fn enter(&self, recording_start: u64) -> Before {
         if self.last_end.get() < recording_start {
@@ -158,15 +160,15 @@ impl Thread {
         }
     }
 
-    /// The thread's CPU time at a moment since the mark: what lies between is short calls and computations, in which a
-    /// thread has its processor; else it would not be short.
+    /// Returns the thread's CPU time at a moment after the mark. Since the mark there have been only short calls and
+    /// computations, in which a thread keeps its processor; otherwise they would not be short.
     fn cpu_at(&self, ticks: u64) -> u64 {
         let (cpu, at) = self.mark.get();
         cpu + clock::nanos(ticks.saturating_sub(at))
     }
 
-    /// The call has ended at `end` and has been written down; the next computation begins now. Gives the nanoseconds
-    /// that the recorder has taken, once they are worth to be written down.
+    /// Notes that the call ended at `end` and has been recorded, so the next computation begins now. Returns the nanoseconds
+    /// that the recorder has used, once they are enough to be recorded.
     #[inline]
     pub(crate) fn leave(&self, begin: u64, end: u64) -> Option<u64> {
         if clock::nanos(end.saturating_sub(begin)) >= CPU_THRESHOLD {
@@ -176,7 +178,7 @@ impl Thread {
         self.last_end.set(now);
         let lost = self.lost.get() + now.saturating_sub(end);
         let nanos = clock::nanos(lost);
-        // The calls of several threads are put in order by their times.
+        // The times of calls determine their order across threads.
         let worth = if THREADS.load(Ordering::Relaxed) > 1 {
             1
         } else {

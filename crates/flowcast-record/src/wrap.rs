@@ -1,7 +1,7 @@
-//! Where a call comes in: it is passed on, and what it did is written down.
+//! Entry of calls: each call is passed on, and its effect is recorded.
 //!
-//! The recorder works before the library's function and behind it, and a panic stays within either part. The function itself may
-//! end without a return: its thread is cancelled, or an error handler throws an exception or jumps.
+//! The recorder works before and after the library's function, and a panic stays within either part. The function itself may
+//! end without a return: its thread may be cancelled, or an error handler may throw an exception or jump.
 
 use std::ffi::c_int;
 
@@ -18,10 +18,10 @@ use crate::{
     threads::{Before, Thread, outermost},
 };
 
-/// A call of a wrapper.
+/// Handles a call of a wrapper.
 ///
 /// # Safety
-/// The words are the arguments that the function's prototype asks for.
+/// The words must be the arguments of the function's prototype.
 pub(crate) unsafe fn call(entry: &WrappedName, words: &mut [usize]) -> c_int {
     let (real, function) = (entry.real(), entry.function);
     let library = match guarded(library) {
@@ -52,12 +52,12 @@ pub(crate) unsafe fn call(entry: &WrappedName, words: &mut [usize]) -> c_int {
     done.unwrap_or_else(|| invoke(real, words))
 }
 
-/// A call whose function has not returned yet.
+/// Call whose function has not returned yet.
 struct PendingCall {
     before: Before,
     completion: Option<RequestCompletion>,
     handle: Option<Key>,
-    /// When the function is called, in ticks.
+    /// Start of the function, in ticks.
     begin: u64,
 }
 
@@ -73,7 +73,7 @@ fn recorded(
     if let Some(pending) = pending {
         let end = clock::now();
         let arguments = Arguments::new(words, entry, library);
-        // A function of Fortran returns nothing.
+        // A Fortran function returns nothing.
         let failed = match entry.language {
             Language::C => result != 0,
             _ => arguments.fortran_error() != 0,
@@ -83,7 +83,7 @@ fn recorded(
     result
 }
 
-/// Keeps what the function may change.
+/// Reads the state that the function may change.
 fn look(
     entry: &WrappedName,
     library: &'static LoadedMpi,
@@ -141,16 +141,16 @@ fn write_down(
     });
 }
 
-/// Panics in the middle of the recorder, for the tests alone: builds for use have none of this.
+/// Panics inside the recorder, for tests only; release builds do not contain them.
 #[cfg(debug_assertions)]
 mod injected {
     use std::env;
 
     /// `FUNCTION` or `FUNCTION,behind`.
     const VARIABLE: &str = "FLOWCAST_RECORD_TEST_PANIC";
-    /// Before the real function is called.
+    /// Marks a panic before the real function is called.
     pub(super) const BEFORE: &str = "";
-    /// Behind it, with the session in hand.
+    /// Marks a panic after the function, while the session is in use.
     pub(super) const BEHIND: &str = ",behind";
 
     pub(super) fn panic_if_asked(place: &str, function: &str) {

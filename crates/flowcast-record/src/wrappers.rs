@@ -1,5 +1,5 @@
-//! The wrappers and their table, made from the table of functions when this is built. None of them is an exported symbol:
-//! `binding` puts them where the program looks for its MPI library's functions.
+//! The wrappers and their table, which the build generates from the table of functions. No wrapper is an exported symbol:
+//! `binding` redirects the program's look-ups of MPI functions to them.
 
 #![allow(non_snake_case)]
 

@@ -1,4 +1,4 @@
-//! What the encoder writes is read as the program that was recorded, without MPI; damaged files are refused.
+//! Output of the encoder, which must be read as the recorded program, without MPI. Damaged files must be refused.
 
 use std::{io, sync::Arc};
 
@@ -56,7 +56,8 @@ impl Writer {
     }
 }
 
-/// Rank 0 posts two receives from any source, computes and waits for them in the other order; rank 1 sends twice.
+/// Returns a recording in which rank 0 posts two receives from any source, computes, and waits for them in the opposite
+/// order; rank 1 sends twice.
 fn recording() -> [Vec<u8>; 2] {
     let mut first = Writer::new(0);
     first.call("Init", &[], 0);
@@ -184,11 +185,11 @@ fn no_flipped_bit_makes_another_program() {
         flipped[bit / 8] ^= 1 << (bit % 8);
         match read(&[flipped, second.clone()]) {
             Err(error) => assert!(!error.to_string().is_empty()),
-            // Whoever replays a program of which a part is missing has to say that he wants to.
+            // The replay of an incomplete program requires explicit consent.
             Ok(program) if program.ignored().iter().any(|ignored| ignored.kind == CUT) => {
                 assert!(bit / 8 >= blocks - 2, "bit {bit}");
             }
-            // The line with the checksum is none of a key that nobody knows, and a digit of it may be a capital.
+            // The key of the checksum line may have become an unknown one, and one of its digits a capital letter.
             Ok(program) => assert_eq!(compiled(program), whole, "bit {bit}"),
         }
     }
