@@ -1,4 +1,4 @@
-//! Reads a rank's file: its header, its definitions, its calls one after the other.
+//! Reader of a rank's file: its header, its definitions and its calls.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use flowcast_units::{Rank, Time};
 
-/// A communicator as one rank knows it: ranks of the world in its own order.
+/// Communicator as seen by one rank: world ranks, in the order of the communicator.
 ///
 /// ```
 /// use flowcast_recording::decode::Members;
@@ -20,14 +20,14 @@ use flowcast_units::{Rank, Time};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Members {
-    /// The group, or the own group of a communicator between two.
+    /// World ranks of the group, or of the local group of an intercommunicator.
     pub own: Vec<u32>,
-    /// The other group, if there is one.
+    /// World ranks of the remote group; empty unless this is an intercommunicator.
     pub remote: Vec<u32>,
 }
 
 impl Members {
-    /// The rank in the world that a peer's number means.
+    /// Returns the world rank of a peer, which is given by its rank in the communicator.
     pub fn world_rank(&self, peer: i64) -> Option<Rank> {
         let peers = if self.remote.is_empty() {
             &self.own
@@ -38,94 +38,94 @@ impl Members {
     }
 }
 
-/// What a rank's file says about itself.
+/// Header of a rank's file.
 #[derive(Debug, Clone, Default)]
 pub struct Header {
     /// All lines of the header, by key.
     pub fields: BTreeMap<String, String>,
-    /// The rank in `MPI_COMM_WORLD`, from 0.
+    /// Rank in `MPI_COMM_WORLD`, from 0.
     pub rank: Rank,
-    /// Ranks of the world.
+    /// Number of ranks in the world.
     pub ranks: u32,
-    /// Computation of at least so many nanoseconds has its thread CPU time beside it.
+    /// Shortest computation with a recorded thread CPU time, in nanoseconds.
     pub cpu_threshold: u64,
-    /// What the recorder adds to each computation, in ns.
+    /// Time that the recorder adds to each computation, in ns.
     pub overhead: u64,
 }
 
 /// One call of an MPI function, with the computation before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedCall {
-    /// The thread that called.
+    /// Thread that made the call.
     pub thread: u32,
-    /// Number of the signature in [`RankFile::signatures`].
+    /// Index of the signature in [`RankFile::signatures`].
     pub signature: u32,
-    /// When it began, in ns after the recorder's start.
+    /// Start of the call, in ns after the recorder's start.
     pub begin: u64,
-    /// Computation before it, in ns.
+    /// Computation before the call, in ns.
     pub burst: u64,
-    /// Thread CPU time of that.
+    /// Thread CPU time of this computation, in ns.
     pub cpu: u64,
-    /// From its begin to its return, in ns.
+    /// Time from the start of the call to its return, in ns.
     pub time: u64,
 }
 
-/// Tests and probes that found nothing.
+/// Consecutive tests and probes that found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Polls {
-    /// Thread that called them all.
+    /// Thread that made all the calls.
     pub thread: u32,
-    /// Function of the first of them.
+    /// Function of the first call.
     pub function: u32,
-    /// Polls in a row that this item stands for.
+    /// Number of consecutive polls in this item.
     pub count: u64,
-    /// Computation between them, in ns.
+    /// Computation between the polls, in ns.
     pub burst: u64,
-    /// Time in them, in ns.
+    /// Time in the polls, in ns.
     pub time: u64,
 }
 
-/// What clocks showed at one reading of a rank's count.
+/// Clocks at one reading of a rank's time count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClockReading {
-    /// Time that the rank's file counts, from its begin on.
+    /// Time counted by the rank's file since its start.
     pub counted: Time,
-    /// The monotonic clock of the rank's host.
+    /// Monotonic clock of the rank's host.
     pub own: Time,
-    /// Rank 0's, where the clocks were synchronised.
+    /// Rank 0's clock, if the clocks were synchronised.
     pub reference: Option<Reference>,
 }
 
-/// Rank 0's clock in terms of a rank's own.
+/// Rank 0's clock relative to a rank's own clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
-    /// By how much it is ahead; below 0 if it is behind.
+    /// Lead of rank 0's clock; negative if it is behind.
     pub ahead: Time,
-    /// What that may be wrong by: half the round trips by which it was read.
+    /// Error bound of the lead: half the round trips that measured it.
     pub known_to: Time,
 }
 
 /// One item of a rank's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
-    /// One call that did something.
+    /// Call that did something.
     Call(RecordedCall),
-    /// Tests and probes in a row that found nothing.
+    /// Consecutive tests and probes that found nothing.
     Polls(Polls),
-    /// Recording was off: nothing is known of so many ns.
+    /// Interval without recording, in ns: nothing is known about it.
     Off(u64),
 }
 
-/// A rank's file, decoded.
+/// Decoded file of a rank.
 #[derive(Debug, Clone, Default)]
 pub struct RankFile {
-    /// What the file says about itself.
+    /// Header of the file.
     pub header: Header,
-    /// Names of functions, without `MPI_`.
+    /// Names of the functions, without `MPI_`.
     pub functions: Vec<String>,
     /// Words of each signature.
     pub signatures: Vec<Vec<i64>>,
-    /// The communicators, by their number at this rank.
+    /// Communicators, indexed by their number at this rank.
     pub communicators: Vec<Members>,
     /// Communicator of each window.
     pub windows: Vec<u64>,
@@ -133,31 +133,31 @@ pub struct RankFile {
     pub files: Vec<u64>,
     /// Names of the program's regions, by number.
     pub names: Vec<String>,
-    /// Calls in the order in which they ended.
+    /// Calls, ordered by their end.
     pub items: Vec<Item>,
-    /// What clocks showed, in the order of time.
+    /// Clock readings, ordered by time.
     pub clocks: Vec<ClockReading>,
-    /// Whether the program came to its end.
+    /// `true` if the program finished.
     pub ended: bool,
-    /// Whether the size budget ended the recording.
+    /// `true` if the size budget ended the recording.
     pub stopped: bool,
-    /// Bytes of the file.
+    /// Size of the file, in bytes.
     pub bytes: u64,
 }
 
-/// Members of all communicators of a rank's file; more come from damage.
+/// Limit for the members of all communicators of a rank's file; a larger number means damage.
 const MOST_MEMBERS: usize = 1 << 24;
 
-/// Bytes of a header; more come from damage.
+/// Limit for the size of a header, in bytes; a larger one means damage.
 const MOST_HEADER: usize = 1 << 16;
 
-/// More calls than the recorder folds at a time; larger numbers come from damage.
+/// Limit for the calls in a fold, above what the recorder folds at a time; a larger number means damage.
 const MOST_FOLDED: usize = 1 << 16;
 
-/// Reads a rank's file. What stands behind the last whole block is left out.
+/// Reads a rank's file. Ignores everything after the last complete block.
 ///
 /// # Errors
-/// The header or an item is not what it must be.
+/// The header or an item is malformed.
 pub fn read(name: &str, bytes: &[u8]) -> Result<RankFile, RecordingError> {
     let (header, mut at) = header(name, bytes)?;
     let head = if bytes.starts_with(format::OLD_MAGIC.as_bytes()) {
@@ -275,7 +275,7 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
     Ok((header, (end + 2).min(bytes.len())))
 }
 
-/// The block at `at`, if all of it is there, with a head of so many bytes.
+/// Returns the block at `at`, which begins with `head` bytes of header, if all of it is there.
 fn block(bytes: &[u8], at: usize, head: usize) -> Option<&[u8]> {
     let begin = at + head;
     let head = bytes.get(at..begin)?;
@@ -288,18 +288,18 @@ fn block(bytes: &[u8], at: usize, head: usize) -> Option<&[u8]> {
 
 #[derive(Default)]
 struct Decoder<'a> {
-    /// The block that is decoded, and how far.
+    /// Block that is being decoded, and the position in it.
     bytes: &'a [u8],
     at: usize,
     file: RankFile,
     thread: u32,
-    /// Where each thread's last call ended.
+    /// End of each thread's last call.
     clocks: Vec<u64>,
-    /// Where recording began, or began again: a thread's first computation counts from there.
+    /// Time at which recording started or resumed. A thread's first computation starts there.
     began: u64,
-    /// The first signature since the last reset.
+    /// Index of the first signature since the last reset.
     base: u32,
-    /// Members of all communicators together.
+    /// Number of members of all communicators together.
     members: usize,
 }
 
@@ -401,7 +401,7 @@ impl Decoder<'_> {
         Some(())
     }
 
-    /// Computation, thread CPU time and time in the call.
+    /// Reads the computation, its thread CPU time and the time in the call.
     fn times(&mut self) -> Option<(u64, u64, u64)> {
         let burst = self.code()?;
         let mut cpu = burst;
@@ -528,7 +528,7 @@ impl Decoder<'_> {
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Ranks of the world, at most so many.
+    /// Reads a list of world ranks (below `ranks`) with at most `most` members.
     fn members(&mut self, ranks: u32, most: usize) -> Option<Vec<u32>> {
         let runs = self.varint()?;
         let mut members = Vec::new();
@@ -555,7 +555,7 @@ fn nanos(nanos: u64) -> Time {
     Time::from_nanos(nanos as f64)
 }
 
-/// A share of 255 parts.
+/// Scales a time by `share` / 255.
 pub fn scaled(burst: u64, share: u8) -> u64 {
     (u128::from(burst) * u128::from(share) / 255) as u64
 }

@@ -1,26 +1,26 @@
-//! Why a recording was refused.
+//! Errors in recordings.
 
 use thiserror::Error;
 
-/// Why a recording was refused.
+/// Error in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RecordingError {
-    /// One place holds something else than it must.
+    /// The recording contains something unexpected.
     #[error("{place}: found {found}, expected {expected}")]
     At {
         /// `file:line` of the recording.
         place: String,
-        /// What stands there.
+        /// Content at this place.
         found: String,
-        /// What could stand there.
+        /// Content that was expected.
         expected: String,
     },
     /// A rank's file is damaged.
     #[error("{name}: {problem}")]
     Damaged {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// What does not fit.
+        /// Description of the damage.
         problem: String,
     },
 }

@@ -1,41 +1,42 @@
-//! Repeated sequences of calls, folded: what an iterative program does again and again is written once.
+//! Folding of repeated sequences of calls: the loop of an iterative program is written once.
 //!
-//! Behind the control byte stand: calls in the sequence, repetitions, a stride, the sequence's signatures; then the
-//! times of each call of repetitions 0, `stride`, `2 stride` and so on; then, with a stride above 1, for each call of
-//! the sequence the mean times of the repetitions between. With stride 1 nothing is lost.
+//! The control byte is followed by the number of calls in the sequence, the number of repetitions, a stride and the
+//! sequence's signatures. Then come the times of each call of repetitions 0, `stride`, `2 stride` and so on. With a stride
+//! above 1, the mean times of the repetitions between follow for each call of the sequence. With stride 1 the folding is
+//! lossless.
 
-/// A call without its arguments' meaning.
+/// Call without the meaning of its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FoldEntry {
-    /// Number of its signature.
+    /// Number of the call's signature.
     pub signature: u32,
-    /// Computation before it, in ns.
+    /// Computation before the call, in ns.
     pub burst: u64,
-    /// Thread CPU time of that, in ns.
+    /// Thread CPU time of this computation, in ns.
     pub cpu: u64,
-    /// Time in it, in ns.
+    /// Time in the call, in ns.
     pub call: u64,
 }
 
-/// A run of calls: `period` calls that come `repeats` times.
+/// Run of calls: a sequence of `period` calls, repeated `repeats` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Index of its first call.
+    /// Index of the first call.
     pub start: usize,
-    /// Calls in one repetition.
+    /// Number of calls in one repetition.
     pub period: usize,
-    /// How often it comes.
+    /// Number of repetitions.
     pub repeats: usize,
 }
 
-/// The longest sequence that is looked for.
+/// Longest sequence that the search considers, in calls.
 pub const LONGEST: usize = 1024;
 
-/// Cuts calls into runs, from the front: at each place the period that saves most.
+/// Divides calls into runs, from front to back. Each run has the period that saves most at its position.
 ///
-/// `next` is filled with the next place of the same signature for each place: only those distances can be periods. It
-/// is the caller's, so that nothing is allocated here; it must be as long as `entries`, `seen` longer than the highest
-/// signature.
+/// Fills `next` with the next position of the same signature for each position: only these distances can be periods. The
+/// caller provides `next` and `seen` to avoid allocations here. `next` must be as long as `entries`, and `seen` must be
+/// longer than the highest signature.
 pub fn runs(entries: &[FoldEntry], next: &mut [u32], seen: &mut [u32], mut take: impl FnMut(Run)) {
     seen.fill(u32::MAX);
     for at in (0..entries.len()).rev() {
@@ -49,7 +50,7 @@ pub fn runs(entries: &[FoldEntry], next: &mut [u32], seen: &mut [u32], mut take:
     }
 }
 
-/// How many next places of a signature are tried as periods.
+/// Number of later positions of a signature that are tried as periods.
 const TRIES: usize = 24;
 
 fn best_run(entries: &[FoldEntry], next: &[u32], start: usize) -> Run {

@@ -1,68 +1,69 @@
-//! The bytes of a rank's file.
+//! Byte format of a rank's file.
 //!
-//! Header: the line [`MAGIC`], lines `key value`, the last of them [`CHECKSUM`] and the CRC-32 of those before it, an empty
-//! line. Then blocks: [`BLOCK`], the number of bytes (u32,
-//! little endian), their CRC-32 (u32; not in files that begin with [`OLD_MAGIC`]), the bytes. A block holds whole
-//! items; an item begins with a number of variable length: 0 is followed by one of [`control`], anything else is a call
-//! of the signature with that number less one. Behind a call stand its times: the computation before it as a time code,
-//! the share of it that the thread had the processor (one byte, only where the computation is at least as long as the
-//! header's `cpu-threshold-ns`), the call as a time code.
+//! A file begins with a header: the line [`MAGIC`], lines `key value`, a line of [`CHECKSUM`] with the CRC-32 of the lines
+//! before it, and an empty line. The header is followed by blocks. A block consists of [`BLOCK`], the number of its bytes
+//! (u32, little endian), their CRC-32 (u32; missing in files that begin with [`OLD_MAGIC`]) and the bytes. A block contains
+//! whole items. An item begins with a number of variable length. A 0 is followed by one of [`control`]; any other number is
+//! a call, and its signature is that number minus one. A call is followed by its times: the computation before it as a time
+//! code, the share of the computation in which the thread had the processor (one byte, present only if the computation is at
+//! least as long as the header's `cpu-threshold-ns`), and the time in the call as a time code.
 //!
-//! A time code is 16 bits, five of exponent and eleven of mantissa, exact to one part in 1024. The writer adds what it
-//! rounded off to the next time of the same kind, so that sums stay exact to a code's error.
+//! A time code has 16 bits: five of exponent and eleven of mantissa. It is exact to one part in 1024. The writer adds the
+//! rounding error to the next time of the same kind, so sums are exact to the error of one code.
 //!
 //! # Signatures
-//! The first word is the function, by its number in the file. Then, by the function's kind in the table:
+//! The first word is the number of the function in the file. The other words depend on the function's kind in the table:
 //!
 //! | kind | words |
 //! |---|---|
 //! | sends, also non-blocking and persistent | communicator, peer, tag, bytes |
 //! | receives, probes | communicator, source, tag, flags ([`ANY_SOURCE`], [`ANY_TAG`]) |
-//! | sendrecv | the words of the send, then source, tag, flags |
+//! | sendrecv | words of the send; then source, tag, flags |
 //! | start, request-free, cancel | slots |
 //! | waits and tests | for each request completed: `4 slot + flags` ([`MATCHED`], [`CANCELLED`]); then source and tag if matched |
 //! | collectives | communicator, root or -1, bytes sent, bytes received |
-//! | collectives between neighbours | communicator, number of destinations, for each its rank and the bytes sent to it; the sources' ranks |
-//! | new communicators | the old one, the new one's number plus one or 0 |
+//! | neighbourhood collectives | communicator, number of destinations, rank and bytes of each; ranks of the sources |
+//! | new communicators | old communicator; number of the new one plus one, or 0 |
 //! | one-sided | window, target or -1, bytes; of a lock its type ([`LOCK_EXCLUSIVE`], [`LOCK_SHARED`]) where it is known; of a group's epoch the number of its ranks, and each as a rank of the world |
 //! | files | file, bytes |
-//! | pcontrol | level, the name's number plus one or 0 |
+//! | pcontrol | level; number of the name plus one, or 0 if there is none |
 //!
-//! Peers are ranks of the communicator. A request has the lowest slot that is free when it is made; a completion frees
-//! it unless it is persistent. A kind that makes a request does so whatever its peer is.
+//! Peers are ranks of the communicator. A new request gets the lowest free slot. Its completion frees the slot unless the
+//! request is persistent. A function of a kind that makes requests makes one for every peer, `MPI_PROC_NULL` included.
 
 /// First line of a rank's file.
 pub const MAGIC: &str = "#FLOWCAST-RANK 2";
-/// The same of files whose blocks have no checksum.
+/// First line of a rank's file whose blocks have no checksum.
 pub const OLD_MAGIC: &str = "#FLOWCAST-RANK 1";
-/// First line of the file that stands for the whole recording.
+/// First line of the file that describes the whole recording.
 pub const RECORDING_MAGIC: &str = "#FLOWCAST-RECORDING 1";
-/// How its line begins that says how a program ended that failed.
+/// First characters of the line in the file `recording` that describes how a failed program ended.
 pub const FAILED: &str = "failed ";
-/// Name of that file.
+/// Name of the file that describes the whole recording.
 pub const RECORDING: &str = "recording";
-/// The file beside it in which a rank leaves why its recording ended, while the program runs: a text up to the first zero.
+/// Name of the file beside `recording` in which a rank stores, while the program runs, the reason why its recording ended:
+/// text up to the first zero byte.
 pub const REASON: &str = "reason";
-/// The size of that file.
+/// Size of the file with the reason, in bytes.
 pub const REASON_BYTES: usize = 1024;
-/// Key of the header's last line: the CRC-32 of what stands before it, as eight hexadecimal digits.
+/// Key of the header's last line: the CRC-32 of the preceding lines, as eight hexadecimal digits.
 pub const CHECKSUM: &str = "checksum";
-/// How each block begins.
+/// First bytes of each block.
 pub const BLOCK: &[u8; 4] = b"FBLK";
 
-/// Bytes before those of a block.
+/// Length of a block's header, in bytes.
 pub const HEAD: usize = 12;
-/// The same where blocks have no checksum.
+/// Length of the header of a block without checksum, in bytes.
 pub(crate) const OLD_HEAD: usize = 8;
 
-/// The header of a rank's file, of the lines `key value` that it begins with.
+/// Returns the header of a rank's file with these lines `key value`.
 pub fn header(lines: &str) -> String {
     let text = format!("{MAGIC}\n{lines}");
     let checksum = crc32fast::hash(text.as_bytes());
     format!("{text}{CHECKSUM} {checksum:08x}\n\n")
 }
 
-/// What stands before the bytes of a block.
+/// Returns the header of a block with these bytes.
 pub fn head(block: &[u8]) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(BLOCK);
@@ -71,62 +72,62 @@ pub fn head(block: &[u8]) -> [u8; HEAD] {
     head
 }
 
-/// The receive named any source.
+/// Flag of a receive from any source.
 pub const ANY_SOURCE: i64 = 1;
-/// The receive named any tag.
+/// Flag of a receive with any tag.
 pub const ANY_TAG: i64 = 2;
-/// Source and tag follow.
+/// Flag of a completed request: source and tag follow.
 pub const MATCHED: i64 = 1;
-/// The operation was cancelled.
+/// Flag of a completed request: the operation was cancelled.
 pub const CANCELLED: i64 = 2;
-/// The peer of an operation that does nothing.
+/// Peer of an operation without effect.
 pub const NO_RANK: i64 = -1;
 
-/// A lock that one rank alone may have.
+/// Type of a lock that only one rank can hold.
 pub const LOCK_EXCLUSIVE: i64 = 1;
-/// A lock that several ranks may have.
+/// Type of a lock that several ranks can hold.
 pub const LOCK_SHARED: i64 = 2;
 
-/// The flags of a communicator's definition.
+/// Flag in the definition of an intercommunicator.
 pub const COMMUNICATOR_BETWEEN_GROUPS: u64 = 1;
 
-/// What follows a 0.
+/// Kinds of item after a 0.
 pub mod control {
-    /// The next function's name: length, bytes.
+    /// Name of the next function: length, bytes.
     pub const FUNCTION: u8 = 1;
-    /// The next signature: number of words, words.
+    /// Next signature: number of words, words.
     pub const SIGNATURE: u8 = 2;
-    /// The next communicator: flags, runs of members (number of runs; of each the first, the step, the count), and for
-    /// one between groups the remote group's runs.
+    /// Next communicator: flags, then its members as runs (number of runs; first, step and count of each). For an
+    /// intercommunicator, the runs of the remote group follow.
     pub const COMMUNICATOR: u8 = 3;
-    /// The next window: its communicator.
+    /// Next window: its communicator.
     pub const WINDOW: u8 = 4;
-    /// The next file: its communicator.
+    /// Next file: its communicator.
     pub const FILE: u8 = 5;
-    /// Calls that follow are this thread's.
+    /// Number of the thread that made the calls that follow.
     pub const THREAD: u8 = 6;
-    /// The thread was busy with recording for this long (ns); left out where calls are folded.
+    /// Time that the thread spent on recording (ns); missing where calls are folded.
     pub const PAUSE: u8 = 7;
-    /// The next name: length, bytes.
+    /// Next name: length, bytes.
     pub const NAME: u8 = 8;
-    /// Tests and probes that found nothing: function, how many, computation between them (ns), time in them (ns).
+    /// Tests and probes that found nothing: function, number of calls, computation between them (ns), time in them (ns).
     pub const POLLS: u8 = 9;
-    /// A repeated sequence; see [`crate::fold`].
+    /// Repeated sequence; see [`crate::fold`].
     pub const FOLD: u8 = 10;
-    /// All signatures are forgotten.
+    /// Reset of the signatures: earlier ones are no longer valid.
     pub const RESET: u8 = 11;
-    /// The program has ended as it should.
+    /// Normal end of the program.
     pub const END: u8 = 12;
-    /// The size budget is used up; nothing more is recorded.
+    /// End of the recording because the size budget is used up.
     pub const STOPPED: u8 = 13;
-    /// Recording was switched off for this long (ns).
+    /// Time for which recording was switched off (ns).
     pub const OFF: u8 = 14;
-    /// What the host's monotonic clock shows where the thread's count stands (ns), whether rank 0's was read with it (0 or
-    /// 1), by how much that is ahead (ns, zigzag), and half the round trips by which it was read (ns).
+    /// Clock reading: the host's monotonic clock at the current time of the thread (ns), 1 if rank 0's clock was read as
+    /// well or else 0, the lead of rank 0's clock (ns, zigzag), and half the round trips that measured it (ns).
     pub const CLOCK: u8 = 15;
 }
 
-/// A time as 16 bits: exact below 2048 ns, then rounded down to 11 significant bits.
+/// Encodes a time in 16 bits: exact below 2048 ns, then rounded down to 11 significant bits.
 #[inline]
 pub fn time_code(nanos: u64) -> u16 {
     let bits = 64 - nanos.leading_zeros();
@@ -137,13 +138,13 @@ pub fn time_code(nanos: u64) -> u16 {
     ((exponent as u16) << 11) | ((nanos >> exponent) as u16 & 0x7FF)
 }
 
-/// The time of a code, in nanoseconds.
+/// Decodes a time, in nanoseconds.
 #[inline]
 pub fn time_of(code: u16) -> u64 {
     u64::from(code & 0x7FF) << (code >> 11)
 }
 
-/// Writes a number in as few bytes as it needs; gives how many. Ten bytes are enough for any.
+/// Writes a number in as few bytes as possible and returns their number. Ten bytes are enough for any number.
 #[inline]
 pub fn put_varint(out: &mut [u8], mut value: u64) -> usize {
     let mut at = 0;
@@ -156,7 +157,7 @@ pub fn put_varint(out: &mut [u8], mut value: u64) -> usize {
     at + 1
 }
 
-/// Reads a number and moves `at` behind it.
+/// Reads a number and moves `at` past it. Returns `None` if the bytes end first or the number has too many bits.
 ///
 /// ```
 /// use flowcast_recording::format::{put_varint, varint};
@@ -180,13 +181,13 @@ pub fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-/// Small numbers of either sign as small numbers.
+/// Maps numbers of small magnitude, of either sign, to small unsigned numbers.
 #[inline]
 pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// The reverse of [`zigzag`].
+/// Inverse of [`zigzag`].
 #[inline]
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)

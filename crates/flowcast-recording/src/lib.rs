@@ -1,13 +1,14 @@
-//! Recordings of MPI programs: what the preloaded recorder writes for each rank while the program runs, and its reader.
+//! Recordings of MPI programs: the files that the preloaded recorder writes for each rank while the program runs, and their
+//! reader.
 //!
 //! A recording is a folder. Rank 0 writes `recording`, a short text with the number of ranks; each rank writes a file of
 //! its own, and the files are never joined. A rank's file is a text header followed by blocks. A block is either complete
 //! or missing, so the calls that a killed program has flushed can still be read.
 //!
-//! A call takes five to seven bytes: the number of its *signature* (function and arguments, written once), the time that
-//! the rank computed before it, and the time in it. [`mod@format`] specifies the bytes, [`mod@table`] lists the functions of
-//! MPI and the meaning of their arguments, [`decode::read`] reads a rank's file into a [`decode::RankFile`], and
-//! [`mod@summary`] counts what a recording contains, and [`mod@time_axis`] puts the times of all ranks on one axis.
+//! A call takes five to seven bytes: the number of its *signature* (function and arguments, written once), the time that the
+//! rank computed before it, and the time in it. [`mod@format`] specifies the bytes, [`mod@table`] lists the functions of MPI
+//! and the meaning of their arguments, [`decode::read`] reads a rank's file into a [`decode::RankFile`], [`mod@summary`]
+//! counts what a recording contains, and [`mod@time_axis`] puts the times of all ranks on one axis.
 
 pub mod decode;
 mod error;
@@ -21,8 +22,8 @@ use decode::RankFile;
 pub use error::RecordingError;
 use flowcast_units::CollectiveOp;
 
-/// The collective operation that a function performs: `Ibcast` and `Bcast_init` are a `Bcast`. An exclusive scan counts
-/// as a scan.
+/// Returns the collective operation that a function performs: `Ibcast` and `Bcast_init` are a `Bcast`. An exclusive scan
+/// counts as a scan.
 ///
 /// ```
 /// use flowcast_units::CollectiveOp;
@@ -43,7 +44,7 @@ fn named(name: &str) -> Option<CollectiveOp> {
     }
 }
 
-/// The name of the region that a call of `MPI_Pcontrol` marks; numbered ones are named by their number.
+/// Returns the name of the region that a call of `MPI_Pcontrol` marks. The name of a numbered region is its number.
 pub fn region_name(file: &RankFile, words: &[i64]) -> String {
     let name = usize::try_from(words[2] - 1)
         .ok()

@@ -1,4 +1,4 @@
-//! What is in a recording: calls and bytes of each function, and where the time went.
+//! Summaries of recordings: calls and bytes of each function, and time in computation and in calls.
 
 use std::collections::BTreeMap;
 
@@ -14,36 +14,36 @@ use super::{
 /// Calls of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Calls {
-    /// How often it was called.
+    /// Number of calls.
     pub calls: u64,
-    /// Of these, tests and probes that found nothing.
+    /// Number of these calls that are tests and probes that found nothing.
     pub unsuccessful: u64,
-    /// Bytes that it sent.
+    /// Bytes sent by these calls.
     pub bytes: u64,
-    /// Time in all these calls together, in ns.
+    /// Total time in these calls, in ns.
     pub nanos: u64,
-    /// Whether a replay leaves them out.
+    /// `true` if a replay ignores these calls.
     pub left_out: bool,
 }
 
-/// One rank, or several together.
+/// Summary of one rank or of several ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// By function, with `MPI_`.
+    /// Calls by name of the function, with `MPI_`.
     pub functions: BTreeMap<String, Calls>,
-    /// Computation of all ranks together, in ns.
+    /// Total computation of all ranks, in ns.
     pub burst: u64,
-    /// Of these, with the processor.
+    /// Thread CPU time of this computation, in ns.
     pub cpu: u64,
-    /// Bytes of the files.
+    /// Size of the files, in bytes.
     pub file_bytes: u64,
-    /// Ranks that came to their end.
+    /// Number of ranks that finished.
     pub ended: u32,
-    /// Ranks whose size budget was used up.
+    /// Number of ranks that used up their size budget.
     pub stopped: u32,
 }
 
-/// Sums up one rank.
+/// Summarises one rank.
 pub fn summarize(file: &RankFile) -> Summary {
     let mut functions = vec![Calls::default(); file.functions.len()];
     let (burst, cpu) = computation(file);
@@ -83,7 +83,7 @@ pub fn summarize(file: &RankFile) -> Summary {
     summary
 }
 
-/// Computation of a rank in ns: wall time and thread CPU time.
+/// Returns the computation of a rank, in ns: wall time and thread CPU time.
 pub fn computation(file: &RankFile) -> (u64, u64) {
     let times = file.items.iter().map(|item| match item {
         Item::Call(call) => (call.burst, call.cpu),
@@ -96,7 +96,7 @@ pub fn computation(file: &RankFile) -> (u64, u64) {
 }
 
 impl Summary {
-    /// Adds the counts of another rank, or of several ranks.
+    /// Adds the counts of another rank or of several ranks.
     pub fn add(&mut self, other: &Summary) {
         for (name, calls) in &other.functions {
             let sum = self.functions.entry(name.clone()).or_default();
@@ -113,13 +113,14 @@ impl Summary {
         self.stopped += other.stopped;
     }
 
-    /// Calls of all functions together.
+    /// Returns the number of calls of all functions together.
     pub fn calls(&self) -> u64 {
         self.functions.values().map(|calls| calls.calls).sum()
     }
 }
 
-/// Bytes that a call hands over: of a message, of a collective what this rank puts in, of a file's operation all.
+/// Returns the bytes that a call hands over: the size of a message, this rank's contribution to a collective, or all bytes
+/// of an operation on a file.
 pub fn bytes_sent(function: &MpiFunction, words: &[i64]) -> u64 {
     let word = |index: usize| {
         words
@@ -139,8 +140,8 @@ pub fn bytes_sent(function: &MpiFunction, words: &[i64]) -> u64 {
     }
 }
 
-/// Of a collective between neighbours: the ranks that this rank sends to, with the bytes for each, and those that it receives
-/// from.
+/// Returns the neighbours in a collective between neighbours: the ranks that this rank sends to, with the bytes for each,
+/// and the ranks that it receives from.
 ///
 /// ```
 /// use flowcast_recording::summary::neighbours;
@@ -164,20 +165,20 @@ pub fn neighbours(words: &[i64]) -> (Vec<(i64, u64)>, &[i64]) {
     )
 }
 
-/// Whether it is a collective operation on data, non-blocking or persistent ones too.
+/// Returns `true` for a collective operation on data, also if it is non-blocking or persistent.
 pub fn is_collective(function: &MpiFunction) -> bool {
     super::operation(&function.name).is_some()
 }
 
-/// Name of a rank's file.
+/// Returns the name of a rank's file.
 pub fn rank_file(rank: Rank) -> String {
     format!("rank-{rank:05}")
 }
 
-/// How many ranks a recording has, from the text of its file `recording`.
+/// Returns the number of ranks of a recording, from the text of its file `recording`.
 ///
 /// # Errors
-/// The text is something else.
+/// The text is not that of a file `recording`.
 pub fn ranks(name: &str, text: &[u8]) -> Result<u32, RecordingError> {
     let text = String::from_utf8_lossy(text);
     let value = text

@@ -1,13 +1,13 @@
-//! The functions of MPI that are recorded, and what each of their arguments is: one line for each in `functions.txt`.
+//! Table of the recorded functions of MPI and the meaning of their arguments, from the lines of `functions.txt`.
 //!
-//! The recorder makes its wrappers from this table when it is built; readers learn from it what a name means.
+//! The recorder's build generates its wrappers from this table. Readers use it to interpret names.
 
 use std::{collections::BTreeMap, num::NonZeroU16, sync::LazyLock};
 
-/// The text of `functions.txt`, one line for each function.
+/// Text of `functions.txt`: one line for each function.
 pub(crate) const TEXT: &str = include_str!("functions.txt");
 
-/// A function of MPI as the table describes it.
+/// Function of MPI, as described by the table.
 ///
 /// ```
 /// use flowcast_recording::table;
@@ -18,23 +18,24 @@ pub(crate) const TEXT: &str = include_str!("functions.txt");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MpiFunction {
-    /// Its name without `MPI_`.
+    /// Name without `MPI_`.
     pub name: String,
-    /// Arguments of the C function.
+    /// Number of arguments of the C function.
     pub arity: usize,
-    /// What it does, as the recorder distinguishes it.
+    /// Kind of operation, as far as the recorder distinguishes it.
     pub kind: String,
-    /// Which argument is what: a letter (see the table's head) and a position.
+    /// Meaning of the arguments: a letter (see the head of the table) and a position for each.
     pub keys: Vec<(char, usize)>,
 }
 
 impl MpiFunction {
-    /// The function of this name without `MPI_`; a name with a large count (`Send_c`) is the same function.
+    /// Returns the function with this name, given without `MPI_`. A name for large counts (`Send_c`) means the same
+    /// function.
     pub fn named(name: &str) -> Option<&'static MpiFunction> {
         FunctionNumber::named(name).map(FunctionNumber::function)
     }
 
-    /// The position of the argument with this letter.
+    /// Returns the position of the argument with this letter.
     pub fn position(&self, letter: char) -> Option<usize> {
         self.keys
             .iter()
@@ -42,18 +43,18 @@ impl MpiFunction {
             .map(|(_, position)| *position)
     }
 
-    /// Whether a communication is started that a later call completes.
+    /// Returns `true` if the function starts a communication that a later call completes.
     pub fn makes_request(&self) -> bool {
         self.position('q').is_some() && !REQUEST_USERS.contains(&self.kind.as_str())
     }
 
-    /// Whether it is a collective operation between neighbours, non-blocking or persistent ones too.
+    /// Returns `true` for a collective operation between neighbours, also if it is non-blocking or persistent.
     pub fn is_between_neighbours(&self) -> bool {
         self.kind.starts_with("neighbor-") || self.kind.starts_with("ineighbor-")
     }
 
-    /// Whether a replay leaves out a call of it with these words: it has no model of the function, or the recording is of
-    /// an earlier version, which does not tell a group of ranks or neighbours.
+    /// Returns `true` if a replay ignores a call of this function with these words. Either the replay has no model of the
+    /// function, or an earlier version wrote the recording without the ranks of a group or the neighbours.
     pub fn is_left_out(&self, words: &[i64]) -> bool {
         match self.kind.as_str() {
             "comm" | "icomm" | "win" | "other" => true,
@@ -63,7 +64,8 @@ impl MpiFunction {
     }
 }
 
-/// A function of the table by its place there, from 1. Files hold these numbers, so new functions come last.
+/// Function of the table, as its position there, from 1. Files contain these numbers, so new functions must be added at the
+/// end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FunctionNumber(NonZeroU16);
 
@@ -77,7 +79,8 @@ static NUMBERS: LazyLock<BTreeMap<&'static str, FunctionNumber>> = LazyLock::new
 });
 
 impl FunctionNumber {
-    /// The function of this name without `MPI_`, in its form for large counts too; none that the table lacks.
+    /// Returns the function with this name, given without `MPI_`; a name for large counts means the same function. Returns
+    /// `None` if the table lacks it.
     ///
     /// ```
     /// use flowcast_recording::table::FunctionNumber;
@@ -91,29 +94,29 @@ impl FunctionNumber {
         NUMBERS.get(name).copied()
     }
 
-    /// The function at this place.
+    /// Returns the function at this position.
     pub fn new(place: u16) -> Option<FunctionNumber> {
         let number = NonZeroU16::new(place)?;
         (usize::from(place) <= FUNCTIONS.len()).then_some(FunctionNumber(number))
     }
 
-    /// Its place, from 1.
+    /// Position in the table, from 1.
     pub fn get(self) -> u16 {
         self.0.get()
     }
 
-    /// What the table says of it.
+    /// Entry of the table.
     pub fn function(self) -> &'static MpiFunction {
         &FUNCTIONS[usize::from(self.get()) - 1]
     }
 
-    /// Its name without `MPI_`.
+    /// Name without `MPI_`.
     pub fn name(self) -> &'static str {
         &self.function().name
     }
 }
 
-/// The kinds that take requests instead of making one.
+/// Kinds that take requests instead of making one.
 const REQUEST_USERS: [&str; 12] = [
     "wait",
     "waitall",
@@ -129,12 +132,12 @@ const REQUEST_USERS: [&str; 12] = [
     "cancel",
 ];
 
-/// All functions, in the order of the table.
+/// Returns all functions, in the order of the table.
 pub fn functions() -> &'static [MpiFunction] {
     &FUNCTIONS
 }
 
-/// All functions by their names.
+/// Returns all functions by name.
 pub fn by_name() -> BTreeMap<&'static str, MpiFunction> {
     FUNCTIONS
         .iter()

@@ -1,41 +1,41 @@
-//! The times of all ranks on one axis: that of rank 0's host, from the first rank's begin on.
+//! Common time axis of all ranks: the clock of rank 0's host, from the start of the first rank.
 //!
-//! A rank's file counts time from its own begin. A clock item says what the host's monotonic clock showed then, and, where the
-//! clocks were synchronised, by how much rank 0's was ahead. Between the first of them and the last the line through both
-//! holds, which corrects drift, and what rounding and folding have done to the rank's own count. Ranks whose hosts share a
-//! kernel and its clock need no synchronisation.
+//! A rank's file counts time from its own start. A clock item relates this count to the host's monotonic clock and, if the
+//! clocks were synchronised, gives the lead of rank 0's clock. Between the first and the last clock item, times lie on the
+//! line through both. This corrects drift and the errors that rounding and folding add to the rank's own count. Ranks whose
+//! hosts share a kernel and its clock need no synchronisation.
 
 use flowcast_units::{ClockLine, Rank, Time};
 
 use super::decode::{ClockReading, RankFile};
 
-/// Key of the header's line that names the kernel and the clock in it: ranks with the same share a clock.
+/// Key of the header line that names the kernel and its clock. Ranks with equal values share a clock.
 pub const CLOCK: &str = "clock";
 
-/// How well the clocks of a recording's ranks are known in terms of each other.
+/// Quality of the relation between the clocks of a recording's ranks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Clocks {
     /// All ranks ran under one kernel.
     Shared,
-    /// They were synchronised, to this at the worst; jitter and asymmetry are in it.
+    /// The clocks were synchronised, with this largest error, which includes jitter and asymmetry.
     Synchronised(Time),
-    /// The recording says nothing of clocks, as earlier ones do not.
+    /// The recording has no clock readings, as in earlier versions.
     Unknown,
-    /// So many ranks have no clock that can be compared with rank 0's: times may be compared on one host only.
+    /// Number of ranks without a clock that can be compared with rank 0's: times are comparable only within one host.
     Apart(usize),
 }
 
 /// The time axis of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeAxis {
-    /// How well it is known.
+    /// Quality of the relation between the clocks.
     pub clocks: Clocks,
-    /// Each rank's own count in terms of the axis; none for those apart.
+    /// Line from each rank's own count to the axis; `None` for ranks that cannot be compared.
     lines: Vec<Option<ClockLine>>,
 }
 
 impl TimeAxis {
-    /// Of the files of all ranks, rank 0's first. Each axis begins where the first of its ranks does.
+    /// Computes the axis from the files of all ranks, rank 0's first. The axis begins at the start of the first rank.
     pub fn new(files: &[RankFile]) -> TimeAxis {
         let Some(first) = files.first() else {
             return TimeAxis {
@@ -68,7 +68,7 @@ impl TimeAxis {
             Some(line)
         };
         let mut lines: Vec<Option<ClockLine>> = files.iter().map(line).collect();
-        // Without rank 0 there is no axis.
+        // No axis exists without rank 0.
         if lines[0].is_none() {
             lines.fill(None);
         }
@@ -92,13 +92,14 @@ impl TimeAxis {
         TimeAxis { clocks, lines }
     }
 
-    /// Where a time of a rank's own count stands on the axis; none for a rank whose clock is not known.
+    /// Converts a time of a rank's own count to the axis. Returns `None` for a rank whose clock is unknown.
     pub fn at(&self, rank: Rank, own: Time) -> Option<Time> {
         Some(self.lines.get(rank.index())?.as_ref()?.read(own))
     }
 }
 
-/// A rank's own count in terms of another clock, by what that showed at the first and the last clock item.
+/// Returns the line from a rank's own count to another clock, through the values that the clock showed at the first and the
+/// last clock item.
 fn line(file: &RankFile, shown: impl Fn(&ClockReading) -> Option<Time>) -> Option<ClockLine> {
     let mut points = file
         .clocks
@@ -121,7 +122,8 @@ mod tests {
         Time::from_seconds(seconds)
     }
 
-    /// A rank that began at `begin` of its own clock and counted 10 s; rank 0's clock was ahead as given.
+    /// Creates the file of a rank that started at `begin` of its own clock and counted 10 s; `ahead` is the lead of rank 0's
+    /// clock at the start and at the end.
     fn file(clock: &str, begin: f64, ahead: Option<(f64, f64)>) -> RankFile {
         let reading = |counted: f64, ahead: Option<f64>| ClockReading {
             counted: seconds(counted),
@@ -173,7 +175,8 @@ mod tests {
             begins in prop::collection::vec((0.0f64..100.0, -1000.0f64..1000.0, -1e-4f64..1e-4), 1..20),
             share in 0.0f64..1.0,
         ) {
-            // Clock `k` shows `t + offset + drift t` when rank 0's shows `t`; all ran from some moment on for 10 s of their own.
+            // Clock `k` shows `t + offset + drift t` when rank 0's shows `t`. Each clock ran for 10 s of its own time from
+            // some moment on.
             let mut files = vec![file("0", 50.0, Some((0.0, 0.0)))];
             for (number, (begin, offset, drift)) in begins.iter().enumerate() {
                 let ahead = |own: f64| (own - offset) / (1.0 + drift) - own;
