@@ -1,5 +1,5 @@
-//! What ranks compete for besides messages' links: locks on memory and places at the file system; and which transfers of
-//! one-sided communication are in flight. The engines put requests here in the order of their times.
+//! Resources that ranks compete for, apart from the links of messages: locks on memory, and places at the file system. The
+//! one-sided transfers in flight are also stored here. The engines add requests in the order of their times.
 
 mod instructions;
 
@@ -24,10 +24,10 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// A window and the rank whose memory is meant.
+/// A window and the rank whose memory is accessed.
 pub(crate) type Memory = (i32, Rank);
 
-/// What the ranks of a program ask for and transfer besides messages.
+/// Requests and one-sided transfers of a program's ranks.
 pub(crate) struct Accesses<'a> {
     program: &'a Program,
     placement: &'a Placement,
@@ -37,7 +37,7 @@ pub(crate) struct Accesses<'a> {
 }
 
 impl<'a> Accesses<'a> {
-    /// No requests and no transfers; allocates nothing for a program without accesses.
+    /// Starts without requests and transfers; allocates nothing for a program without accesses.
     pub(crate) fn new(
         program: &'a Program,
         placement: &'a Placement,
@@ -60,20 +60,20 @@ impl<'a> Accesses<'a> {
     }
 }
 
-/// The costs of an access beside the wait for others.
+/// Costs of an access, apart from waiting for other ranks.
 struct AccessCosts {
     /// Processor time of the rank.
     overhead: Time,
     /// Latency of the data or the request, and of the answer.
     way: Time,
-    /// How much of a request no bandwidth would shorten.
+    /// Part of a request's time that does not depend on the bandwidth.
     latency: Time,
-    /// Costs of the data that a rank sends.
+    /// Costs of the data of a transfer; `None` for other accesses.
     data: Option<ClassCost>,
 }
 
 impl AccessCosts {
-    /// The costs of an access by a rank, whose number among those of the program is `index`.
+    /// Costs of an access by a rank; `index` is the number of the access in the program.
     fn new(
         costs: &Costs,
         placement: &Placement,
@@ -104,22 +104,22 @@ impl AccessCosts {
 #[derive(Default)]
 pub(crate) struct Requests {
     locks: BTreeMap<Memory, HeldLock>,
-    /// Requests that nobody has looked at, the earliest first, of equal times that of the lowest rank.
+    /// Requests that have not been served, the earliest first; among equal times, the lowest rank first.
     waiting: BinaryHeap<Reverse<LockRequest>>,
-    /// When the places at the file system become free.
+    /// Times at which the occupied places at the file system become free.
     places: BinaryHeap<Reverse<Time>>,
-    /// By rank: from when its request is carried out, and when it has the answer.
+    /// Start of the execution of each rank's request, and arrival of the answer, indexed by rank.
     served: Vec<Option<(Time, Time)>>,
 }
 
 /// A request for a lock or to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LockRequest {
-    /// When it reaches those who serve it.
+    /// Time at which it reaches the memory or the file system.
     pub time: Time,
-    /// The rank that asks.
+    /// Rank that makes the request.
     pub rank: Rank,
-    /// What it asks for.
+    /// Requested access.
     pub access: Access,
     /// Latency of the answer.
     pub way: Time,
@@ -129,14 +129,14 @@ pub(crate) struct LockRequest {
 struct HeldLock {
     shared: u32,
     exclusive: bool,
-    /// Since when no exclusive lock, and no lock at all, has been held.
+    /// Time since which no exclusive lock has been held; `free`: time since which no lock at all has been held.
     exclusive_free: Time,
     free: Time,
     waiting: VecDeque<LockRequest>,
 }
 
 impl HeldLock {
-    /// When a request that nobody stands before is granted.
+    /// Time at which a request with no other request before it is granted; `None` if it has to wait.
     fn grant(&mut self, request: LockRequest) -> Option<Time> {
         let Access::Lock { kind, .. } = request.access else {
             return None;
@@ -166,27 +166,27 @@ impl HeldLock {
 }
 
 impl Requests {
-    /// A rank asks.
+    /// Adds a request of a rank.
     pub(crate) fn put(&mut self, request: LockRequest) {
         self.waiting.push(Reverse(request));
     }
 
-    /// The time of the earliest request.
+    /// Time of the earliest request.
     pub(crate) fn first(&self) -> Option<Time> {
         self.waiting.peek().map(|Reverse(request)| request.time)
     }
 
-    /// From when the request of a rank is carried out, and when the rank has the answer, once that is known.
+    /// Start of the execution of a rank's request, and arrival of the answer, if they are known yet.
     pub(crate) fn served(&self, rank: Rank) -> Option<(Time, Time)> {
         self.served[rank]
     }
 
-    /// The same, which is forgotten.
+    /// Removes and returns these times.
     pub(crate) fn take(&mut self, rank: Rank) -> Option<(Time, Time)> {
         self.served[rank].take()
     }
 
-    /// Serves the earliest request; gives the ranks that may go on to `ready`. Whether there was one.
+    /// Serves the earliest request and adds the ranks that may continue to `ready`. Returns `true` if there was a request.
     pub(crate) fn serve(&mut self, file_system: &FileSystem, ready: &mut Vec<Rank>) -> bool {
         let Some(Reverse(request)) = self.waiting.pop() else {
             return false;
@@ -219,7 +219,7 @@ impl Requests {
         true
     }
 
-    /// When a request finds a place at the file system.
+    /// Time at which a request gets a place at the file system.
     fn place(&mut self, time: Time, file_system: &FileSystem) -> Time {
         let is_full =
             file_system.requests > 0 && self.places.len() >= file_system.requests as usize;
@@ -235,7 +235,7 @@ impl Requests {
         ready.push(request.rank);
     }
 
-    /// A lock is given back; those that waited for it may have it now.
+    /// Releases a lock and grants it to waiting requests where possible.
     pub(crate) fn unlock(&mut self, memory: Memory, time: Time, ready: &mut Vec<Rank>) {
         let Some(lock) = self.locks.get_mut(&memory) else {
             return;
@@ -255,12 +255,12 @@ impl Requests {
     }
 }
 
-/// When transfers are done, and what the last of them spent on latency and on others.
+/// Completion of transfers, with the times that the last of them spent on latency and on waiting for others.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Done {
     pub at: Time,
     pub latency: Time,
-    /// How much later it was done than it would have been alone.
+    /// Delay of the completion, compared with the transfer alone.
     pub conflict: Time,
 }
 
@@ -269,7 +269,7 @@ impl Done {
         if other.at > self.at { other } else { self }
     }
 
-    /// The end of a wait for it.
+    /// End of a wait for the completion.
     fn awaited(self, begun: Accessed) -> Accessed {
         let end = self.at.max(begun.call);
         Accessed {
@@ -281,14 +281,14 @@ impl Done {
     }
 }
 
-/// A transfer that others may delay.
+/// A transfer that other messages may delay.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AccessFlight {
     pub rank: Rank,
     pub memory: Memory,
-    /// How its data leave: no bandwidth would shorten the latency.
+    /// Departure of its data; the latency does not depend on the bandwidth.
     pub departure: Departure,
-    /// What it takes alone besides the delay of the departure.
+    /// Time that it takes alone, in addition to the departure's delay.
     pub flight: Time,
 }
 
@@ -298,25 +298,25 @@ struct UnderWay {
     done: Done,
 }
 
-/// The transfers of each rank since its last flush.
+/// Transfers of each rank since its last flush.
 #[derive(Default)]
 pub(crate) struct AccessTransfers {
-    /// By rank.
+    /// Transfers, indexed by rank.
     all: Vec<BTreeMap<Memory, UnderWay>>,
-    /// By rank: what it waits for.
+    /// Memory that each rank waits for (`None` as the target: all of the window), indexed by rank.
     awaited: Vec<Option<(i32, Option<Rank>)>>,
-    /// Transfers that others may delay, by number.
+    /// Transfers that other messages may delay, by number.
     pub flights: Slab<AccessFlight>,
 }
 
 impl AccessTransfers {
-    /// A transfer starts that others may delay; gives its number.
+    /// Starts a transfer that other messages may delay; returns its number.
     pub(crate) fn start(&mut self, flight: AccessFlight) -> u32 {
         self.under_way(flight.rank, flight.memory).count += 1;
         self.flights.insert(flight)
     }
 
-    /// A transfer that started at `start` is done. Gives its rank if that has waited for it, and may go on.
+    /// Ends a transfer that started at `start`. Returns its rank if the rank has waited for it and may continue.
     pub(crate) fn end(&mut self, number: u32, start: Time, at: Time) -> Option<Rank> {
         let AccessFlight {
             rank,
@@ -342,7 +342,7 @@ impl AccessTransfers {
         Some(rank)
     }
 
-    /// It is known when a transfer is done.
+    /// Records the completion of a transfer.
     pub(crate) fn finish(&mut self, rank: Rank, memory: Memory, done: Done) {
         let under_way = self.under_way(rank, memory);
         under_way.done = under_way.done.later(done);
@@ -364,8 +364,8 @@ impl AccessTransfers {
         }
     }
 
-    /// When the transfers of a rank to a memory, or to all of a window, are done; they are forgotten. `None` if some are
-    /// in flight, for which the rank waits then.
+    /// Removes the transfers of a rank to a memory, or to all memories of a window, and returns their completion. Returns
+    /// `None` if some are in flight; the rank then waits for them.
     pub(crate) fn flush(&mut self, rank: Rank, window: i32, target: Option<Rank>) -> Option<Done> {
         if self.is_busy(rank, window, target) {
             self.awaited[rank] = Some((window, target));

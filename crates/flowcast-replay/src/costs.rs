@@ -1,18 +1,18 @@
-//! What the messages of a program cost on a network, computed once before a replay.
+//! Costs of a program's messages on a network, computed once before a replay.
 //!
 //! | rule | sender's processor | message arrives after it | receiver's processor |
 //! |---|---|---|---|
 //! | Hockney | 0 | `L + S/BW` | 0 |
 //! | Dimemas | `L` | `S/BW` | `L`, spent before looking for the message |
-//! | LogGOPS | `o` | `L + (S-1)G` | `o`, spent on the message that has come |
+//! | LogGOPS | `o` | `L + (S-1)G` | `o`, spent on the message after its arrival |
 //!
-//! Where the network has overheads by size, these stand in the place of the processors' times under every rule, between
-//! nodes: the sender's before the message leaves, the receiver's on the message that has come. Latency by size is added to
-//! the time until the message arrives.
+//! If the network has overheads by size, they replace the processor times under every rule, between nodes: the sender's
+//! before the message leaves, the receiver's after the message has arrived. Latency by size is added to the time until the
+//! message arrives.
 //!
-//! Under LogGOPS a sending interface also rests `g + (S-1)G` from one start to the next. A blocking send waits for that; a
-//! non-blocking one leaves its message to the interface, and the wait for it ends when the message has left, `(S-1)G` after
-//! its start.
+//! Under LogGOPS a sending interface also rests `g + (S-1)G` from one start to the next. A blocking send waits for that. A
+//! non-blocking send leaves its message to the interface; the wait for it ends when the message has left, `(S-1)G` after its
+//! start.
 
 use super::{
     placement::Placement,
@@ -36,83 +36,83 @@ use flowcast_units::{Bytes, CollectiveOp, Node, Rank, Rate, Time, TimePerByte};
 pub struct ClassCost {
     /// Processor time of the sender.
     pub send: Time,
-    /// Receiver's processor time on the message that has come.
+    /// Processor time of the receiver after the message has arrived.
     pub receive: Time,
-    /// From the end of the sender's overhead to the last byte at the receiver.
+    /// Time from the end of the sender's overhead to the arrival of the last byte.
     pub delay: Time,
-    /// The part of that which its size adds to [`PathCosts::latency`].
+    /// Part of `delay` that the message's size adds to [`PathCosts::latency`].
     pub added_latency: Time,
-    /// From one start at the sending interface to the next.
+    /// Time from one start at the sending interface to the next.
     pub busy: Time,
-    /// How long a sender that waited for its receiver is held by the transfer.
+    /// Time that the transfer holds a sender that waited for its receiver.
     pub held: Time,
-    /// How long the message keeps its links.
+    /// Time that the message occupies its links.
     pub bytes: Time,
-    /// Whether the sender waits for the receiver.
+    /// `true` if the sender waits for the receiver.
     pub rendezvous: bool,
-    /// Whether the sender goes on while its interface is busy, which sends the message when it is free.
+    /// `true` if the sender continues while its interface is busy; the interface then sends the message when it is free.
     pub queues: bool,
 }
 
 impl ClassCost {
-    /// How long the interface sends the message, which a wait for a non-blocking send has to wait for; 0 where interfaces are
-    /// never busy.
+    /// Time that the interface needs to send the message, which a wait for a non-blocking send has to wait for; 0 if
+    /// interfaces are never busy.
     pub fn leaves(&self) -> Time {
         self.held.min(self.busy)
     }
 }
 
-/// What a message costs on one kind of route: from a node of some group to itself or to another node.
+/// Costs of the messages on one kind of route: from a node of a group to itself, to another node, or to another site.
 #[derive(Debug, Clone)]
 pub struct PathCosts {
-    /// Processor time of the sender, where that does not depend on the size.
+    /// Processor time of the sender, if it does not depend on the size.
     pub send_overhead: Time,
-    /// Receiver's processor time before it takes the message.
+    /// Processor time of the receiver before it takes the message.
     pub recv_before: Time,
-    /// Receiver's processor time on the message that has come, where that does not depend on the size.
+    /// Processor time of the receiver after the message has arrived, if it does not depend on the size.
     pub recv_after: Time,
-    /// The part of the delay that no bandwidth would shorten.
+    /// Part of the delay that does not depend on the bandwidth.
     pub latency: Time,
-    /// The part of the rest between two starts that no bandwidth would shorten.
+    /// Part of the rest time between two starts that does not depend on the bandwidth.
     pub gap: Time,
-    /// Times of each message class, by class.
+    /// Times of each message class, indexed by class.
     pub classes: Vec<ClassCost>,
-    /// By access of the program: what its data cost, without the target's processor.
+    /// Costs of the data of each access of the program, indexed by access, without the target's processor time.
     pub accesses: Vec<ClassCost>,
 }
 
 impl PathCosts {
-    /// The sender's processor time on the message that takes it least.
+    /// Smallest processor time of a sender for one of the messages.
     pub(crate) fn least_sending(&self) -> Time {
         let by_class = self.classes.iter().map(|cost| cost.send);
         by_class.min().unwrap_or(self.send_overhead)
     }
 }
 
-/// Everything that the replay of a program on a network needs to know about time.
+/// All time costs of the replay of a program on a network.
 #[derive(Debug, Clone)]
 pub struct Costs {
-    /// By number of a route, as [`RouteNumbers`](super::routes::RouteNumbers) counts them.
+    /// Costs of each route, indexed by route number, as in [`RouteNumbers`](super::routes::RouteNumbers).
     pub paths: Vec<PathCosts>,
-    /// Divides a rank's computations.
+    /// Divisor of a rank's computations, indexed by rank.
     pub speeds: Vec<f64>,
-    /// Whether all of these are 1.
+    /// `true` if all `speeds` are 1.
     pub is_as_traced: bool,
-    /// Divides a rank's computations on accelerators.
+    /// Divisor of a rank's computations on accelerators, indexed by rank.
     pub accelerator_speeds: Vec<f64>,
-    /// The class of each message, by slot, where overheads depend on the size; else empty.
+    /// Class of each message, indexed by slot, if overheads depend on the size; otherwise empty.
     pub class_of_slot: Vec<u32>,
-    /// Whether ranks wait for non-blocking sends.
+    /// `true` if ranks wait for non-blocking sends.
     pub(crate) awaits_sends: bool,
     communicators: Vec<CostsShape>,
     network: Network,
     groups: Vec<NodeGroup>,
     group_of_rank: Vec<usize>,
-    /// By site.
+    /// Number of nodes, indexed by site.
     site_nodes: Vec<u32>,
 }
 
-/// How the ranks of a communicator lie on the nodes.
+/// Distribution of a communicator's ranks over the nodes.
 #[derive(Debug, Clone)]
 struct CostsShape {
     ranks: u32,
@@ -120,19 +120,19 @@ struct CostsShape {
     sites: Vec<SiteShape>,
 }
 
-/// How those of them lie that are at one site.
+/// Distribution of the ranks of a communicator at one site.
 #[derive(Debug, Clone)]
 struct SiteShape {
     site: u32,
     nodes: u32,
-    /// The group of the first of these nodes.
+    /// Group of the first of these nodes.
     first_group: usize,
-    /// Distinct pairs of group and number of tasks on a node.
+    /// Distinct pairs of a node's group and its number of tasks.
     on_nodes: Vec<(usize, u32)>,
 }
 
 impl Costs {
-    /// Computes all costs ahead of the replay of a program.
+    /// Computes all costs before the replay of a program.
     pub fn new(
         program: &Program,
         network: &Network,
@@ -177,19 +177,19 @@ impl Costs {
         }
     }
 
-    /// Whether messages wait for ranks that answer one another in MPI calls alone.
+    /// `true` if messages wait for ranks that answer each other in MPI calls only.
     pub fn needs_polling(&self) -> bool {
         self.network.point_to_point.progress == Progress::InCalls && self.has_rendezvous()
     }
 
-    /// Whether any sender waits for its receiver.
+    /// `true` if any sender waits for its receiver.
     pub fn has_rendezvous(&self) -> bool {
         self.paths
             .iter()
             .any(|path| path.classes.iter().any(|class| class.rendezvous))
     }
 
-    /// Whether an interface rests after a message. If not, when it is free never matters.
+    /// `true` if an interface rests after a message. Otherwise the time at which an interface is free never matters.
     pub fn has_busy_interfaces(&self) -> bool {
         let costs = self
             .paths
@@ -198,7 +198,7 @@ impl Costs {
         costs.into_iter().any(|cost| cost.busy > Time::ZERO)
     }
 
-    /// Interfaces never rest: whoever carries the messages says when each departs.
+    /// Lets interfaces never rest: the carrier of the messages determines when each departs.
     pub(crate) fn free_interfaces(&mut self) {
         for path in &mut self.paths {
             for cost in path.classes.iter_mut().chain(&mut path.accesses) {
@@ -207,12 +207,12 @@ impl Costs {
         }
     }
 
-    /// Whether ranks wait for messages to leave interfaces that may be busy.
+    /// `true` if ranks wait for messages to leave interfaces that may be busy.
     pub(crate) fn has_send_queues(&self) -> bool {
         self.awaits_sends && self.has_busy_interfaces()
     }
 
-    /// Whether the same sends wait for their receiver, for programs and machines that are otherwise alike.
+    /// `true` if the same sends wait for their receiver. Programs and machines must be the same otherwise.
     pub(crate) fn waits_like(&self, other: &Costs) -> bool {
         self.paths
             .iter()
@@ -220,13 +220,13 @@ impl Costs {
             .eq(other.paths.iter().map(waits))
     }
 
-    /// Index of the group of the node of a rank. Of a rank, the costs of collectives depend on nothing else.
+    /// Index of the group of a rank's node. The costs of collectives depend on no other property of a rank.
     pub fn group_index(&self, rank: Rank) -> usize {
         self.group_of_rank[rank]
     }
 
-    /// What a collective takes after all have come: the phases inside the nodes and between them, at the site where
-    /// they take longest; and between the sites.
+    /// Duration of a collective after all ranks have reached it: the phases inside the nodes and between them, at the
+    /// slowest site, and the phase between the sites.
     pub fn collective(
         &self,
         op: CollectiveOp,
@@ -278,7 +278,7 @@ impl Costs {
         inside.max().unwrap_or_default() + between
     }
 
-    /// All ranks count, and the flight times to the root's site and from it.
+    /// Counts all ranks, and adds the flight times to the root's site and from it.
     fn between_sites(
         &self,
         op: CollectiveOp,
@@ -306,7 +306,7 @@ impl Costs {
         wide_area.collectives.row(op).time(message, shape.ranks, 0) + into + out
     }
 
-    /// The sites whose networks a collective on this communicator takes; none if a rank meets its progress stream there.
+    /// Sites whose networks a collective on this communicator uses; empty if all its ranks belong to one task.
     pub fn sites(&self, communicator: u32) -> impl Iterator<Item = u32> + '_ {
         self.communicators[communicator as usize]
             .sites
@@ -328,7 +328,8 @@ impl Costs {
     fn inside_time(&self, row: Row, group: usize, tasks: u32, send: Bytes, recv: Bytes) -> Time {
         let group = &self.groups[group];
         let InsideNode { latency, rate } = match tasks {
-            // The tool counts a constant phase of one task as well, but nothing is sent that a stand-in would be for.
+            // Dimemas also counts a constant phase of a single task. No message is sent then, so the default for inside a
+            // node is not needed.
             0 | 1 => InsideNode {
                 latency: group.intra_latency.unwrap_or_default(),
                 rate: group.intra_bandwidth.unwrap_or_default(),
@@ -344,9 +345,10 @@ impl Costs {
         row.time(message, tasks, 0)
     }
 
-    /// Start-up of a non-blocking or root-synchronous collective and of the wait for one; none below a nanosecond.
+    /// Start-up of a non-blocking or root-synchronous collective, and of the wait for one; 0 if it is less than a
+    /// nanosecond.
     ///
-    /// Dimemas cuts it to whole nanoseconds where it starts a collective, not where it waits for one.
+    /// Dimemas truncates it to whole nanoseconds at the start of a collective, but not at the wait for one.
     pub fn collective_startup(&self, communicator: u32, rank: Rank) -> Time {
         let shape = &self.communicators[communicator as usize];
         let group = &self.groups[self.group_of_rank[rank]];
@@ -373,12 +375,12 @@ impl Costs {
         at_least_a_nanosecond(between.max(inside).max(far))
     }
 
-    /// The file system of the network that the costs are of.
+    /// File system of the network to which the costs apply.
     pub fn file_system(&self) -> &FileSystem {
         &self.network.file_system
     }
 
-    /// The route of a rank's data to the root of a root-synchronous collective, and how long it takes: on the links, and in
+    /// Route of a rank's data to the root of a root-synchronous collective, with its time on the links and its time in
     /// flight.
     pub fn to_root(
         &self,
@@ -401,7 +403,7 @@ impl Costs {
         (route, (on_links, in_flight(rate, flight)))
     }
 
-    /// Bytes per second on a route; 0 is infinite.
+    /// Rate of a route, in bytes per second; 0 is infinite.
     pub fn rate(&self, number: usize, route: Route) -> Rate {
         let wide_area = &self.network.machine.wide_area;
         match route {
@@ -412,7 +414,7 @@ impl Costs {
         }
     }
 
-    /// The network that the costs are of.
+    /// Network to which the costs apply.
     pub fn network(&self) -> &Network {
         &self.network
     }
@@ -425,7 +427,8 @@ fn waits(path: &PathCosts) -> Vec<bool> {
         .collect::<Vec<_>>()
 }
 
-/// What the threads of a rank, or a rank and its progress stream, do together costs nothing: they have no shape.
+/// Shapes of all communicators, by index. A communicator of the threads of one rank, or of a rank and its progress stream,
+/// has an empty shape: its collectives cost nothing.
 fn shapes(program: &Program, placement: &Placement) -> Vec<CostsShape> {
     program
         .communicators()
@@ -443,7 +446,7 @@ fn shapes(program: &Program, placement: &Placement) -> Vec<CostsShape> {
         .collect()
 }
 
-/// The class that each message is sent with, by slot.
+/// Class of each message, indexed by slot.
 fn classes_of_slots(program: &Program) -> Vec<u32> {
     let mut classes = vec![0; program.messages() as usize];
     let streams = Rank::all(program.streams());
@@ -485,14 +488,14 @@ fn routes(network: &Network, placement: &Placement) -> impl Iterator<Item = Rout
     near.chain(to_site).chain(by)
 }
 
-/// The bandwidth between nodes of a site.
+/// Bandwidth between the nodes of a site.
 fn site_rate(network: &Network, site: u32) -> Rate {
     further_site(network, site)
         .and_then(|site| site.bandwidth)
         .unwrap_or_else(|| network.nic.rate())
 }
 
-/// The buses of a site; 0 is no limit.
+/// Number of buses of a site; 0 is no limit.
 pub(crate) fn site_buses(network: &Network, site: u32) -> u32 {
     further_site(network, site).map_or(network.machine.buses, |site| site.buses)
 }
@@ -503,7 +506,7 @@ fn further_site(network: &Network, site: u32) -> Option<Site> {
         .map(|index| network.machine.further_sites[index])
 }
 
-/// Where bytes take no time, nothing is in flight, as in the tool.
+/// Time in flight. As in Dimemas, it is 0 if bytes take no time.
 fn in_flight(rate: Rate, flight: Time) -> Time {
     if rate.as_bytes_per_second() > 0.0 {
         flight
@@ -517,7 +520,7 @@ fn site_per_byte(network: &Network, site: u32) -> TimePerByte {
     own.map_or_else(|| network.nic.per_byte(), TimePerByte::from_rate)
 }
 
-/// A speed of 0 stands for computations that take no time.
+/// Divisor for a relative speed. A speed of 0 stands for computations that take no time.
 fn speed(relative: f64) -> f64 {
     if relative > 0.0 {
         relative
@@ -526,7 +529,7 @@ fn speed(relative: f64) -> f64 {
     }
 }
 
-/// The tool counts a start-up below a nanosecond as none.
+/// Start-up time; less than a nanosecond counts as 0, as in Dimemas.
 fn at_least_a_nanosecond(time: Time) -> Time {
     if time < Time::from_nanos(1.0) {
         Time::ZERO
@@ -573,18 +576,18 @@ impl SiteShape {
     }
 }
 
-/// Which sends wait for their receiver.
+/// Rule that selects the sends that wait for their receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rendezvous {
-    /// Those that the trace marks.
+    /// Sends that the trace marks.
     #[default]
     AsRecorded,
-    /// Those of at least this size, whatever the trace says.
+    /// Sends of at least this size, whatever the trace says.
     From(Bytes),
 }
 
 impl Rendezvous {
-    /// As a network wants it, unless the caller overrides it.
+    /// The network's rule, unless the caller overrides it.
     pub fn from_network(network: &Network, forced: Option<Bytes>) -> Rendezvous {
         match forced.or(network.point_to_point.rendezvous_from) {
             Some(from) => Rendezvous::From(from),
@@ -600,7 +603,7 @@ impl Rendezvous {
     }
 }
 
-/// One kind of route before it is multiplied out over the message classes.
+/// Times of one kind of route, before they are applied to each message class.
 pub(crate) struct RouteTimes {
     send_overhead: Time,
     recv_before: Time,
@@ -613,7 +616,7 @@ pub(crate) struct RouteTimes {
 }
 
 impl RouteTimes {
-    /// From a node of a group to other nodes.
+    /// Times of messages from a node of a group to other nodes.
     pub(crate) fn between(network: &Network, group: &NodeGroup) -> RouteTimes {
         let nic = &network.nic;
         let times = RouteTimes::new(
@@ -635,7 +638,7 @@ impl RouteTimes {
         }
     }
 
-    /// Between sites the latency is spent on the processors, whatever the rule: `nic` does not describe that network.
+    /// Between sites, the processors spend the latency, under every rule: `nic` does not describe that network.
     fn to_site(network: &Network, group: &NodeGroup, site: u32) -> RouteTimes {
         let wide_area = &network.machine.wide_area;
         let flight = wide_area.flight_time(group.site, site);
@@ -707,7 +710,8 @@ impl RouteTimes {
         }
     }
 
-    /// What so many bytes cost that wait for no receiver, and the part of their delay that no bandwidth would shorten.
+    /// Cost of a piece of this size that waits for no receiver, and the part of its delay that does not depend on the
+    /// bandwidth.
     pub(crate) fn piece(&self, size: Bytes) -> (ClassCost, Time) {
         let class = MessageClass {
             size,
@@ -756,7 +760,7 @@ impl RouteTimes {
         }
     }
 
-    /// With the processor times, and the latency by size, which one-sided transfers do not have.
+    /// Cost with the processor times and the latency by size. One-sided transfers have neither.
     fn message_cost(&self, class: &MessageClass, rendezvous: Rendezvous) -> ClassCost {
         let Overheads {
             send,

@@ -1,27 +1,27 @@
-//! Ranks that wait for each other, told in a way that leads to the records at fault.
+//! Ranks that wait for each other, described so that the user finds the records at fault.
 
 use super::SimulateError;
 use flowcast_units::Rank;
 
-/// A rank that cannot go on.
+/// A rank that cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// The rank, or progress stream of a rank.
+    /// The rank, or the progress stream of a rank.
     pub rank: Rank,
     /// The rank that it belongs to.
     pub owner: Rank,
     /// Its record: `file:line`, or rank and record.
     pub place: String,
-    /// What it waits for.
+    /// Description of what it waits for.
     pub what: String,
     /// The ranks that could end the wait.
     pub on: Vec<Rank>,
 }
 
-/// How many waiting ranks a message names when there is no cycle to tell.
+/// Maximum number of waiting ranks in the message if there is no cycle.
 const SHOWN: usize = 8;
 
-/// The error for these waits: a cycle if there is one, else the first of the waiting ranks.
+/// The error for these waits: a cycle if there is one, otherwise the first waiting ranks.
 pub(crate) fn deadlock(waits: &[Wait]) -> SimulateError {
     let cycle = find_cycle(waits);
     let chosen: Vec<&Wait> = match &cycle {
@@ -52,7 +52,7 @@ pub(crate) fn deadlock(waits: &[Wait]) -> SimulateError {
     }
 }
 
-/// Follows from each rank the first of those that it waits for; a rank met again closes a cycle.
+/// From each rank, follows the first waiting rank that it waits for; a rank that occurs again closes a cycle.
 fn find_cycle(waits: &[Wait]) -> Option<Vec<usize>> {
     let mut by_rank: Vec<(Rank, usize)> = waits
         .iter()

@@ -1,4 +1,4 @@
-//! Where the ranks stand when none can go on, told so that the records at fault are found.
+//! Positions of the ranks when none can continue, described so that the user finds the records at fault.
 
 use super::{
     SimulateError,
@@ -12,31 +12,31 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Rank};
 
-/// Where a rank stands.
+/// Position of a rank.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Stand {
-    /// Where its instruction begins among its words.
+    /// Index of its instruction in its words.
     pub at: usize,
-    /// The slot of its next receive.
+    /// Slot of its next receive.
     pub next_slot: Slot,
-    /// Whether it has begun the instruction.
+    /// `true` if it has started the instruction.
     pub entered: bool,
-    /// Whether it has ended.
+    /// `true` if it has ended.
     pub done: bool,
 }
 
-/// A program that came to a stop.
+/// A program that has stopped.
 pub(crate) struct DeadlockReport<'a> {
-    /// The program that came to a stop.
+    /// Program that has stopped.
     pub program: &'a Program,
-    /// The slots of the last sends of each rank.
+    /// Slots of the last sends of each rank.
     pub sent: &'a LastSends<Option<Slot>>,
-    /// Where each rank stands, by rank.
+    /// Position of each rank, indexed by rank.
     pub ranks: Vec<Stand>,
 }
 
 impl DeadlockReport<'_> {
-    /// The error that tells who waits for whom.
+    /// The error that lists the waiting ranks and what they wait for.
     pub(crate) fn explain(&self) -> SimulateError {
         let senders = self.senders();
         let stopped = self
@@ -50,7 +50,7 @@ impl DeadlockReport<'_> {
         deadlock(&waits)
     }
 
-    /// Who sends into each slot, and the class of the message.
+    /// Sender and message class of each slot, indexed by slot.
     fn senders(&self) -> Vec<Option<(Rank, u32)>> {
         let mut senders = vec![None; self.program.messages() as usize];
         for rank in Rank::all(self.program.streams()) {
@@ -148,7 +148,7 @@ impl DeadlockReport<'_> {
         )
     }
 
-    /// Whether a rank still has this execution of a collective before it.
+    /// `true` if a rank has not called this execution of a collective yet.
     fn has_yet_to_call(&self, rank: Rank, instance: u32) -> bool {
         let words = self.program.words(rank);
         let stand = &self.ranks[rank];
@@ -163,7 +163,7 @@ impl DeadlockReport<'_> {
     }
 }
 
-/// The start of the record after the one at `at`, if it is not behind `end`; advances `at`.
+/// Returns a value if there is another record after the one at `at` that does not start after `end`; advances `at` to it.
 fn next_begin(words: &[u32], at: &mut usize, end: usize) -> Option<()> {
     loop {
         let (_, next) = opcodes::decode(words, *at)?;

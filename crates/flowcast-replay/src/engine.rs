@@ -1,7 +1,7 @@
-//! The replay of a program, by the rules that what messages do to each other calls for.
+//! The replay of a program, by rules that suit the contention between its messages.
 //!
-//! The closed loop of equal windows through lossless queues is followed as it is, in trains of packets: a message shorter than
-//! a window passes the queues behind those before it, which rates that are shared from begin to end would miss.
+//! The closed loop of equal windows through lossless queues is simulated directly, in trains of packets. A message shorter
+//! than a window passes through the queues behind the messages before it. Rates that hold from start to end would miss this.
 
 use std::borrow::Cow;
 
@@ -33,34 +33,34 @@ use flowcast_program::program::Program;
 use flowcast_traffic::flows::traffic::Rule;
 use flowcast_units::{Bytes, Time};
 
-/// The replay of a program: without limits and sharing a walk without events.
+/// The replay of a program. Without limits and without sharing it is a walk without events.
 pub struct ReplayEngine<'a> {
     replay: Replay<'a>,
-    /// Links, buses or processors are limited: event by event, by Dimemas' rules.
+    /// Limits of links, buses or processors: event by event, by Dimemas' rules.
     limits: Option<Box<Links>>,
-    /// Messages share the network by a model, with or without limits.
+    /// The model by which messages share the network, with or without limits.
     shared: Option<Box<SharedNetwork>>,
-    /// Messages go over several networks.
+    /// The networks, if messages use several of them.
     rails: Option<Box<SeveralNetworks>>,
 }
 
-/// The networks over which messages go, and how they are given to them.
+/// The networks that messages use, and the rule that chooses between them.
 struct SeveralNetworks {
     rails: Vec<ProgramRail>,
     rule: RailRule,
 }
 
-/// The network that messages share, and by which model.
+/// The network that messages share, and the model of sharing.
 struct SharedNetwork {
     network: Network,
     model: Model,
     seed: Option<u64>,
-    /// Whether the outcome says how loaded links are.
+    /// `true` if the outcome contains the loads of the links.
     notes_loads: bool,
 }
 
 impl<'a> From<Replay<'a>> for ReplayEngine<'a> {
-    /// Messages do not disturb each other, whatever the machine limits.
+    /// Creates an engine without contention, whatever the machine limits.
     fn from(replay: Replay<'a>) -> ReplayEngine<'a> {
         ReplayEngine {
             replay,
@@ -72,7 +72,7 @@ impl<'a> From<Replay<'a>> for ReplayEngine<'a> {
 }
 
 impl<'a> ReplayEngine<'a> {
-    /// Chooses by what the machine limits, and computes the costs of all messages.
+    /// Creates an engine with the rules that the limits of the machine require, and computes the costs of all messages.
     ///
     /// # Errors
     /// [`SimulateError::Placement`] if program and machine do not fit together.
@@ -89,7 +89,7 @@ impl<'a> ReplayEngine<'a> {
         })
     }
 
-    /// Event by event, by Dimemas' rules, whether the machine limits anything or not.
+    /// Creates an engine that replays event by event, by Dimemas' rules, even if the machine has no limits.
     pub fn limited(replay: Replay<'a>, network: &Network) -> ReplayEngine<'a> {
         let links = Links::new(replay.program, network, &replay.placement);
         ReplayEngine {
@@ -98,12 +98,12 @@ impl<'a> ReplayEngine<'a> {
         }
     }
 
-    /// Messages between nodes that share the network by `model`, once they have the links and buses that the machine limits;
-    /// packet by packet they need neither. Processors and what happens inside nodes and between sites stay as in
-    /// [`ReplayEngine::new`].
+    /// Creates an engine in which messages between nodes share the network by `model`, after they have obtained the links
+    /// and buses that the machine limits. Under the packet model they need neither. Processors, and the rules inside nodes
+    /// and between sites, are the same as in [`ReplayEngine::new`].
     ///
     /// # Errors
-    /// As [`ReplayEngine::new`].
+    /// The same as for [`ReplayEngine::new`].
     pub fn sharing(
         program: &'a Program,
         network: &Network,
@@ -129,11 +129,13 @@ impl<'a> ReplayEngine<'a> {
         })
     }
 
-    /// Messages between nodes that go over several networks at once; the processors, their times, and which messages wait for
-    /// their receiver, are those of the first. They need no links and no buses of the machine.
+    /// Creates an engine in which messages between nodes use several networks at the same time. The first network gives the
+    /// processors, their times, and the messages that wait for their receiver. Messages need no links and no buses of the
+    /// machine.
     ///
     /// # Errors
-    /// As [`ReplayEngine::new`]; [`SimulateError::Rails`] for models that cannot be followed together, and for several sites.
+    /// The same as for [`ReplayEngine::new`]; [`SimulateError::Rails`] for models that cannot run together, and for several
+    /// sites.
     pub fn over_rails(
         program: &'a Program,
         rails: &[ProgramRail],
@@ -185,12 +187,12 @@ impl<'a> ReplayEngine<'a> {
         })
     }
 
-    /// Whether messages do not disturb each other, and ranks wait for nothing but messages.
+    /// `true` if messages are independent of each other and ranks wait for messages only.
     pub fn is_free(&self) -> bool {
         self.limits.is_none() && self.shared.is_none() && self.rails.is_none()
     }
 
-    /// [`ReplayEngine::run`] may use so many threads where that makes it faster; the result does not depend on it.
+    /// Lets [`ReplayEngine::run`] use up to this number of threads where that is faster; the result does not depend on it.
     #[must_use]
     pub fn on_threads(self, threads: usize) -> ReplayEngine<'a> {
         ReplayEngine {
@@ -199,7 +201,8 @@ impl<'a> ReplayEngine<'a> {
         }
     }
 
-    /// The outcome says how loaded the links are that messages share ([`Outcome::loads`]), and what these cost ([`Outcome::delays`]).
+    /// Adds the loads of the shared links to the outcome ([`Outcome::loads`]), and the time that messages lost there
+    /// ([`Outcome::delays`]).
     #[must_use]
     pub fn noting_loads(mut self) -> ReplayEngine<'a> {
         if let Some(shared) = &mut self.shared {
@@ -208,7 +211,7 @@ impl<'a> ReplayEngine<'a> {
         self
     }
 
-    /// With random times of hosts, where messages go packet by packet; other engines stay what they are.
+    /// Uses random times of hosts where messages move packet by packet; other engines are unchanged.
     #[must_use]
     pub fn disturbed(mut self, seed: u64) -> ReplayEngine<'a> {
         if let Some(shared) = &mut self.shared {
@@ -217,10 +220,10 @@ impl<'a> ReplayEngine<'a> {
         self
     }
 
-    /// Runs to the end.
+    /// Runs the replay to the end.
     ///
     /// # Errors
-    /// [`SimulateError::Deadlock`]; [`SimulateError::Sharing`] if a sharing model has no answer.
+    /// [`SimulateError::Deadlock`]; [`SimulateError::Sharing`] if a sharing model has no solution.
     pub fn run(&self) -> Result<Outcome, SimulateError> {
         match self.is_free() {
             true => self.replay.run(),
@@ -229,10 +232,10 @@ impl<'a> ReplayEngine<'a> {
         }
     }
 
-    /// Runs and notifies an observer, or a pair of them, of what happens.
+    /// Runs the replay and reports its events to an observer, or to a pair of observers.
     ///
     /// # Errors
-    /// As [`ReplayEngine::run`].
+    /// The same as for [`ReplayEngine::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
         match self.is_free() {
             true => self.replay.observed(observer),
@@ -247,7 +250,7 @@ impl<'a> ReplayEngine<'a> {
         }
     }
 
-    /// Where messages go over several networks.
+    /// Replays with messages over several networks.
     fn over(
         &self,
         networks: &SeveralNetworks,
@@ -289,7 +292,7 @@ impl<'a> ReplayEngine<'a> {
         })
     }
 
-    /// Where messages disturb each other.
+    /// Replays with messages that affect each other.
     fn disturbing<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
         let (program, placement) = (self.replay.program, &self.replay.placement);
         let polls = self.replay.costs.needs_polling();
@@ -342,10 +345,10 @@ impl<'a> ReplayEngine<'a> {
         outcome.map(noted)
     }
 
-    /// Into how many parts the threads divide the network, which they solve side by side; 1 if one of them solves all.
+    /// Number of parts of the network that threads solve in parallel; 1 if one thread solves all of it.
     ///
     /// # Errors
-    /// Those of the sharing model.
+    /// Errors of the sharing model.
     pub fn parts(&self) -> Result<usize, SimulateError> {
         let Some(SharedNetwork { network, model, .. }) = self.shared.as_deref() else {
             return Ok(1);
@@ -360,8 +363,9 @@ impl<'a> ReplayEngine<'a> {
         Ok(division.map_or(1, |division| division.parts()))
     }
 
-    /// How a network is divided under a model of this reach. Threads can solve parts of it where nothing is sent but because
-    /// something has arrived: nobody waits for a message to leave, and nothing but the model limits ranks and messages.
+    /// Division of the network under a model of this reach; `None` if it cannot be divided. Threads can solve parts only if
+    /// every send is caused by an arrival: no rank waits for a message to leave, and nothing but the model limits ranks and
+    /// messages.
     fn division(&self, shared: &Shared, reach: Option<Reach>) -> Option<Division> {
         let Replay { threads, costs, .. } = &self.replay;
         if *threads < 2
@@ -371,7 +375,7 @@ impl<'a> ReplayEngine<'a> {
         {
             return None;
         }
-        // Every second path is inside a node.
+        // Paths alternate between nodes and inside a node; only the former count.
         let between = costs.paths.iter().step_by(2);
         let look_ahead = LookAhead {
             overhead: between.clone().map(PathCosts::least_sending).min()?,
@@ -380,7 +384,7 @@ impl<'a> ReplayEngine<'a> {
         shared.division(reach?, look_ahead, *threads)
     }
 
-    /// Solves parts of the network side by side; none where one thread has to say why that fails.
+    /// Solves parts of the network in parallel; `None` if that fails and one thread has to find the cause.
     fn side_by_side<O: Observer>(
         &self,
         observer: &mut O,
@@ -416,23 +420,23 @@ impl<'a> ReplayEngine<'a> {
         }
     }
 
-    /// By slot: what the cables of the topology add to a message's latency, on the way of the first between its nodes; empty if
-    /// nothing.
+    /// Latency that the cables of the topology add to each message, indexed by slot, on the route of the first message
+    /// between its nodes; empty without such latency.
     pub fn cable_latencies(&self) -> Vec<Time> {
         let Some(SharedNetwork { network, .. }) = self.shared.as_deref() else {
             return Vec::new();
         };
-        // A node without a place stops the replay itself.
+        // The replay itself fails on a node without a place in the topology.
         cable_latencies(self.replay.program, &self.replay.placement, network).unwrap_or_default()
     }
 
-    /// The same program without contention, for its costs.
+    /// Replay of the program without contention, for its costs.
     pub fn free(&self) -> &Replay<'a> {
         &self.replay
     }
 }
 
-/// The network as a model sees it, and the model that is followed there.
+/// The network as seen by a model, and the model that the replay uses there.
 fn as_followed(
     program: &Program,
     network: &Network,
@@ -447,7 +451,7 @@ fn as_followed(
     })
 }
 
-/// What limits ranks and messages beside a model. Packets queue at interfaces and switches instead of waiting for links and
+/// Limits of ranks and messages besides a model. Packets queue at interfaces and switches instead of waiting for links and
 /// buses between nodes.
 fn limits<'n>(
     model: Model,

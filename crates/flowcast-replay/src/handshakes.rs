@@ -1,7 +1,8 @@
-//! Rendezvous messages of ranks that progress messages in MPI calls alone.
+//! Rendezvous messages of ranks that progress messages in MPI calls only.
 //!
-//! RTS and CTS take no time themselves. A receiver answers an RTS when it posts the receive, if it has polled since that came,
-//! else at its next wait; the data move from when the sender next waits. They then go the way that all other messages go.
+//! RTS and CTS themselves take no time. A receiver answers an RTS when it posts the receive, if it has polled since the RTS
+//! arrived, and otherwise at its next wait. The data move from the sender's next wait on, in the same way as all other
+//! messages.
 
 use std::{
     cmp::Reverse,
@@ -17,14 +18,14 @@ use flowcast_network::{network, sharing::SharingError};
 use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
-/// Brings senders and receivers together above a transit that carries their data.
+/// Handshakes between senders and receivers, on top of a transit that carries the data.
 pub(crate) struct Handshakes<T> {
     carrier: T,
     polling: Polling,
     open: Slab<Handshake>,
-    /// By slot: messages whose receive is not posted yet.
+    /// Messages, by slot, whose receive has not been posted yet.
     requested: HashMap<Slot, u32>,
-    /// What happens when: to which message, by slot and index.
+    /// Scheduled events: time, slot and index of the message.
     coming: BinaryHeap<Reverse<(Time, Slot, u32)>>,
 }
 
@@ -36,21 +37,21 @@ struct Handshake {
     next: NextHandshake,
 }
 
-/// What happens next to a handshake, at the time for which it is scheduled, if it is.
+/// Next event of a handshake, at its scheduled time if it has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum NextHandshake {
     /// The RTS reaches the receiver.
     Arrive,
-    /// The receiver, whose receive is not posted, had the RTS from this time on.
+    /// The receiver posts its receive, which it has not done yet; it has had the RTS since this time.
     Post(Time),
     /// The receiver answers.
     Answer,
-    /// The sender sees the CTS.
+    /// The sender notices the CTS.
     Move,
 }
 
 impl<T: Transit> Handshakes<T> {
-    /// Above a transit.
+    /// Adds handshakes to a transit.
     pub(crate) fn above(carrier: T) -> Handshakes<T> {
         Handshakes {
             carrier,
@@ -66,7 +67,7 @@ impl<T: Transit> Handshakes<T> {
             .push(Reverse((at, self.open[index].departure.slot, index)));
     }
 
-    /// A rank has to see something that comes at this time.
+    /// Lets a rank notice an arrival at this time.
     fn see(&mut self, rank: Rank, came: Time, index: u32, next: NextHandshake) {
         self.open[index].next = next;
         if let Some(at) = self.polling.see(rank, came, index) {
@@ -74,7 +75,7 @@ impl<T: Transit> Handshakes<T> {
         }
     }
 
-    /// The receive is posted of an RTS that came at this time.
+    /// Answers an RTS that arrived at this time and whose receive is posted.
     fn answer(&mut self, index: u32, came: Time, posted: ReceivePosted) {
         if came <= posted.polled {
             self.open[index].next = NextHandshake::Answer;
@@ -89,7 +90,7 @@ impl<T: Transit> Handshakes<T> {
         }
     }
 
-    /// What was scheduled for a message happens; its data once both ranks have seen each other.
+    /// Executes the scheduled event of a message. Returns its data's departure once the handshake is complete.
     fn happen(&mut self, index: u32, now: Time) -> Option<Departure> {
         let Handshake {
             departure,
@@ -180,7 +181,7 @@ impl<T: Transit> Transit for Handshakes<T> {
     }
 }
 
-/// Messages that do not disturb one another, handed over in the order of their arrival.
+/// Messages that do not affect each other, delivered in the order of their arrival.
 #[derive(Default)]
 pub(crate) struct InOrder {
     in_flight: BinaryHeap<Reverse<(Time, Slot, Time, Time)>>,

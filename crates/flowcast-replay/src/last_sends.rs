@@ -1,17 +1,17 @@
-//! The last sends of each rank, for those of them that it asks about later.
+//! The last sends of each rank, for later waits.
 //!
-//! A wait names a message by how many sends ago it was sent, and a program says how far back the waits of each rank reach. So
-//! each rank has a ring of as many of its last sends, and nothing is ever asked for that the ring no longer has.
+//! A wait identifies a message by the number of sends since then, and the program knows how far back the waits of each rank
+//! reach. Each rank has a ring for that number of sends, so a wait never needs a send that the ring no longer contains.
 
 use flowcast_program::program::Program;
 use flowcast_units::Rank;
 
-/// What is known of the last sends of all ranks: when their messages leave the interfaces, or their slots.
+/// A value for each of the last sends of all ranks: the time at which its message leaves the interface, or its slot.
 #[derive(Debug, Clone)]
 pub(crate) struct LastSends<T> {
-    /// The rings, one behind the other.
+    /// The rings, one after the other.
     known: Vec<T>,
-    /// By rank; empty where nobody asks.
+    /// Ring of each rank, indexed by rank; empty if no values are stored.
     rings: Vec<SendRing>,
 }
 
@@ -19,14 +19,14 @@ pub(crate) struct LastSends<T> {
 #[derive(Debug, Clone, Copy)]
 struct SendRing {
     first: usize,
-    /// 1 less than the length, which is a power of two.
+    /// Length minus 1; the length is a power of two.
     mask: u32,
-    /// How many sends the rank has made.
+    /// Number of sends of the rank so far.
     sent: u32,
 }
 
 impl<T: Copy> LastSends<T> {
-    /// Rings of ranks that have sent nothing yet, filled with `nothing`; no rings unless sends `matter`.
+    /// Creates rings for ranks that have sent nothing yet, filled with `nothing`; without rings unless sends `matter`.
     pub(crate) fn new(program: &Program, nothing: T, matter: bool) -> LastSends<T> {
         let streams = if matter { program.streams() as u32 } else { 0 };
         let mut rings = Vec::with_capacity(streams as usize);
@@ -46,7 +46,7 @@ impl<T: Copy> LastSends<T> {
         }
     }
 
-    /// Notes a send of a rank, where sends are kept.
+    /// Records a send of a rank, if sends are stored.
     #[inline(always)]
     pub(crate) fn push(&mut self, rank: Rank, known: T) {
         let Some(ring) = self.rings.get_mut(rank.index()) else {
@@ -56,7 +56,7 @@ impl<T: Copy> LastSends<T> {
         ring.sent = ring.sent.wrapping_add(1);
     }
 
-    /// The send of a rank that was `ago` sends before its last one; none where sends are not kept.
+    /// The send of a rank `ago` sends before its last one; `None` if sends are not stored.
     #[inline(always)]
     pub(crate) fn get(&self, rank: Rank, ago: u32) -> Option<&T> {
         let ring = self.rings.get(rank.index())?;

@@ -1,9 +1,9 @@
-//! How long a program's communication takes on a network: the replay of its computations, messages and collectives.
+//! Communication time of a program on a network: the replay of its computations, messages and collectives.
 //!
-//! A [`ReplayEngine`] replays a program, a [`loggops::Layout`] a schedule. Each gives an [`Outcome`](outcome::Outcome), when every rank ends and what
-//! it spends its time on; whoever wants to know more has an [`Observer`](observer::Observer) watch the same replay: a `ReplayJournal` for timelines
-//! and files, an `Explainer` for the causes of communication time, a
-//! `RunTimer` for the times of calls and regions, or several of them at once, as a pair.
+//! A [`ReplayEngine`] replays a program, a [`loggops::Layout`] replays a schedule. Both return an
+//! [`Outcome`](outcome::Outcome): the end of every rank and the parts of its time. For more detail, an
+//! [`Observer`](observer::Observer) watches the same replay: a `ReplayJournal` for timelines and files, an `Explainer` for
+//! the causes of communication time, a `RunTimer` for the times of calls and regions, or several of them, combined in pairs.
 //!
 //! ```
 //! use flowcast_network::builtin;
@@ -34,12 +34,12 @@
 //!
 //! | messages | programs | schedules |
 //! |---|---|---|
-//! | do not disturb each other | [`walk`] | [`loggops`], by LogGOPSim's rules |
+//! | are independent of each other | [`walk`] | [`loggops`], by LogGOPSim's rules |
 //! | wait for limited links, buses and processors, by Dimemas' rules | [`contention`] | |
-//! | share the network by a model, or cross it packet by packet | [`transit`], beneath either of them | [`loggops::costs`] |
-//! | go over several networks at once | [`rails_transit`], beneath the walk | |
+//! | share the network by a model, or cross it packet by packet | [`transit`], used by both engines | [`loggops::costs`] |
+//! | use several networks at the same time | [`rails_transit`], used by [`walk`] | |
 //!
-//! [`sweep`] replays one program under many parameters at once.
+//! [`sweep`] replays one program under many parameters in one pass.
 
 mod accesses;
 pub mod contention;
@@ -72,28 +72,28 @@ pub mod walk;
 pub use engine::ReplayEngine;
 use thiserror::Error;
 
-/// Why a trace cannot be replayed to its end.
+/// Errors that stop the replay of a trace.
 #[derive(Debug, Error, PartialEq)]
 pub enum SimulateError {
     /// Ranks wait for each other.
     #[error("deadlock, {waiting} ranks wait: {story}")]
     Deadlock {
-        /// How many.
+        /// Number of waiting ranks.
         waiting: usize,
-        /// Who waits where for what.
+        /// The waiting ranks, each with its place and what it waits for.
         story: String,
     },
-    /// A message without receive, or a receive without message.
+    /// A message without a receive, or a receive without a message.
     #[error("{place}: found {found}, expected {expected}")]
     Unmatched {
-        /// Where.
+        /// Place in the trace.
         place: String,
-        /// What stands there.
+        /// Content of that place.
         found: String,
-        /// What is missing.
+        /// The missing part.
         expected: String,
     },
-    /// The sharing model has no answer.
+    /// The sharing model has no solution.
     #[error(transparent)]
     Sharing(#[from] flowcast_network::sharing::SharingError),
     /// The machine and the program do not fit together.

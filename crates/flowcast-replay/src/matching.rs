@@ -1,13 +1,13 @@
-//! Queues that give out what was put in first among the entries that match, with wildcards on either side.
+//! Queues that return the oldest entry among those that match, with wildcards on either side.
 
 use std::collections::{HashMap, VecDeque};
 
-/// A peer and a tag, each of which may be any.
+/// A peer and a tag, each of which may be a wildcard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MatchPattern {
-    /// The rank at the other end; none is any rank.
+    /// Rank at the other end; `None` is any rank.
     pub peer: Option<u32>,
-    /// The tag; none is any tag.
+    /// Tag of the message; `None` is any tag.
     pub tag: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ fn agree(a: Option<u32>, b: Option<u32>) -> bool {
     a.is_none() || b.is_none() || a == b
 }
 
-/// Entries in the order of their coming; those without wildcards are found by key.
+/// Entries in the order of insertion; entries without wildcards are found by key.
 #[derive(Debug, Clone)]
 pub(crate) struct MatchQueue<T> {
     exact: HashMap<(u32, u32), VecDeque<(u64, T)>>,
@@ -60,7 +60,7 @@ impl<T: Copy> MatchQueue<T> {
         self.len += 1;
     }
 
-    /// Removes the first entry that meets `pattern`.
+    /// Removes and returns the oldest entry that matches `pattern`.
     pub(crate) fn take(&mut self, pattern: MatchPattern) -> Option<T> {
         if self.len == 0 {
             return None;
@@ -95,7 +95,7 @@ impl<T: Copy> MatchQueue<T> {
         Some(value)
     }
 
-    /// The key, among those that `fits` accepts, whose first entry came first.
+    /// The key, among those that `fits` accepts, with the oldest entry.
     fn first_key(&self, fits: impl Fn((u32, u32)) -> bool) -> Option<(u32, u32)> {
         let fitting = self.exact.iter().filter(|(key, _)| fits(**key));
         fitting
@@ -104,7 +104,7 @@ impl<T: Copy> MatchQueue<T> {
             .map(|(_, key)| key)
     }
 
-    /// The entry that came first, with its pattern.
+    /// The oldest entry, with its pattern.
     pub(crate) fn first_entry(&self) -> Option<(MatchPattern, T)> {
         let exact = self.first_key(|_| true).and_then(|key| {
             let (order, value) = self.exact[&key].front()?;
@@ -121,12 +121,12 @@ impl<T: Copy> MatchQueue<T> {
         first.map(|(_, pattern, value)| (pattern, value))
     }
 
-    /// The value that came first.
+    /// Value of the oldest entry.
     pub(crate) fn first(&self) -> Option<T> {
         self.first_entry().map(|(_, value)| value)
     }
 
-    /// The values in the order of their coming.
+    /// All values, in the order of insertion.
     pub(crate) fn iter(&self) -> impl Iterator<Item = T> {
         let exact = self
             .exact

@@ -1,8 +1,8 @@
-//! Whether messages ever meet at an interface.
+//! Detection of messages that meet at an interface.
 //!
-//! Where they do not, a sharing model leaves every message its full rate, and the contention-free walk gives the same times
-//! at a small part of the cost. The walk itself shows it: it is observed, and the stretches of time in which each interface
-//! sends or receives are compared.
+//! If no messages meet, a sharing model leaves every message its full rate, and the walk without contention gives the same
+//! times at a small fraction of the cost. The walk itself shows this: an observer records the intervals in which each
+//! interface sends or receives, and compares them.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use crate::{
 use flowcast_program::slot::Slot;
 use flowcast_units::{Node, Rank, Time};
 
-/// Overlaps up to this come from rounding.
+/// Maximum overlap that counts as rounding.
 const TOLERANCE: Time = Time::from_nanos(1e-3);
 
-/// Whether two messages between nodes are ever sent or received by one interface at the same time, if none disturbs
-/// another. One-sided transfers are not looked at.
+/// `true` if one interface ever sends or receives two messages between nodes at the same time, in a replay without
+/// contention. One-sided transfers are ignored.
 ///
 /// # Errors
-/// As [`Replay::run`].
+/// The same as for [`Replay::run`].
 pub fn messages_meet(replay: &Replay<'_>) -> Result<bool, SimulateError> {
     let nodes = replay.placement.nodes();
     let mut meetings = Meetings {
@@ -40,14 +40,14 @@ pub fn messages_meet(replay: &Replay<'_>) -> Result<bool, SimulateError> {
             .any(overlap))
 }
 
-/// When an interface was busy in one direction: starts and ends.
+/// Intervals in which an interface was busy in one direction: starts and ends.
 type Busy = Vec<(Time, Time)>;
 
 struct Meetings<'a> {
     replay: &'a Replay<'a>,
     sending: Vec<Busy>,
     receiving: Vec<Busy>,
-    /// By slot: who sends a message that waits for its receiver.
+    /// Sender of each message that waits for its receiver, by slot.
     senders: HashMap<Slot, Rank>,
     met: bool,
 }
@@ -76,7 +76,7 @@ impl Meetings<'_> {
     }
 }
 
-/// Adds a stretch; whether it obviously overlaps the one added before it, so that the rest need not be kept.
+/// Adds an interval. Returns `true` if it overlaps the one added before it, in which case no further intervals are needed.
 fn add(all: &mut [Busy], node: Node, busy: (Time, Time)) -> bool {
     let known = &mut all[node];
     let meets = known

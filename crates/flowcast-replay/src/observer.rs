@@ -1,44 +1,45 @@
-//! The events of a replay, of which its engine notifies an observer while it runs.
+//! The events of a replay. The engine reports them to an observer while it runs.
 //!
-//! Everything that can be said of a replay beyond its times is the work of an observer: the
-//! `Journal` for files and timelines, the
-//! `Explainer` for the cost of communication, the
-//! `RunTimer` for the times of calls and regions. A pair of observers is an observer, and so
-//! is one that may be missing, so that one replay is enough for all of them.
+//! An observer computes every result of a replay beyond its times: the `Journal` for files and timelines, the `Explainer`
+//! for the cost of communication, the `RunTimer` for the times of calls and regions. A pair of observers is an observer, and
+//! so is an optional observer. One replay therefore serves all of them.
 
 use crate::time_part::TimePart;
 use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
-/// Hands all methods of an observer to a macro, behind what else it is given.
+/// Passes all methods of an observer to a macro, after that macro's other arguments.
 macro_rules! with_methods {
     ($use:ident $($more:tt)*) => {
         $use! { $($more)*
             /// A computation.
             computed(rank: Rank, start: Time, end: Time),
-            /// A send call: overhead from `start` to `end`; the last byte arrives at `arrival` unless that is not known yet.
+            /// A send call: overhead from `start` to `end`. The last byte arrives at `arrival`, if that time is known
+            /// already.
             sent(rank: Rank, slot: Slot, sent: Sent),
-            /// A rendezvous message that waited for its receiver since `asked` has begun to move and will arrive.
+            /// A message whose arrival was unknown when it was sent has started to move at `start`; `arrival` is
+            /// `Time::NEVER` if it is still unknown.
             moved(slot: Slot, start: Time, arrival: Time),
-            /// A message that has begun to move had waited for links and buses since `asked`.
+            /// A message starts to move after waiting for links and buses since `asked`.
             queued(slot: Slot, asked: Time),
             /// A non-blocking receive was posted.
             posted(slot: Slot, time: Time),
             /// A rank passed an event of the trace, by index into the program's events.
             marked(rank: Rank, event: u32, time: Time),
-            /// A sender waited for its receiver from `start` to `end`, or until its message had left.
+            /// A sender waited from `start` to `end` for its receiver, or until its message had left.
             held(rank: Rank, slot: Slot, start: Time, end: Time),
-            /// A rank waited from `start` to `end` until a message that goes at once had left its interface.
+            /// A rank waited from `start` to `end` until an eager message had left its interface.
             left(rank: Rank, slot: Slot, start: Time, end: Time),
-            /// A sender that asked whether it may go on has gone on, whether it waited for that or not.
+            /// A sender that checked whether it may continue has continued, after a wait or without one.
             released(rank: Rank, slot: Slot),
-            /// A receive or a wait for one returned.
+            /// A receive, or a wait for one, returned.
             received(rank: Rank, slot: Slot, received: ReceivedMessage),
             /// One-sided communication or a request to a file ended.
             accessed(rank: Rank, accessed: Accessed),
-            /// A rank left a collective operation that costs what a formula says.
+            /// A rank left a collective operation whose cost a formula gives.
             gathered(rank: Rank, gathered: Gathered),
-            /// A rank of a machine with limits has ended: later than the end of its last call if it still waited for a processor.
+            /// A rank of a machine with limits has ended. This is after the end of its last call if it still waited for a
+            /// processor.
             ended(rank: Rank, time: Time)
         }
     };
@@ -46,11 +47,11 @@ macro_rules! with_methods {
 
 macro_rules! declare {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),+)),+) => {
-        /// Is notified of everything that takes time. Ranks are numbered from 0, the streams of their non-blocking collectives
-        /// behind them; messages by their slot; times count from the start. A method that is not overridden does
-        /// nothing and costs nothing.
+        /// Receives the events of a replay. Ranks are numbered from 0; the streams of their non-blocking collectives follow
+        /// them. Messages are numbered by slot. Times count from the start of the program. A method that is not overridden
+        /// does nothing and costs nothing.
         pub trait Observer {
-            /// Whether it observes anything; if not, engines leave out what only observers need.
+            /// `true` if it observes anything. Otherwise engines skip the work that only observers need.
             const WATCHES: bool = true;
             $(
                 $(#[$doc])*
@@ -69,22 +70,23 @@ with_methods! { declare }
 pub struct Sent {
     /// Index of its message class.
     pub class: u32,
-    /// When the program called.
+    /// Time of the program's call.
     pub call: Time,
-    /// When the overhead could begin (later than the call if the interface was busy).
+    /// Earliest start of the overhead, later than the call if the interface was busy.
     pub start: Time,
-    /// How long the call waited for a processor from then on.
+    /// Time that the call then waited for a processor.
     pub processor: Time,
-    /// When the overhead ended.
+    /// End of the overhead.
     pub end: Time,
-    /// When the interface could begin with the message: later than that if it was busy and the send did not wait for it.
+    /// Earliest time at which the interface could start with the message. This is after the overhead if the interface was
+    /// busy and the send did not wait for it.
     pub departs: Time,
-    /// When the last byte arrives; [`Time::NEVER`] while that is not known.
+    /// Arrival of the last byte; [`Time::NEVER`] if it is not known yet.
     pub arrival: Time,
 }
 
 impl Sent {
-    /// Shows what its time is spent on, each with its end, in order.
+    /// Passes the parts of its time to `show`, each with its end, in order.
     pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
         show(TimePart::Bandwidth, self.start);
         show(TimePart::Processor, self.start + self.processor);
@@ -95,42 +97,42 @@ impl Sent {
 /// A receive or wait.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceivedMessage {
-    /// When the program called.
+    /// Time of the program's call.
     pub call: Time,
-    /// How long the call waited for a processor before it looked for the message.
+    /// Time that the call waited for a processor before it looked for the message.
     pub processor: Time,
-    /// When the processor time before the message ended.
+    /// End of the processor time before the message.
     pub before: Time,
-    /// When the processor time on the message began.
+    /// Start of the processor time on the message.
     pub taken: Time,
-    /// When the call returned.
+    /// Return of the call.
     pub end: Time,
 }
 
-/// One-sided communication or a request to a file, as its rank sees it.
+/// One-sided communication or a request to a file, as seen by its rank.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Accessed {
     /// Index into the accesses.
     pub access: u32,
-    /// When the program called.
+    /// Time of the program's call.
     pub call: Time,
-    /// When the overhead began (later than the call if the interface was busy).
+    /// Start of the overhead, later than the call if the interface was busy.
     pub start: Time,
-    /// When the overhead ended.
+    /// End of the overhead.
     pub came: Time,
-    /// How long it waited for a processor in between.
+    /// Time that it waited for a processor in between.
     pub processor: Time,
-    /// How long it then waited for others: for a lock, for a place at the file system, for links, or since others had a
-    /// part of the bandwidth.
+    /// Time that it then waited for other ranks: for a lock, for a place at the file system, for links, or because others
+    /// had a part of the bandwidth.
     pub queued: Time,
-    /// How much of the rest no bandwidth would shorten.
+    /// Part of the remaining time that does not depend on the bandwidth.
     pub latency: Time,
-    /// When the rank went on.
+    /// Time at which the rank continued.
     pub end: Time,
 }
 
 impl Accessed {
-    /// Shows what its time is spent on, each with its end, in order.
+    /// Passes the parts of its time to `show`, each with its end, in order.
     pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
         show(TimePart::Bandwidth, self.start);
         show(TimePart::Processor, self.start + self.processor);
@@ -142,27 +144,27 @@ impl Accessed {
     }
 }
 
-/// A collective as one rank sees it.
+/// A collective as seen by one rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Gathered {
-    /// Index of the execution among all of the program.
+    /// Index of the execution among all executions of collectives in the program.
     pub instance: u32,
-    /// When the rank called.
+    /// Time of the rank's call.
     pub call: Time,
-    /// How long its start-up waited for a processor.
+    /// Time that its start-up waited for a processor.
     pub processor: Time,
-    /// When the rank's start-up was over.
+    /// End of the rank's start-up.
     pub came: Time,
-    /// When the rank came that decided the end.
+    /// Arrival of the rank that determined the end.
     pub last: Time,
-    /// That rank: the last to come, or the one whose data was last at the root.
+    /// Rank that determined the end: the last to arrive, or the one whose data reached the root last.
     pub last_rank: Rank,
-    /// When the rank went on.
+    /// Time at which the rank continued.
     pub end: Time,
 }
 
 impl Gathered {
-    /// Shows what its time is spent on, each with its end, in order.
+    /// Passes the parts of its time to `show`, each with its end, in order.
     pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
         show(TimePart::Processor, self.call + self.processor);
         show(TimePart::Overhead, self.came);
@@ -172,7 +174,7 @@ impl Gathered {
     }
 }
 
-/// An observer that observes nothing, where the outcome is enough.
+/// An observer that observes nothing, for callers that only need the outcome.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 
@@ -180,7 +182,7 @@ impl Observer for Unobserved {
     const WATCHES: bool = false;
 }
 
-/// The methods of an observer that hands everything on to others, one after the other.
+/// The methods of an observer that passes everything on to other observers, one after the other.
 macro_rules! hand_on {
     ($self:ident to $($others:expr),+) => {
         with_methods! { hand_on $self, [$($others),+], }
@@ -198,13 +200,13 @@ macro_rules! hand_on {
 
 pub(crate) mod by_pointer;
 
-/// Both observe, the first before the second.
+/// Both observe, the first one before the second.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     const WATCHES: bool = A::WATCHES || B::WATCHES;
     hand_on!(self to [&mut self.0], [&mut self.1]);
 }
 
-/// Observes if it is there.
+/// Observes if there is an observer.
 impl<O: Observer> Observer for Option<O> {
     const WATCHES: bool = O::WATCHES;
     hand_on!(self to self.iter_mut());

@@ -1,4 +1,4 @@
-//! What a replay gives: the times of the ranks and of the whole.
+//! Result of a replay: the times of the ranks and of the whole program.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Bytes, Rank, Time};
 use thiserror::Error;
 
-/// Where one rank's time goes: `compute + overhead + blocked = end`, exactly.
+/// Parts of one rank's time: `compute + overhead + blocked = end`, exactly.
 ///
 /// | time | class |
 /// |---|---|
@@ -15,11 +15,12 @@ use thiserror::Error;
 /// | a processor handles a message: LogGP's `o`, Dimemas' start-up, the bytes that LogGOPSim has a receiver copy, the start-up of a collective or of an access | overhead |
 /// | waiting for a message, a receiver, the end of a collective, an access, the rank's own interface, a processor or its switch to the rank | blocked |
 ///
-/// The engines book computation and overhead where they happen; a rank that does neither is blocked. What several
-/// processors of one rank do at the same time counts once: as computation if one of them computes, else as overhead.
+/// The engines record computation and overhead where they happen; a rank that does neither is blocked. If several processors
+/// of one rank are busy at the same time, the time counts once: as computation if one of them computes, otherwise as
+/// overhead.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RankOutcome {
-    /// When its last record was done.
+    /// End of its last record.
     pub end: Time,
     /// Time in the program's own computation.
     pub compute: Time,
@@ -30,9 +31,10 @@ pub struct RankOutcome {
 }
 
 impl RankOutcome {
-    /// Of a rank that ends at `end`; the sums of its computations and overheads may differ from it by rounding.
+    /// The outcome of a rank that ends at `end`. The sums of its computations and overheads may differ from `end` by
+    /// rounding.
     pub fn new(end: Time, compute: Time, overhead: Time) -> RankOutcome {
-        // Multiples of the distance between numbers of the size of `end`: their sums and differences are exact.
+        // Rounds to multiples of the spacing of floating-point numbers near `end`: their sums and differences are exact.
         let on_grid = |time: Time| (end + time) - end;
         let compute = on_grid(compute).min(end);
         let overhead = on_grid(overhead).min(end - compute);
@@ -44,96 +46,97 @@ impl RankOutcome {
         }
     }
 
-    /// Time in communication: all that is not the program's own computation.
+    /// Time in communication: everything except the program's own computation.
     pub fn communication(&self) -> Time {
         self.end - self.compute
     }
 }
 
-/// What a replay gives: the times of all ranks, and how much they sent.
+/// Result of a replay: the times of all ranks, and the amount of data that they sent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// Times of each rank, by rank.
     pub ranks: Vec<RankOutcome>,
-    /// Number of point-to-point messages, those of expanded collectives included.
+    /// Number of point-to-point messages, including those of expanded collectives.
     pub messages: u64,
-    /// Bytes of these messages together.
+    /// Sum of the sizes of these messages.
     pub bytes: Bytes,
-    /// How often something had to wait for what the machine limits.
+    /// Number of waits for limited resources of the machine.
     pub waits: Waits,
-    /// How loaded the links of each class were, if that was noted; headers do not count.
+    /// Load of the links of each class, without headers; empty if it was not recorded.
     pub loads: Vec<ClassLoad>,
-    /// What sharing the links of each class cost messages, if that was noted; those that cost nothing are left out.
+    /// Time that messages lost on the links of each class by sharing them; empty if it was not recorded. Classes without
+    /// loss are left out.
     pub delays: Vec<LevelDelay>,
-    /// The messages that lost most to others, the worst first; of many the first hundred.
+    /// The messages that lost the most time to other messages, the worst first; at most one hundred.
     pub delayed: Vec<DelayedMessage>,
-    /// What each of several rails carried; empty where there is one network.
+    /// Traffic of each of several rails; empty with a single network.
     pub rails: Vec<RailTraffic>,
 }
 
-/// What a rail carried between nodes.
+/// Traffic of a rail between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RailTraffic {
-    /// Messages and pieces of messages.
+    /// Number of messages and pieces of messages.
     pub messages: u64,
-    /// Their bytes.
+    /// Sum of their sizes.
     pub bytes: Bytes,
 }
 
-/// What sharing the links of a class with others cost messages.
+/// Time that messages lost by sharing the links of a class with others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelDelay {
     /// The class, such as `node` or `global`.
     pub class: String,
-    /// How many messages lost more at such a link than at any other.
+    /// Number of messages that lost more at such a link than at any other.
     pub messages: u64,
-    /// By how much messages took longer than alone while such a link limited them, all together.
+    /// Sum, over all messages, of the delay while such a link limited them, compared with the same message alone.
     pub lost: Time,
-    /// The link that cost most; the first of several.
+    /// The link with the largest loss; the first of several equal ones.
     pub worst: String,
-    /// What that link alone cost, a part of `lost`.
+    /// Time lost at that link alone, a part of `lost`.
     pub lost_there: Time,
 }
 
-/// A message that lost time to others.
+/// A message that lost time to other messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DelayedMessage {
-    /// Its slot; from the number of messages on, a one-sided transfer.
+    /// Its slot. Numbers from the number of messages upwards are one-sided transfers.
     pub slot: Slot,
-    /// By how much it took longer than alone.
+    /// Delay, compared with the same message alone.
     pub lost: Time,
-    /// The link at which it lost most.
+    /// The link with the largest loss of this message.
     pub link: String,
 }
 
-/// How often something had to wait for each thing that a machine limits.
+/// Number of waits for each limited resource of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waits {
-    /// Messages for links of nodes.
+    /// Waits of messages for links of nodes.
     pub links: u64,
-    /// Messages and collectives for buses between nodes.
+    /// Waits of messages and collectives for buses between nodes.
     pub buses: u64,
-    /// Messages for links inside a node.
+    /// Waits of messages for links inside a node.
     pub intra_links: u64,
-    /// Messages for buses inside a node.
+    /// Waits of messages for buses inside a node.
     pub intra_buses: u64,
-    /// Messages for links of sites.
+    /// Waits of messages for links of sites.
     pub wide_area_links: u64,
-    /// Messages for dedicated connections.
+    /// Waits of messages for dedicated connections.
     pub connections: u64,
-    /// Ranks for a processor.
+    /// Waits of ranks for a processor.
     pub processors: u64,
-    /// Times that a rank lost its processor at the end of a quantum, or to a rank of a smaller number.
+    /// Number of times that a rank lost its processor at the end of a quantum, or to a rank with a smaller number.
     pub preemptions: u64,
 }
 
-/// More than formats count in 64 bits, one of which is the sign.
+/// A value that does not fit into the 64 bits of a file format, one of which is the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum Uncounted {
     /// A time in nanoseconds.
     #[error("found a replay of {0}, expected less than 73 years: nanoseconds are read up to 2^61")]
     Nanos(Time),
-    /// The bytes of all messages.
+    /// The sum of the sizes of all messages.
     #[error("found messages of 2^63 bytes or more together, expected fewer")]
     Bytes,
 }
@@ -145,7 +148,8 @@ impl From<Uncounted> for io::Error {
 }
 
 impl Outcome {
-    /// The result of a program's replay; `ranks` may have the streams of non-blocking collectives behind them.
+    /// The result of a program's replay. The streams of non-blocking collectives may follow the ranks in `ranks`; they are
+    /// ignored.
     pub fn new(program: &Program, ranks: impl Iterator<Item = RankOutcome>) -> Outcome {
         Outcome {
             ranks: ranks.take(program.ranks()).collect(),
@@ -159,7 +163,7 @@ impl Outcome {
         }
     }
 
-    /// The same with what links have carried, if that was noted.
+    /// Adds the loads of the links to the outcome, if they were recorded.
     pub(crate) fn with_loads(mut self, loads: Option<&LinkLoads>) -> Outcome {
         if let Some(loads) = loads {
             self.loads = loads.by_class(self.makespan());
@@ -167,10 +171,10 @@ impl Outcome {
         self
     }
 
-    /// Whether formats that count nanoseconds and bytes hold it.
+    /// Checks that the time and the bytes fit into formats that count nanoseconds and bytes.
     ///
     /// # Errors
-    /// [`Uncounted`].
+    /// [`Uncounted`] if one of them is too large.
     pub fn in_nanos(&self) -> Result<(), Uncounted> {
         self.in_bytes()?;
         match self.makespan() {
@@ -179,10 +183,10 @@ impl Outcome {
         }
     }
 
-    /// Whether formats that count bytes hold it.
+    /// Checks that the bytes fit into formats that count bytes.
     ///
     /// # Errors
-    /// [`Uncounted::Bytes`].
+    /// [`Uncounted::Bytes`] if there are 2^63 or more.
     pub fn in_bytes(&self) -> Result<(), Uncounted> {
         match self.bytes.0 <= i64::MAX as u64 {
             true => Ok(()),
@@ -190,7 +194,7 @@ impl Outcome {
         }
     }
 
-    /// When the last rank ended.
+    /// Time at which the last rank ended; 0 without ranks.
     pub fn makespan(&self) -> Time {
         self.ranks
             .iter()
@@ -209,23 +213,23 @@ impl Outcome {
     }
 }
 
-/// A time that is no finite number, and what it is the result of: a parameter of the network, or one that was set, is too large or
-/// too small.
+/// A predicted time that is not a finite number, with the description of its source: a parameter of the network or of the
+/// caller is too large or too small.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "found a predicted time that is no finite number, expected one: look for a value that is too large or too small in {0}"
 )]
 pub struct NotFiniteTime(pub String);
 
-/// Refuses times that are no numbers; `of` says what they are the result of.
+/// Checks that all times are finite; `of` describes their source for the error.
 ///
 /// # Errors
-/// [`NotFiniteTime`].
+/// [`NotFiniteTime`] if the sum of the times is not finite.
 pub fn finite_times(
     times: impl IntoIterator<Item = Time>,
     of: impl FnOnce() -> String,
 ) -> Result<(), NotFiniteTime> {
-    // So that a mean of them is a number, too.
+    // The sum is checked, so that the mean of the times is finite, too.
     let sum: Time = times.into_iter().sum();
     if sum.as_nanos().is_finite() {
         Ok(())

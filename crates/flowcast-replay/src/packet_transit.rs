@@ -1,11 +1,11 @@
-//! Messages of a program packet by packet, over one connection for each pair of ranks.
+//! Messages of a program, packet by packet, over one connection for each pair of ranks.
 //!
 //! A rendezvous message takes three transfers: the sender's request to send (RTS), the receiver's clear to send (CTS), and
 //! the data. All three queue in the network like any other frame.
 //!
-//! Where ranks progress messages in MPI calls alone, a rank polls for RTS and CTS only while it waits in one. A
-//! computing rank handles an incoming RTS or CTS at its next MPI call, after it has sent its own pending messages. Two ranks
-//! that send each other an RTS at nearly the same time therefore both send a CTS before any data.
+//! If ranks progress messages in MPI calls only, a rank polls for RTS and CTS only while it waits in a call. A computing
+//! rank handles an incoming RTS or CTS at its next MPI call, after it has sent its own pending messages. Two ranks that send
+//! each other an RTS at nearly the same time therefore both send a CTS before any data.
 
 use std::{
     cmp::Reverse,
@@ -35,60 +35,60 @@ use flowcast_traffic::{
 };
 use flowcast_units::{Bytes, Node, Rank, Time, TimePerByte};
 
-/// Bytes of an RTS or a CTS.
+/// Size of an RTS or a CTS.
 pub(crate) const CONTROL: Bytes = Bytes(64);
 
-/// Bytes that an MPI library puts before a message that it sends at once: Open MPI's 14 and its TCP module's 8.
+/// Header of an MPI library on an eager message: 14 bytes of Open MPI and 8 bytes of its TCP module.
 const ENVELOPE: Bytes = Bytes(22);
 
 /// The messages in flight and the connections that carry them.
 pub(crate) struct Packets {
     live: Live,
     fabric: Fabric,
-    /// What links have carried, if anybody asks.
+    /// Loads of the links, if they are recorded.
     loads: Option<Arc<LinkLoads>>,
     per_byte: TimePerByte,
-    /// The connections of pairs of ranks: there at even indices, back behind it.
+    /// Connections of pairs of ranks: forward at even indices, each followed by the reverse direction.
     open: Vec<ConnectionId>,
-    /// By slot: the index of the connection that it takes, if it leaves its node.
+    /// Index of each message's connection, indexed by slot, if the message leaves its node.
     of_slot: Vec<u32>,
-    /// By slot: who writes first of what is written at the same instant.
+    /// Order of messages that are written at the same time, indexed by slot.
     places: Vec<SendPlace>,
-    /// By ends: those of one-sided transfers.
+    /// Connections of one-sided transfers, by source and destination node.
     transfers: BTreeMap<(Node, Node), ConnectionId>,
     /// Messages that have departed, by index.
     in_flight: Slab<InFlight>,
-    /// By slot: indices of messages whose RTS was sent and whose receive is not posted yet.
+    /// Messages, by slot, whose RTS has been sent and whose receive has not been posted yet, as indices.
     requested: HashMap<Slot, u32>,
     polling: Polling,
-    /// Indices of messages of which something is to be written, by the time at which their host writes it.
+    /// Indices of messages with something to write, ordered by the time at which their host writes it.
     coming: BinaryHeap<Reverse<(Time, TransitTurn, u32)>>,
-    /// By connection: when the last that was put off is written.
+    /// Time at which the last postponed write of each connection takes place, indexed by connection.
     written: Vec<Time>,
     put_off: u64,
     now: Time,
     latency: Time,
-    /// What follows the CTS: the data, or where another part of the replay sends these, nothing.
+    /// Stage after the CTS: the data, or `Met` if another part of the replay sends the data.
     after_cts: TransitStage,
-    /// Messages whose sender has the CTS and whose data go elsewhere, with the time at which it sends them.
+    /// Messages whose sender has the CTS and whose data are sent elsewhere, with the time at which the sender sends them.
     met: Vec<(Slot, Time)>,
 }
 
-/// The place of a send among all sends: by the rank's place in its [`RankOrder`], then in the order of the program. One-sided
-/// transfers are behind.
+/// Position of a send among all sends: in the order of the ranks in [`RankOrder`], then in the order of the program.
+/// One-sided transfers follow them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct SendPlace(u32);
 
-/// What a host does first of what it comes to at the same time.
+/// Order of a host's writes at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TransitTurn {
-    /// The CTS of an RTS that it knew when it posted the receive.
+    /// The CTS of an RTS that was known when the receive was posted.
     Posted(SendPlace),
-    /// What the program itself sends.
+    /// A message of the program itself.
     Own(SendPlace),
-    /// What answers others, in the order in which that came.
+    /// An answer to another rank, in the order of arrival of the messages that are answered.
     Reply(Time, SendPlace),
-    /// What was put off, in the order in which it came.
+    /// A postponed write, in the order in which writes were postponed.
     Late(u64),
 }
 
@@ -104,7 +104,7 @@ struct InFlight {
     back: ConnectionId,
 }
 
-/// What of a message is in flight, or is written next.
+/// The part of a message that is in flight, or is written next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum TransitStage {
     Rts,
@@ -112,12 +112,12 @@ enum TransitStage {
     RtsArrived(Time),
     Cts,
     Data,
-    /// As the data, which do not go this way.
+    /// The data, if they are sent elsewhere.
     Met,
 }
 
 impl Packets {
-    /// For the messages of a program on placed ranks; with a seed hosts take random times.
+    /// Creates the network for the messages of a program on placed ranks. With a seed, hosts take random times.
     ///
     /// # Errors
     /// A parameter of the packet level out of range, or a topology that has no index for a node.
@@ -152,10 +152,11 @@ impl Packets {
         )
     }
 
-    /// For what ranks send in so many slots: slot, sender and receiver of each message.
+    /// Creates the network for messages of the given number of slots: `sends` lists slot, sender and receiver of each
+    /// message.
     ///
     /// # Errors
-    /// As [`Packets::new`].
+    /// The same as for [`Packets::new`].
     pub(crate) fn between(
         slots: usize,
         placement: &Placement,
@@ -211,7 +212,7 @@ impl Packets {
         })
     }
 
-    /// Of rendezvous messages RTS and CTS alone; [`Packets::take_met`] tells when their data may depart.
+    /// Carries only RTS and CTS of rendezvous messages; [`Packets::take_met`] returns the messages whose data may depart.
     pub(crate) fn without_data(self) -> Packets {
         Packets {
             after_cts: TransitStage::Met,
@@ -219,18 +220,18 @@ impl Packets {
         }
     }
 
-    /// A message whose sender and receiver have seen each other, and when its data may depart.
+    /// A message whose handshake is complete, with the time at which its data may depart.
     pub(crate) fn take_met(&mut self) -> Option<(Slot, Time)> {
         self.met.pop()
     }
 
-    /// When something happens next by itself.
+    /// Time of the next event in the network, without further departures.
     pub(crate) fn next_event(&self) -> Option<Time> {
         let start = self.coming.peek().map(|Reverse((time, ..))| *time);
         start.into_iter().chain(self.live.next_event()).min()
     }
 
-    /// Notes what links carry.
+    /// Records the loads of the links.
     pub(crate) fn noting_loads(self) -> Packets {
         Packets {
             loads: Some(Arc::new(LinkLoads::new(&self.fabric))),
@@ -238,7 +239,7 @@ impl Packets {
         }
     }
 
-    /// What links carry, if that is noted.
+    /// Loads of the links, if they are recorded.
     pub(crate) fn loads(&self) -> Option<Arc<LinkLoads>> {
         self.loads.clone()
     }
@@ -254,20 +255,20 @@ impl Packets {
         self.coming.push(Reverse((at, turn, index)));
     }
 
-    /// A rank sees that something has come, at the earliest at this time.
+    /// A rank may notice an arrival, at this time at the earliest.
     fn see(&mut self, rank: Rank, earliest: Time, index: u32) {
         if let Some(at) = self.polling.see(rank, earliest, index) {
             self.reply(at, earliest, index);
         }
     }
 
-    /// A rank answers at this time what came at another.
+    /// Schedules the answer of a rank, at the time `at`, to something that arrived at the time `came`.
     fn reply(&mut self, at: Time, came: Time, index: u32) {
         let turn = TransitTurn::Reply(came, self.place(self.in_flight[index].slot));
         self.schedule(at, turn, index);
     }
 
-    /// The receive of an RTS that arrived at `came` is posted: its CTS is sent.
+    /// Sends the CTS for an RTS that arrived at `came` and whose receive is now posted.
     fn send_cts(&mut self, index: u32, came: Time, rts: Rts, posted: ReceivePosted) {
         self.in_flight[index].stage = TransitStage::Cts;
         if came <= posted.polled {
@@ -278,7 +279,7 @@ impl Packets {
         }
     }
 
-    /// Writes what is next of a message, or puts it off for as long as its host takes.
+    /// Writes the next part of a message, or postpones it by the time that its host needs.
     fn write(&mut self, turn: TransitTurn, index: u32) -> Result<(), SharingError> {
         let InFlight {
             stage,
@@ -320,7 +321,7 @@ impl Packets {
         Ok(())
     }
 
-    /// An RTS, a CTS or the data have arrived.
+    /// Handles the arrival of an RTS, a CTS or the data.
     fn arrive(&mut self, index: u32, at: Time) -> Option<Delivery> {
         let InFlight {
             slot,
@@ -354,7 +355,7 @@ impl Packets {
         }
     }
 
-    /// Of a message whose sender may go on.
+    /// Next message whose sender may continue.
     fn held(&mut self) -> Option<Progress> {
         loop {
             let (index, since) = self.live.held()?;
@@ -468,12 +469,13 @@ impl Transit for Packets {
     }
 }
 
-/// Pairs of ranks on different nodes that exchange messages, each as two flows: there at even indices, back behind it.
+/// Pairs of ranks on different nodes that exchange messages, each with two flows: forward at even indices, followed by the
+/// reverse direction.
 struct Pairs {
     flows: Vec<Flow>,
-    /// By slot: the flow that it takes.
+    /// Flow of each message, indexed by slot.
     of_slot: Vec<u32>,
-    /// By slot.
+    /// Position of each send, indexed by slot.
     places: Vec<SendPlace>,
 }
 

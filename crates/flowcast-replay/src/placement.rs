@@ -1,43 +1,44 @@
-//! Which node each rank runs on, and what that node is like.
+//! Mapping of ranks to nodes, and the properties of these nodes.
 
 use super::SimulateError;
 use flowcast_network::machine::{Machine, Mapping, NodeGroup};
 use flowcast_program::program::Program;
 use flowcast_units::{Node, Rank};
 
-/// More than any machine has; a larger number is a slip of the pen that would only exhaust the memory.
+/// More nodes than any machine has. A larger number is a typing error that would only exhaust the memory.
 const MAX_NODES: u64 = 1 << 24;
 
-/// Which node each rank runs on, and what these nodes are like.
+/// Mapping of ranks to nodes, and the properties of these nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
     node_of: Vec<Node>,
-    /// How many of these are ranks; progress streams follow.
+    /// Number of ranks at the start of `node_of`; progress streams follow them.
     ranks: usize,
-    /// Index of each node's group.
+    /// Index of the group of each node.
     group_of: Vec<u32>,
     groups: Vec<NodeGroup>,
     sites: usize,
-    /// Processors of the groups that leave their number to the mapping.
+    /// Processors of a node, for each group whose number of processors depends on the mapping.
     follow: Vec<u32>,
-    /// By rank: the factor of its processor's speed; empty if all are 1.
+    /// Factor of the processor's speed, indexed by rank; empty if all are 1.
     paces: Vec<f64>,
 }
 
-/// One of several programs that run at once: how many tasks it has, and where they run if the machine does not say.
+/// One of several programs that run at the same time: its tasks, and its own mapping if it has one.
 #[derive(Debug, Clone)]
 pub struct Application<'a> {
-    /// Threads of each task.
+    /// Number of threads, indexed by task.
     pub threads: Vec<u32>,
-    /// Where the tasks run.
+    /// Mapping of the tasks to nodes; if absent, the machine's.
     pub mapping: Option<&'a Mapping>,
 }
 
 impl Placement {
-    /// Places `ranks` on a machine; without a mapping of its own the machine's holds, without either one rank a node.
+    /// Places `ranks` on a machine. Without `mapping`, the machine's mapping applies; without either, one rank per node.
     ///
     /// # Errors
-    /// [`SimulateError::Placement`] if the mapping names other ranks or nodes than there are.
+    /// [`SimulateError::Placement`] if the mapping lists too few ranks or a node that does not exist, or if the machine is
+    /// invalid.
     pub fn new(
         machine: &Machine,
         mapping: Option<&Mapping>,
@@ -55,7 +56,7 @@ impl Placement {
     /// Places the tasks of a program, with their threads and progress streams.
     ///
     /// # Errors
-    /// As [`Placement::new`].
+    /// The same as for [`Placement::new`].
     pub fn of_program(
         machine: &Machine,
         mapping: Option<&Mapping>,
@@ -75,16 +76,16 @@ impl Placement {
         Ok(placement)
     }
 
-    /// Places several programs on a machine, each by a mapping of its own; the threads of a task run on one node, and
-    /// each is a rank, in the order of programs, tasks and threads.
+    /// Places several programs on a machine, each with its own mapping. The threads of a task run on one node. Each thread
+    /// is a rank, in the order of programs, tasks and threads.
     ///
     /// # Errors
-    /// As [`Placement::new`].
+    /// The same as for [`Placement::new`].
     pub fn of_applications(
         machine: &Machine,
         applications: &[Application],
     ) -> Result<Placement, SimulateError> {
-        // As many nodes as ranks means: as many as the largest program has tasks.
+        // A default number of nodes is the number of tasks of the largest program.
         let ranks = applications
             .iter()
             .map(|application| application.threads.len())
@@ -99,7 +100,7 @@ impl Placement {
         }
         let mut group_of = Vec::new();
         for (index, group) in groups.iter().enumerate() {
-            // A count of 0 stands for as many nodes as there are ranks.
+            // A count of 0 stands for this default.
             let count = if group.count == 0 {
                 ranks
             } else {
@@ -145,7 +146,7 @@ impl Placement {
         Ok(placement)
     }
 
-    /// Groups that do not say how many processors their nodes have get as many as ranks run on one of them.
+    /// Sets the number of processors of groups that do not specify it: the largest number of ranks on one of their nodes.
     fn set_processors(&mut self) {
         let mut most = vec![0; self.groups.len()];
         for (node, ranks) in self.ranks_of_nodes().into_iter().enumerate() {
@@ -171,12 +172,13 @@ impl Placement {
         ranks
     }
 
-    /// The most processors that a node was given because the network does not say how many it has; 0 if it always does.
+    /// Largest number of processors that a node got from the mapping because the network does not specify it; 0 if the
+    /// network always does.
     pub fn processors_by_mapping(&self) -> u32 {
         self.follow.iter().copied().max().unwrap_or(0)
     }
 
-    /// The same places, where this rank computes so many times as fast; further factors multiply.
+    /// Multiplies the speed of this rank's computations by `factor`; further factors multiply.
     #[must_use]
     pub fn paced(mut self, rank: Rank, factor: f64) -> Placement {
         self.paces.resize(self.node_of.len(), 1.0);
@@ -184,12 +186,12 @@ impl Placement {
         self
     }
 
-    /// The factor of the speed of a rank's processor.
+    /// Speed factor of a rank's processor.
     pub(super) fn pace(&self, rank: Rank) -> f64 {
         self.paces.get(rank.index()).copied().unwrap_or(1.0)
     }
 
-    /// The same ranks on nodes whose links to other nodes have no limit.
+    /// Removes the limits of links between nodes.
     #[must_use]
     pub(super) fn without_links(mut self) -> Placement {
         self.groups
@@ -198,7 +200,7 @@ impl Placement {
         self
     }
 
-    /// The same places on a machine with the same groups of nodes and other numbers.
+    /// Places the ranks in the same way on a machine with the same groups of nodes but other values.
     #[must_use]
     pub fn on(&self, machine: &Machine) -> Placement {
         let mut placement = self.clone();
@@ -211,17 +213,17 @@ impl Placement {
         placement
     }
 
-    /// How many ranks it places.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// How many sites the machine has.
+    /// Number of sites of the machine.
     pub fn sites(&self) -> usize {
         self.sites
     }
 
-    /// By site: how many nodes it has.
+    /// Number of nodes of each site, indexed by site.
     pub(crate) fn nodes_of_sites(&self) -> Vec<u32> {
         let mut nodes = vec![0; self.sites];
         self.groups_by_node()
@@ -229,7 +231,7 @@ impl Placement {
         nodes
     }
 
-    /// The node of a rank.
+    /// Node of a rank.
     pub fn node(&self, rank: Rank) -> Node {
         self.node_of[rank]
     }
@@ -239,35 +241,35 @@ impl Placement {
         self.group_of[node] as usize
     }
 
-    /// The groups of equal nodes, by the index that [`Placement::group_index`] gives.
+    /// Groups of equal nodes, indexed as by [`Placement::group_index`].
     pub fn groups(&self) -> &[NodeGroup] {
         &self.groups
     }
 
-    /// What a rank's node is like.
+    /// Properties of a rank's node.
     pub fn group(&self, rank: Rank) -> &NodeGroup {
         &self.groups[self.group_index(self.node(rank))]
     }
 
-    /// The nodes of the machine, as what they are like.
+    /// Properties of each node of the machine, in the order of nodes.
     pub(crate) fn groups_by_node(&self) -> impl Iterator<Item = &NodeGroup> {
         let indices = self.group_of.iter();
         indices.map(|index| &self.groups[*index as usize])
     }
 
-    /// How many nodes the machine has.
+    /// Number of nodes of the machine.
     pub fn nodes(&self) -> usize {
         self.group_of.len()
     }
 
-    /// Whether every rank runs on the same node of the same group as there, whatever the groups are like.
+    /// `true` if every rank runs on the same node of the same group as in `other`; the properties of the groups may differ.
     pub fn places_like(&self, other: &Placement) -> bool {
         self.node_of == other.node_of
             && self.group_of == other.group_of
             && self.groups.len() == other.groups.len()
     }
 
-    /// Whether two ranks share a node anywhere.
+    /// `true` if two ranks share a node anywhere.
     pub fn is_shared(&self) -> bool {
         let mut used = vec![false; self.nodes()];
         self.node_of[..self.ranks]
@@ -275,7 +277,7 @@ impl Placement {
             .any(|node| std::mem::replace(&mut used[*node], true))
     }
 
-    /// Nodes with more ranks than processors, which take turns in reality.
+    /// Number of nodes with more ranks than processors, which take turns on a real machine.
     pub(crate) fn oversubscribed(&self) -> usize {
         self.ranks_of_nodes()
             .iter()
@@ -302,13 +304,13 @@ fn nodes_of_ranks(
         Mapping::Fill => {
             let cpus = |node: usize| groups[group_of[node] as usize].cpus.max(1) as usize;
             let filled = (0..nodes).flat_map(|node| std::iter::repeat_n(node as u64, cpus(node)));
-            // Once all nodes are full, the rest goes to the last one, as in Dimemas.
+            // Once all nodes are full, the remaining ranks run on the last one, as in Dimemas.
             filled
                 .chain(std::iter::repeat(nodes.saturating_sub(1) as u64))
                 .take(ranks)
                 .collect()
         }
-        // A list may serve several programs: of one longer than needed the first part holds.
+        // A list may serve several programs: the first part of a longer list applies.
         Mapping::List(list) => list
             .iter()
             .take(ranks)

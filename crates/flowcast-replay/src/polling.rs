@@ -1,28 +1,28 @@
-//! When ranks see the RTS and CTS that have come for them.
+//! Times at which ranks notice the RTS and CTS that have arrived for them.
 //!
-//! With asynchronous progress that is at once. Otherwise a rank polls while it waits in an MPI call, as MPI libraries without a
-//! progress thread do; what comes while it computes waits for its next wait.
+//! With asynchronous progress, a rank notices them immediately. Otherwise a rank polls while it waits in an MPI call, as in
+//! MPI libraries without a progress thread; arrivals during a computation are noticed in the next wait.
 
 use flowcast_network::network::Progress;
 use flowcast_units::{Rank, Time};
 
-/// What has come for the ranks and was not seen yet: messages by index.
+/// Arrivals that the ranks have not noticed yet, as indices of messages.
 pub(crate) struct Polling {
     progress: Progress,
     hosts: Vec<PollingHost>,
 }
 
-/// Where a rank runs.
+/// Polling state of a rank.
 #[derive(Debug, Clone, Default)]
 struct PollingHost {
-    /// Since when it polls, if it does.
+    /// Start of its polling; `None` if it does not poll.
     polls: Option<Time>,
-    /// What its next poll finds: indices of messages, and from when on.
+    /// Arrivals for its next poll: time and index of the message.
     unseen: Vec<(Time, u32)>,
 }
 
 impl Polling {
-    /// No rank waits yet.
+    /// Starts with no rank waiting.
     pub(crate) fn new(progress: Progress) -> Polling {
         Polling {
             progress,
@@ -38,7 +38,8 @@ impl Polling {
         &mut self.hosts[rank]
     }
 
-    /// When a rank sees what comes at this time, if it polls then; else [`Polling::wait`] gives it back.
+    /// Time at which a rank notices an arrival at `came`, if it polls; otherwise `None`, and [`Polling::wait`] returns the
+    /// arrival.
     pub(crate) fn see(&mut self, rank: Rank, came: Time, index: u32) -> Option<Time> {
         if self.progress == Progress::Asynchronous {
             return Some(came);
@@ -51,14 +52,14 @@ impl Polling {
         seen
     }
 
-    /// A rank waits since this time. Gives what it sees now: when that came, and its index.
+    /// Records that a rank has been waiting since this time. Returns the arrivals that it notices now, with their times.
     pub(crate) fn wait(&mut self, rank: Rank, since: Time) -> Vec<(Time, u32)> {
         let host = self.host(rank);
         host.polls = Some(since);
         std::mem::take(&mut host.unseen)
     }
 
-    /// A rank goes on and does not poll until it waits again.
+    /// Records that a rank continues and does not poll until it waits again.
     pub(crate) fn go_on(&mut self, rank: Rank) {
         self.host(rank).polls = None;
     }

@@ -1,19 +1,19 @@
-//! Prefetching: what will be needed soon is fetched into the cache while something else is worked on.
+//! Prefetching: data that are needed soon are fetched into the cache during other work.
 //!
-//! The only unsafe code of the replay stands here. The language has no safe prefetch, and the replays spend a third to
-//! half of their time waiting for memory without it.
+//! This is the only unsafe code of the replay. The language has no safe prefetch, and without it the replays spend a third
+//! to half of their time waiting for memory.
 
-/// From so many ranks on, the states of ranks do not stay in the nearest caches, and an engine that goes from event to
-/// event looks ahead.
+/// Number of ranks from which their states do not fit into the nearest caches, so that an event-driven engine looks ahead.
 pub const MANY_RANKS: usize = 4096;
 
-/// Fetches the cache line of a value; without effect on any result, and nothing at all where it cannot be done.
+/// Fetches the cache line of a value. It has no effect on any result, and does nothing where the processor has no such
+/// instruction.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     prefetch_behind(std::slice::from_ref(value), 0);
 }
 
-/// The same for a place of a list, if there is one.
+/// Fetches the cache line of an element of a list, if it exists.
 #[inline(always)]
 pub fn prefetch_at<T>(values: &[T], index: u32) {
     if let Some(value) = values.get(index as usize) {
@@ -21,11 +21,11 @@ pub fn prefetch_at<T>(values: &[T], index: u32) {
     }
 }
 
-/// The same for a place that may lie behind the end of a list: cheaper than to ask.
+/// Fetches the cache line of an element that may be past the end of a list: cheaper than a check.
 #[inline(always)]
 pub fn prefetch_behind<T>(values: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
-    // Sound: a prefetch reads nothing that anybody sees, whatever the address.
+    // Sound: a prefetch reads nothing that a program can observe, whatever the address.
     #[expect(unsafe_code, reason = "an instruction of the processor")]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -1,14 +1,16 @@
-//! Messages of a program over several networks (rails) at once.
+//! Messages of a program over several networks (rails) at the same time.
 //!
-//! Each rail is a transit of its own, with its LogGP parameters and its model of sharing. A message waits here until it
-//! departs, so that messages are given to rails in the order of time, as in MPI itself: whole or in pieces, by the account of
-//! the node that it leaves ([`NodeAccount`]). It has arrived when its last piece has. As without rails, a rank's interface to a
-//! rail rests `g + (s-1)G` from one start to the next; but a sender does not wait for that, since another rail may be free.
+//! Each rail is a separate transit with its own LogGP parameters and its own model of sharing. A message waits here until it
+//! departs, so that messages are assigned to rails in the order of time, as in MPI itself. The account of the source node
+//! ([`NodeAccount`]) assigns a message as a whole or in pieces. A message has arrived when its last piece has arrived. As
+//! without rails, a rank's interface to a rail rests `g + (s-1)G` from one start to the next. However, a sender does not
+//! wait for that, since another rail may be free.
 //!
-//! Where RTS and CTS cross the network, they do so over the rail that is chosen for a message of their size; the data are given
-//! to rails once the sender has the CTS.
+//! If RTS and CTS cross the network, they use the rail that is chosen for a message of their size. The data are assigned to
+//! rails once the sender has the CTS.
 //!
-//! Links and buses of the machine do not limit what goes over rails. Rails are advanced together: what happens in one may make ranks send over another.
+//! Links and buses of the machine do not limit messages over rails. Rails advance together: an event on one rail may cause
+//! sends over another.
 
 use std::{
     cell::Cell,
@@ -38,32 +40,32 @@ use flowcast_scheduler::{
 };
 use flowcast_units::{Bytes, Node, Rank, Time};
 
-/// One of the networks over which the messages of a program go.
+/// One of the networks that carry the messages of a program.
 #[derive(Debug, Clone)]
 pub struct ProgramRail {
-    /// The network.
+    /// Parameters of the network.
     pub network: Network,
-    /// What messages do to each other there.
+    /// Model of contention between messages on this network.
     pub model: Model,
-    /// The ranks on the nodes of its machine.
+    /// Mapping of the ranks to the nodes of its machine.
     pub placement: Placement,
 }
 
-/// How messages are given to rails.
+/// Rule that assigns messages to rails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RailRule {
-    /// Who chooses.
+    /// Policy that chooses the rails.
     pub policy: MessagePolicy,
-    /// Messages above this are long for Open MPI's own choice.
+    /// Size above which messages are long for Open MPI's own policy.
     pub eager_limit: Bytes,
 }
 
-/// A transit that may be one of several.
+/// A transit that can be one of several rails.
 pub(crate) trait RailTransit: Transit {
-    /// When something happens next by itself, once all that is due has been delivered.
+    /// Time of the next event without further departures, once everything that is due has been delivered.
     fn next_event(&self) -> Option<Time>;
 
-    /// A message whose sender and receiver have seen each other, and when its data may depart.
+    /// A message whose handshake is complete, with the time at which its data may depart.
     fn take_met(&mut self) -> Option<(Slot, Time)>;
 }
 
@@ -87,40 +89,40 @@ impl RailTransit for Packets {
     }
 }
 
-/// A rail, and what is known of it.
+/// A rail and its state.
 struct TransitRail<T> {
     transit: T,
-    /// By group of its machine's nodes: what messages cost.
+    /// Costs of messages, indexed by the group of the machine's nodes.
     routes: Vec<RouteTimes>,
-    /// By node: its group.
+    /// Group of each node, indexed by node.
     group_of: Vec<usize>,
-    /// By rank: when its interface may start the next message.
+    /// Earliest time at which each rank's interface may start the next message, indexed by rank.
     free: Vec<Time>,
 }
 
-/// A message in pieces of which not all have arrived.
+/// A message in pieces, some of which have not arrived yet.
 struct DividedMessage {
     delivery: Delivery,
     missing: RailSet,
-    /// Rails whose system does not hold the rest of its piece yet.
+    /// Rails whose system does not store the rest of its piece yet.
     unheld: RailSet,
 }
 
-/// All rails.
+/// All rails of a replay.
 pub(crate) struct RailsTransit<T> {
     rails: Vec<TransitRail<T>>,
-    /// By node.
+    /// Accounts, indexed by node.
     accounts: Vec<NodeAccount>,
-    /// By slot: sender and receiver.
+    /// Sender and receiver of each message, indexed by slot.
     ends: Vec<[Rank; 2]>,
-    /// By rank.
+    /// Node of each rank, indexed by rank.
     node_of: Vec<Node>,
-    /// Messages that depart, by the time at which they do.
+    /// Messages waiting for their departure, ordered by its time.
     pending: BinaryHeap<Reverse<(Time, Slot, u32)>>,
     departures: Slab<Departure>,
-    /// By slot: those of them that are an RTS whose receive is not posted yet.
+    /// Messages among them, by slot, that are an RTS whose receive has not been posted yet.
     requested: HashMap<Slot, u32>,
-    /// By slot: messages whose RTS has departed.
+    /// Messages, by slot, whose RTS has departed.
     handshakes: HashMap<Slot, Departure>,
     divided: HashMap<Slot, DividedMessage>,
     pieces: Vec<RailPiece>,
@@ -129,10 +131,10 @@ pub(crate) struct RailsTransit<T> {
 }
 
 impl<T: RailTransit> RailsTransit<T> {
-    /// Over these transits, one for each rail.
+    /// Combines these transits, one for each rail.
     ///
     /// # Errors
-    /// No rail, or too many.
+    /// No rail, or too many rails.
     pub(crate) fn new(
         program: &Program,
         rails: &[ProgramRail],
@@ -182,12 +184,12 @@ impl<T: RailTransit> RailsTransit<T> {
         })
     }
 
-    /// What rails carry, which counts on while this is in use.
+    /// Traffic of each rail; it is updated during the replay.
     pub(crate) fn traffic(&self) -> Rc<[Cell<RailTraffic>]> {
         Rc::clone(&self.traffic)
     }
 
-    /// Gives to rails what departs by now.
+    /// Assigns to rails all messages that depart by now.
     fn give_due(&mut self) {
         while let Some(Reverse((at, _, index))) = self.pending.peek().copied()
             && at <= self.now
@@ -203,14 +205,14 @@ impl<T: RailTransit> RailsTransit<T> {
             slot, start, ends, ..
         } = departure;
         let (node, rank, pair) = match ends {
-            // Transfers of one-sided communication go by nodes, whose numbers are below those of any machine.
+            // One-sided transfers are identified by nodes, whose numbers are below this bit on any machine.
             Some((from, to)) => (from, None, [from.0 | 1 << 31, to.0]),
             None => {
                 let [from, to] = self.ends[slot];
                 (self.node_of[from], Some(from), [from.0, to.0])
             }
         };
-        // A sender may go on, and send more, a latency before it is known that it may.
+        // A sender may continue, and send more, one latency before it is known that it may.
         let mut message = ReadyMessage {
             now: start.max(self.now),
             size: departure.size,
@@ -249,7 +251,7 @@ impl<T: RailTransit> RailsTransit<T> {
         self.pieces = pieces;
     }
 
-    /// A piece departs once the interface of its rank to the rail is free.
+    /// Sends a piece once the interface of its rank to the rail is free.
     fn send(&mut self, departure: Departure, piece: RailPiece, node: Node, rank: Option<Rank>) {
         let RailPiece { rail, size } = piece;
         let traffic = &self.traffic[rail.index()];
@@ -274,7 +276,7 @@ impl<T: RailTransit> RailsTransit<T> {
         });
     }
 
-    /// What happens to a message because of what happens to what a rail carries of it.
+    /// Combines an event of a piece on one rail into an event of its message; `None` if the message has no event yet.
     fn join(&mut self, rail: RailId, progress: Progress) -> Option<Progress> {
         let (Progress::Held { slot, .. } | Progress::Arrived(Delivery { slot, .. })) = progress
         else {
@@ -305,7 +307,7 @@ impl<T: RailTransit> RailsTransit<T> {
         (message.unheld.is_empty() && !was_held).then_some(Progress::Held { slot, since })
     }
 
-    /// What has happened by now, and by `limit`.
+    /// Next event up to now and up to `limit`.
     fn happened(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         let until = limit.into_iter().chain([self.now]).min();
         for rail in RailSet::first(self.rails.len()) {
@@ -395,7 +397,7 @@ impl<T: RailTransit> Transit for RailsTransit<T> {
     }
 }
 
-/// By slot: sender and receiver.
+/// Sender and receiver of each message, indexed by slot.
 fn ends_of(program: &Program) -> Vec<[Rank; 2]> {
     let mut ends = vec![[Rank(0); 2]; program.messages() as usize];
     for stream in Rank::all(program.streams()) {

@@ -1,9 +1,10 @@
-//! The ranks of a program in an order that does not depend on their numbers.
+//! Order of a program's ranks, independent of their numbers.
 //!
-//! What happens at the same instant in a network of queues happens in some order, and who fills a queue first may matter to
-//! the others. The order of the ranks' numbers would let a program take another time once its ranks are renumbered. So ranks
-//! are ordered by what they do and with whom: by colours that are refined until they tell no more ranks apart (Weisfeiler and
-//! Leman, 1968). Ranks of one colour could take each other's place, so it does not matter which of them is first.
+//! Events at the same time in a network of queues happen in some order, and the first message to fill a queue may affect the
+//! messages after it. If the order were that of the ranks' numbers, renumbering the ranks could change the time of a
+//! program. Ranks are therefore ordered by their operations and their partners: by colours that are refined until they
+//! distinguish no further ranks (Weisfeiler and Leman, 1968). Ranks of one colour are interchangeable, so their order does
+//! not matter.
 
 use super::placement::Placement;
 use flowcast_network::{cluster::flow::Flow, network::Network};
@@ -14,14 +15,14 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-/// Colours are refined so many times at most: ranks that differ only in what is farther away keep the order of their numbers.
+/// Maximum number of refinements: ranks that differ only at a greater distance stay in the order of their numbers.
 const ROUNDS: usize = 16;
 
-/// The streams of a program, and the nodes that they are on.
+/// The streams of a program, and the nodes on which they run.
 pub(crate) struct RankOrder {
-    /// First by colour and then by number.
+    /// Streams, sorted by colour, then by number.
     pub streams: Vec<Rank>,
-    /// Numbers of the nodes in the order of their first streams.
+    /// New node numbers, in the order of the nodes' first streams.
     nodes: BTreeMap<Node, Node>,
 }
 
@@ -38,7 +39,7 @@ impl RankOrder {
         RankOrder { streams, nodes }
     }
 
-    /// Gives nodes these numbers where a switch connects all of them, so that they are alike.
+    /// Renumbers the nodes if a single switch connects all of them, so that they are interchangeable.
     pub(crate) fn renumber_nodes(&self, flows: &mut [Flow], network: &Network) {
         if network.topology.is_some() || network.backbone.is_some() || network.bus.is_some() {
             return;
@@ -51,7 +52,7 @@ impl RankOrder {
 
 fn streams_by_colour(program: &Program, placement: &Placement) -> Vec<Rank> {
     let mut order: Vec<Rank> = Rank::all(program.streams()).collect();
-    // By slot: the stream that sends, and how many it has sent before.
+    // For each slot: the sending stream and the number of its earlier sends.
     let mut senders = vec![(Rank(0), 0); program.messages() as usize];
     for stream in &order {
         let sends = program.ops(*stream).filter_map(|(_, op)| match op {
@@ -86,7 +87,7 @@ fn streams_by_colour(program: &Program, placement: &Placement) -> Vec<Rank> {
     order
 }
 
-/// Of ranks that share a node, in whatever order.
+/// Colour of each node from the colours of its ranks, in any order.
 fn colours_of_nodes(
     program: &Program,
     placement: &Placement,
@@ -147,7 +148,7 @@ fn hash_access(access: &Access, colour: &impl Fn(Rank) -> u64, hasher: &mut Fnv)
     }
 }
 
-/// Hashes by Fowler, Noll and Vo (FNV-1a), the same in each version of Rust.
+/// FNV-1a hash (Fowler, Noll and Vo), the same in each version of Rust.
 struct Fnv(u64);
 
 impl Fnv {

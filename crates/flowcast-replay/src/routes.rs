@@ -1,29 +1,30 @@
-//! Where a message goes, by where its ranks run: inside a node, between nodes, to another site, by a connection.
+//! Routes of messages, by the places of their ranks: inside a node, between nodes, to another site, over a dedicated
+//! connection.
 
 use super::{SimulateError, placement::Placement};
 use flowcast_network::network::Network;
 use flowcast_program::{opcodes::Op, program::Program};
 use flowcast_units::{Bytes, Node, Rank};
 
-/// The numbers of routes, for [`Costs::paths`](super::costs::Costs::paths): two for each group of nodes (between nodes of a site, inside
-/// a node), then two (equal ones, so that odd means inside) for each group and site that its messages go to, then two
-/// for each dedicated connection.
+/// Route numbers, the indices of [`Costs::paths`](super::costs::Costs::paths). Each group of nodes has two numbers: between
+/// nodes of a site, and inside a node. Two numbers follow for each pair of a group and a destination site, then two for each
+/// dedicated connection. The two numbers of these pairs have equal costs and exist so that odd numbers mean inside a node.
 #[derive(Debug, Clone, Copy)]
 pub struct RouteNumbers {
     groups: usize,
     sites: usize,
 }
 
-/// Where a message goes.
+/// Route of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     /// To another node of the site.
     Between,
     /// To the same node.
     Inside,
-    /// To another site, with this number.
+    /// To another site, with this index.
     ToSite(usize),
-    /// To another site by a dedicated connection.
+    /// To another site over the dedicated connection with this index.
     By(usize),
 }
 
@@ -36,7 +37,7 @@ impl RouteNumbers {
         }
     }
 
-    /// The route of a message that leaves a node of this group.
+    /// Number of the route of a message that leaves a node of this group.
     pub fn number(self, group: usize, route: Route) -> usize {
         match route {
             Route::Between => 2 * group,
@@ -46,7 +47,7 @@ impl RouteNumbers {
         }
     }
 
-    /// Where the messages of a route go.
+    /// Route with this number.
     pub fn route(self, number: usize) -> Route {
         let pair = number / 2;
         match pair.checked_sub(self.groups) {
@@ -58,8 +59,8 @@ impl RouteNumbers {
     }
 }
 
-/// The number of each message's route, as [`RouteNumbers`] counts them. Empty if all messages go to other nodes of the same
-/// site from nodes of one group, and overheads do not depend on the size: then one route has the costs of all.
+/// Route number of each message, as in [`RouteNumbers`], indexed by slot. Empty if all messages go from nodes of one group
+/// to other nodes of the same site and overheads do not depend on the size: then one route has the costs of all messages.
 pub(crate) fn route_of_messages(
     program: &Program,
     network: &Network,
@@ -93,8 +94,8 @@ pub(crate) fn route_of_messages(
     Ok(routes)
 }
 
-/// The route of one-sided communication, and its number: it has no tag by which a dedicated connection could be chosen, and no
-/// size yet.
+/// Route of one-sided communication, and its number. Dedicated connections depend on tag and size; an access has no tag, and
+/// no size yet.
 pub(crate) fn route_to_memory(
     network: &Network,
     placement: &Placement,
@@ -107,7 +108,7 @@ pub(crate) fn route_to_memory(
     (route, RouteNumbers::new(placement).number(group, route))
 }
 
-/// Where a message between two nodes goes, by its tag and size.
+/// Route of a message between two nodes, by its tag and size.
 pub fn route(
     network: &Network,
     placement: &Placement,

@@ -1,9 +1,9 @@
-//! Values that are kept under numbers which are used again, so that few of them are ever stored at once.
+//! Numbered values whose numbers are reused, so that only few values are stored at the same time.
 
 use crate::prefetch::prefetch_behind;
 use std::ops::{Index, IndexMut};
 
-/// Values by number. The number that came back last is given out first: its place is still in the cache.
+/// Values by number. The number that was returned last is reused first: its place is still in the cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Slab<T> {
     values: Vec<T>,
@@ -20,7 +20,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// With room for so many values at once.
+    /// Creates a slab with room for this number of values at the same time.
     pub(crate) fn with_capacity(count: usize) -> Slab<T> {
         Slab {
             values: Vec::with_capacity(count),
@@ -28,7 +28,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// A number that nobody uses. Its value is what was kept there before, or `new`.
+    /// Returns an unused number. Its value is the one last stored there, or `new`.
     #[inline(always)]
     pub(crate) fn take(&mut self, new: impl FnOnce() -> T) -> u32 {
         self.free.pop().unwrap_or_else(|| {
@@ -37,7 +37,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Keeps a value under a number that nobody uses.
+    /// Stores a value and returns its number.
     #[inline(always)]
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         let Some(number) = self.free.pop() else {
@@ -48,13 +48,13 @@ impl<T> Slab<T> {
         number
     }
 
-    /// Asks for the value of a number, which need not be one in use.
+    /// Prefetches the value of a number, which need not be in use.
     #[inline(always)]
     pub(crate) fn prefetch(&self, number: u32) {
         prefetch_behind(&self.values, number as usize);
     }
 
-    /// The number may be given out again.
+    /// Releases a number, which may then be given out again.
     #[inline(always)]
     pub(crate) fn give_back(&mut self, number: u32) {
         self.free.push(number);

@@ -1,12 +1,12 @@
-//! Many what-ifs of one program in one go: the same replay on networks that differ in their numbers.
+//! Replay of one program on many networks in one pass; the networks differ only in their parameters.
 //!
-//! Without contention the order in which a [`Replay`] runs the ranks does not depend on times, so one walk over the
-//! instructions serves many networks: every time becomes an array with one *lane* for each network. The arithmetic of
-//! each lane is that of a replay, operation for operation, so that the results are equal to the bit.
+//! Without contention, the order in which a [`Replay`] runs the ranks does not depend on times. One walk over the
+//! instructions therefore serves many networks: every time becomes an array with one *lane* for each network. Each lane
+//! performs the same operations as a replay, so that the results are equal to the last bit.
 //!
-//! Networks share a walk if they place the ranks alike and agree on which messages wait for their receiver; others
-//! walk apart. Where links, buses or processors are limited, the order does depend on times, and each network has a
-//! replay of its own.
+//! Networks share a walk if they place the ranks in the same way and agree on the messages that wait for their receiver;
+//! other networks walk separately. If links, buses or processors are limited, the order does depend on times, and each
+//! network has its own replay.
 
 use super::{
     ReplayEngine, SimulateError, contention,
@@ -22,7 +22,7 @@ use flowcast_network::{machine::Mapping, network::Network};
 use flowcast_program::program::Program;
 use flowcast_units::Time;
 
-/// How many networks share a walk at most.
+/// Maximum number of networks that share a walk.
 pub const WIDEST: usize = WIDE;
 
 const WIDE: usize = 32;
@@ -38,10 +38,10 @@ pub struct WhatIf {
 }
 
 impl WhatIf {
-    /// Places the ranks of a program; without a mapping of its own the network's holds.
+    /// Places the ranks of a program. Without `mapping`, the network's mapping applies.
     ///
     /// # Errors
-    /// [`SimulateError::Placement`].
+    /// [`SimulateError::Placement`] if the program does not fit the network's machine.
     pub fn new(
         program: &Program,
         network: Network,
@@ -59,7 +59,7 @@ impl WhatIf {
         })
     }
 
-    /// The same where messages never disturb one another, whatever the machine limits.
+    /// Removes contention, whatever the machine limits.
     #[must_use]
     pub fn unlimited(self) -> WhatIf {
         WhatIf {
@@ -68,7 +68,7 @@ impl WhatIf {
         }
     }
 
-    /// With ranks that are placed, where messages never disturb one another, whatever the machine limits.
+    /// A network with placed ranks and without contention, whatever the machine limits.
     pub fn placed(network: Network, placement: Placement, rendezvous: Rendezvous) -> WhatIf {
         WhatIf {
             network,
@@ -78,10 +78,10 @@ impl WhatIf {
         }
     }
 
-    /// The replay on its own.
+    /// The individual replay on this network.
     ///
     /// # Errors
-    /// As [`ReplayEngine::new`].
+    /// The same as for [`ReplayEngine::new`].
     pub fn replay<'a>(&self, program: &'a Program) -> Result<ReplayEngine<'a>, SimulateError> {
         if self.is_limited {
             return ReplayEngine::new(
@@ -101,22 +101,22 @@ impl WhatIf {
     }
 }
 
-/// When the ranks end on one of the networks.
+/// End times of the ranks on one of the networks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SetOutcome {
-    /// When each rank's last record was done.
+    /// End of each rank's last record, indexed by rank.
     pub ends: Vec<Time>,
-    /// Each rank's time in the program's own computation.
+    /// Time of each rank in the program's own computation, indexed by rank.
     pub computes: Vec<Time>,
 }
 
 impl SetOutcome {
-    /// When the last rank ended.
+    /// Time at which the last rank ended.
     pub fn makespan(&self) -> Time {
         self.ends.iter().copied().max().unwrap_or_default()
     }
 
-    /// The part of the ranks' time that is not the program's own computation, 0 to 1.
+    /// Fraction of the ranks' time that is not the program's own computation, from 0 to 1.
     pub fn communication_share(&self) -> f64 {
         let total: Time = self.ends.iter().copied().sum();
         let compute: Time = self.computes.iter().copied().sum();
@@ -137,10 +137,10 @@ impl From<&Outcome> for SetOutcome {
     }
 }
 
-/// Replays the program on every network; results in the order of the networks.
+/// Replays the program on every network; the results are in the order of the networks.
 ///
 /// # Errors
-/// As [`ReplayEngine::new`] and [`ReplayEngine::run`].
+/// The same as for [`ReplayEngine::new`] and [`ReplayEngine::run`].
 pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, SimulateError> {
     let prepared: Vec<Costs> = what_ifs
         .iter()
@@ -191,7 +191,7 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
     Ok(outcomes)
 }
 
-/// What the networks of a walk have in common.
+/// Common properties of the networks of a walk.
 #[derive(Clone, Copy)]
 struct Same<'a> {
     program: &'a Program,
@@ -233,7 +233,7 @@ impl Same<'_> {
     }
 }
 
-/// The networks that may share a walk.
+/// Groups of networks that may share a walk, as indices.
 fn groups(what_ifs: &[WhatIf], costs: &[Costs]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for index in 0..what_ifs.len() {

@@ -1,42 +1,42 @@
-//! What time is spent on: one vocabulary for critical paths, explanations and the costs of an event graph.
+//! Parts of time: one vocabulary for critical paths, explanations and the costs of an event graph.
 
 use super::named::named;
 
 named! {
-    /// What time is spent on. The first nine are what limits a program.
+    /// The parts of time. The first nine can limit a program.
     pub enum TimePart {
         /// The program's own computation.
         Compute = "compute",
-        /// Processor time for messages (`o` of LogGP, the start-up of Dimemas).
+        /// Processor time for messages (`o` of LogGP, start-up of Dimemas).
         Overhead = "overhead",
-        /// The rest that an interface takes between two messages (`g` of LogGP).
+        /// Rest time of an interface between two messages (`g` of LogGP).
         Gap = "gap",
-        /// The part of a message's time in flight that no bandwidth would shorten.
+        /// The part of a message's time in flight that does not depend on the bandwidth.
         Latency = "latency",
         /// The part of a message's time in flight that grows with its size.
         Bandwidth = "bandwidth",
-        /// Waiting of messages for others: for links, buses or a part of the bandwidth.
+        /// Time that messages wait for other messages: for links, buses or a part of the bandwidth.
         Contention = "contention",
-        /// A collective operation that costs what a formula says, after all have come.
+        /// A collective operation whose cost a formula gives, after all ranks have reached it.
         Collective = "collective",
-        /// Waiting for a processor that others have.
+        /// Time that a rank waits for a processor occupied by other ranks.
         Processor = "processor",
-        /// Anything else; a complete record leaves nothing here.
+        /// Anything else; zero for a complete record.
         Other = "other",
         /// Waiting for a message that has not been sent yet.
         LateSender = "late sender",
-        /// Waiting for a receiver that has not asked yet.
+        /// Waiting for a receiver that has not posted its receive yet.
         LateReceiver = "late receiver",
-        /// Waiting for others that have not come to a collective yet.
+        /// Waiting for other ranks that have not reached a collective yet.
         CollectiveWait = "collective wait",
     }
 }
 
 impl TimePart {
-    /// What limits a program: the parts of a critical path, in the order of their codes.
+    /// The parts that can limit a program: those of a critical path, in the order of their codes.
     pub const LIMITS: [TimePart; 9] = *TimePart::ALL.first_chunk().expect("there are twelve");
 
-    /// What communication costs, in the order of tables.
+    /// The parts of communication time, in the order of tables.
     pub const COMMUNICATION: [TimePart; 9] = [
         TimePart::Overhead,
         TimePart::Latency,
@@ -49,7 +49,7 @@ impl TimePart {
         TimePart::Processor,
     ];
 
-    /// Name where the costs of communication are told apart: to a message, contention is a conflict with others.
+    /// Name in tables of communication costs: there, contention of a message is a conflict with other messages.
     pub const fn cost_name(self) -> &'static str {
         match self {
             TimePart::Contention => "conflict",

@@ -1,10 +1,10 @@
-//! What each rank did when, and which message was where: the form in which a replay is drawn.
+//! Activities of the ranks and positions of the messages over time: the form in which a replay is drawn.
 
 use super::named::named;
 use flowcast_units::{Bytes, Rank, Time};
 
 named! {
-    /// What a rank is doing.
+    /// Activity of a rank.
     pub enum Activity {
         /// The program's own computation.
         Compute = "compute",
@@ -14,67 +14,68 @@ named! {
         LateSender = "late sender",
         /// Waiting for a message in flight.
         Transfer = "transfer",
-        /// Waiting for a receiver that has not asked for the message yet (rendezvous).
+        /// Waiting for a receiver that has not posted its receive yet (rendezvous).
         LateReceiver = "late receiver",
         /// Waiting for the other ranks of a collective operation.
         CollectiveWait = "collective wait",
-        /// In a collective operation that all have reached.
+        /// In a collective operation that all ranks have reached.
         Collective = "collective",
-        /// Waiting, as a sender, for its own interface, which is busy with the message before.
+        /// Waiting, as a sender, for its own interface, which is busy with an earlier message.
         InterfaceWait = "interface wait",
-        /// Waiting for a processor, or for the switch of one to the rank.
+        /// Waiting for a processor, or for a processor's switch to the rank.
         ProcessorWait = "processor wait",
     }
 }
 
-/// An interval in which a rank does one thing.
+/// An interval in which a rank has one activity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Segment {
-    /// When the rank begins with it.
+    /// Start of the interval.
     pub start: Time,
-    /// Its end; never before the beginning.
+    /// End of the interval, never before the start.
     pub end: Time,
-    /// What the rank does.
+    /// Activity of the rank.
     pub activity: Activity,
 }
 
-/// One message from send to receive.
+/// One message, from send to receive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MessageSpan {
-    /// The rank that sends it.
+    /// Rank of the sender.
     pub src: Rank,
-    /// The rank that receives it.
+    /// Rank of the receiver.
     pub dst: Rank,
     /// Size of the message's data.
     pub size: Bytes,
-    /// Tag of the message; -1 for one of a schedule without tags.
+    /// Tag of the message; -1 for a message of a schedule without tags.
     pub tag: i32,
-    /// When the sender called.
+    /// Time of the sender's call.
     pub sent: Time,
-    /// When the last byte was there.
+    /// Arrival of the last byte.
     pub arrived: Time,
-    /// When the receiver's call returned.
+    /// Return of the receiver's call.
     pub received: Time,
 }
 
-/// The replay of all ranks: for each its segments in time order (gaps are idle), and the messages in no given order.
+/// The replay of all ranks: the segments of each rank in time order (gaps are idle), and the messages in no particular
+/// order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// Segments of each rank in time order, by rank.
+    /// Segments in time order, indexed by rank.
     pub ranks: Vec<Vec<Segment>>,
-    /// The messages of all ranks, in no given order.
+    /// The messages of all ranks, in no particular order.
     pub messages: Vec<MessageSpan>,
 }
 
-/// Segments of the same activity that touch become one.
+/// Merges adjacent segments with the same activity.
 pub fn merged(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
     let mut merged = Vec::with_capacity(segments.size_hint().0);
     segments.for_each(|segment| append(&mut merged, segment));
     merged
 }
 
-/// The segments of a rank with several processors, whose intervals overlap: at each time the first activity, in the order
-/// of [`Activity::ALL`], that any of them has.
+/// Segments of a rank with several processors, whose intervals overlap. Each segment has the first activity, in the order of
+/// [`Activity::ALL`], of any processor at that time.
 pub fn busiest(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
     let edges = |segment: Segment| {
         [

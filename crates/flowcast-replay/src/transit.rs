@@ -1,9 +1,9 @@
-//! How messages get from sender to receiver in a replay: undisturbed, or sharing the network with the others.
+//! Transport of messages from sender to receiver in a replay: undisturbed, or sharing the network with other messages.
 //!
-//! A message is a flow: it departs when its sender's processor is through with it, spends its latency undisturbed,
-//! and then moves at the rate that a sharing model leaves it among all that are in flight (RR-5910 section 5.3,
-//! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes. The ranks follow the walk
-//! ([`crate::walk`]), or Dimemas' rules ([`crate::contention`]) where processors, links or buses are limited.
+//! A message is a flow. It departs when its sender's processor has finished with it, spends its latency undisturbed, and
+//! then moves at the rate that a sharing model assigns to it among all messages in flight (RR-5910 section 5.3, Algorithm 1
+//! of Zhu et al.; `traffic`). With max-min fairness, SimGrid's SMPI computes the same. The ranks follow the walk
+//! ([`crate::walk`]), or Dimemas' rules ([`crate::contention`]) if processors, links or buses are limited.
 
 pub(crate) mod delays;
 mod pairs;
@@ -38,47 +38,48 @@ use flowcast_program::{program::Program, slot::Slot};
 use flowcast_traffic::flows::traffic::{NetworkTraffic, Rule};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
-/// How messages get from node to node.
+/// Transport of messages between nodes.
 pub(crate) trait Transit {
-    /// Whether messages disturb each other; otherwise nothing below is ever called.
+    /// `true` if messages affect each other; otherwise no method of this trait is ever called.
     const SHARED: bool;
 
-    /// Whether its results may depend on the order in which ranks are followed that could be followed at once.
+    /// `true` if results may depend on the order in which the replay follows ranks that could run at the same time.
     const IS_ORDERED: bool = Self::SHARED;
 
-    /// Whether it brings the sender and the receiver of a rendezvous together. Then such a message departs with its RTS, and the
-    /// transit is notified when ranks wait and when they go on.
+    /// `true` if it implements the handshake between the sender and the receiver of a rendezvous. Such a message departs
+    /// with its RTS, and the transit is notified when ranks wait and when they continue.
     const HANDSHAKES: bool = false;
 
-    /// Whether RTS and CTS cross the network as well, and the data follow them by themselves, or at least whether messages need
-    /// no links and have spent their latency when they arrive.
+    /// `true` if RTS and CTS also cross the network and the data follow them automatically, or at least if messages need no
+    /// links and have already spent their latency when they arrive.
     const CONTROL_FRAMES: bool = false;
 
-    /// Whether it carries the message of a slot.
+    /// `true` if it carries the message of a slot.
     #[inline(always)]
     fn carries(&self, _slot: Slot, is_between_nodes: bool) -> bool {
         is_between_nodes
     }
 
-    /// A message, or its RTS, leaves its sender.
+    /// Starts a message, or its RTS, at its sender.
     fn depart(&mut self, departure: Departure);
 
-    /// The receive of a message is posted whose RTS was sent before.
+    /// Reports that a receive is posted for a message whose RTS was sent earlier.
     fn receive_posted(&mut self, _slot: Slot, _posted: ReceivePosted) {}
 
-    /// A rank waits since this time, or is done: it polls and replies.
+    /// Reports that a rank has been waiting since this time, or has ended: it polls and replies.
     fn wait(&mut self, _rank: Rank, _since: Time) {}
 
-    /// A rank goes on and does not poll until it waits again.
+    /// Reports that a rank continues and does not poll until it waits again.
     fn go_on(&mut self, _rank: Rank) {}
 
-    /// What happens next to a message, once no rank can go on without that; nothing that happens after `limit`.
+    /// Returns the next event of a message, once no rank can continue without one; `None` if nothing happens until `limit`.
     ///
     /// # Errors
-    /// Those of the sharing model.
+    /// Errors of the sharing model.
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError>;
 
-    /// What else has happened by now; asked after [`Transit::deliver`] where nobody sees the order.
+    /// Returns a further event that has also happened by now. It is called after [`Transit::deliver`] where nothing observes
+    /// the order.
     fn deliver_more(&mut self) -> Option<Progress> {
         None
     }
@@ -87,58 +88,58 @@ pub(crate) trait Transit {
 /// A message that leaves its sender.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Departure {
-    /// Its slot; from the number of messages on, a one-sided transfer.
+    /// Its slot. Numbers from the number of messages upwards are one-sided transfers.
     pub slot: Slot,
-    /// When its sender's processor was through with it.
+    /// Time at which its sender's processor had finished with it.
     pub start: Time,
-    /// Size of the data that it carries.
+    /// Size of its data.
     pub size: Bytes,
-    /// What it would cost alone.
+    /// Its cost without other messages.
     pub cost: ClassCost,
-    /// Its RTS, where that crosses the network first.
+    /// Its RTS, if the RTS crosses the network first.
     pub rts: Option<Rts>,
-    /// The part of the delay that is not shared.
+    /// Part of the delay that does not depend on sharing.
     pub latency: Time,
-    /// Of a one-sided transfer: from where to where its data go.
+    /// Source and destination node of the data, for one-sided transfers.
     pub ends: Option<(Node, Node)>,
 }
 
 /// The request to send of a message whose data follow the CTS.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rts {
-    /// The rank that sends the message.
+    /// Rank of the sender.
     pub from: Rank,
-    /// The rank that receives the message.
+    /// Rank of the receiver.
     pub to: Rank,
-    /// The receive, if it is posted already.
+    /// The receive, if it has been posted already.
     pub posted: Option<ReceivePosted>,
 }
 
 /// A receive that was posted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReceivePosted {
-    /// When it was posted.
+    /// Time of the posting.
     pub since: Time,
-    /// When the rank had last polled: an RTS that arrived before gets its CTS at once.
+    /// Time of the rank's last poll: an RTS that arrived earlier gets its CTS immediately.
     pub polled: Time,
 }
 
 impl ReceivePosted {
-    /// When a rank had last polled that never did.
+    /// Time of the last poll of a rank that has never polled.
     pub const NEVER: Time = Time::from_nanos(-1.0);
 }
 
-/// What happens to a message in flight.
+/// An event of a message in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress {
-    /// Its sender may go on: the system holds the rest of it.
+    /// Its sender may continue: the system stores the rest of the message.
     Held {
         /// Its slot.
         slot: Slot,
-        /// Since when the sender has been held.
+        /// Start of the time for which the sender has been held.
         since: Time,
     },
-    /// Its sender and its receiver have seen each other, so that it may depart with its data.
+    /// Its sender and its receiver have completed their handshake, so that it can depart with its data.
     Met(Departure),
     /// Its last byte has arrived.
     Arrived(Delivery),
@@ -147,17 +148,17 @@ pub enum Progress {
 /// A message that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delivery {
-    /// Slot of the message, that of its [`Departure`].
+    /// Slot of the message, the same as in its [`Departure`].
     pub slot: Slot,
-    /// When it began to leave its sender.
+    /// Time at which it began to leave its sender.
     pub start: Time,
-    /// When its last byte arrived.
+    /// Arrival of its last byte.
     pub arrival: Time,
-    /// When its last byte had left the sender.
+    /// Time at which its last byte had left the sender.
     pub left: Time,
 }
 
-/// Messages do not disturb each other.
+/// Transport of messages that do not affect each other.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Undisturbed;
 
@@ -171,49 +172,49 @@ impl Transit for Undisturbed {
     }
 }
 
-/// Messages share the links of a fabric.
+/// Transport of messages that share the links of a fabric.
 pub struct Shared {
-    /// The paths of the messages that move, by index.
+    /// Paths of the moving messages, indexed as in `moving`.
     fabric: Fabric,
     routes: Arc<SharedRoutes>,
-    /// What links have carried, if anybody asks.
+    /// Loads of the links, if they are recorded.
     loads: Option<Arc<LinkLoads>>,
-    /// What messages lose to others, if anybody asks.
+    /// Time that messages lose to other messages, if it is recorded.
     delays: Option<Box<MessageDelays>>,
-    /// Where messages have ways of their own.
+    /// Individual paths of messages, in fabrics that choose them per message.
     own_ways: Option<Box<OwnWays>>,
     traffic: NetworkTraffic,
-    /// Messages that have departed.
+    /// Messages that have departed and not yet arrived.
     in_flight: Slab<TransitInFlight>,
-    /// The numbers of those that move. They get their indices in the order in which they start, since a model may prefer
-    /// the lower index, and the order in which messages depart is that in which ranks were followed.
+    /// Numbers of the moving messages. A message gets its index when it starts to move, since a model may prefer the lower
+    /// index: the order of departures is only the order in which ranks were followed.
     moving: Slab<u32>,
-    /// Messages whose latency is not over.
+    /// Messages whose latency is not over yet.
     coming: BinaryHeap<Reverse<Coming>>,
     now: Time,
-    /// Messages that have arrived and were not yet asked for; the last is the next.
+    /// Messages that have arrived and have not been delivered to the caller yet; the last entry is the next.
     arrived: Vec<Delivery>,
-    /// Whether they have arrived as soon as they started.
+    /// `true` if the messages in `arrived` had no bytes to move: they arrived as soon as they started.
     are_empty: bool,
 }
 
-/// The ways that messages take through a fabric.
+/// Paths of messages through a fabric.
 struct SharedRoutes {
-    /// The paths that there are.
+    /// All distinct paths.
     paths: Vec<FlowPath>,
-    /// By slot: the path.
+    /// Index of the path, by slot.
     of_slot: Vec<u32>,
-    /// By ends: the path of one-sided transfers.
+    /// Index of the path of one-sided transfers, by source and destination.
     transfers: BTreeMap<(Node, Node), u32>,
-    /// By path: what its links add to the latency; empty if nothing.
+    /// Latency that the links add, indexed by path; empty if there is none.
     latencies: Vec<Time>,
 }
 
-/// Messages that go between the same nodes on different ways.
+/// Messages between the same two nodes that take different paths.
 struct OwnWays {
-    /// By path: its ends, and how many messages have gone between them.
+    /// End nodes of each path and number of messages that have chosen a path between them, indexed by path.
     pairs: Vec<([Node; 2], u32)>,
-    /// The ways that messages have chosen that have not started, by their numbers.
+    /// Paths that messages have chosen without having started, keyed by message number.
     chosen: HashMap<u32, FlowPath>,
 }
 
@@ -223,13 +224,13 @@ struct TransitInFlight {
     slot: Slot,
     start: Time,
     latency: Time,
-    /// Time that the rest takes at the whole rate.
+    /// Time that the remaining bytes take at the full rate.
     work: Time,
     route: u32,
 }
 
-/// A message whose latency is not over: the bits of the time when it is, which order as times do that are not negative, then
-/// its slot, then its number.
+/// A message whose latency is not over yet, packed for sorting: the bits of the time at which it is over, then its slot,
+/// then its number. The bits of non-negative times sort in the same order as the times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Coming(u128);
 
@@ -252,10 +253,10 @@ impl Coming {
 }
 
 impl Shared {
-    /// For the messages of a program on placed ranks.
+    /// Network for the messages of a program on placed ranks.
     ///
     /// # Errors
-    /// A topology that has no place for a node.
+    /// A node without a place in the topology.
     pub(super) fn new(
         program: &Program,
         placement: &Placement,
@@ -273,10 +274,11 @@ impl Shared {
         })
     }
 
-    /// For what so many ranks send, in so many slots: `sends` gives slot and receiver of each message of a rank.
+    /// Network for messages of the given numbers of ranks and slots: `sends` returns the slot and receiver of each message
+    /// of a rank.
     ///
     /// # Errors
-    /// As [`Shared::new`].
+    /// The same as for [`Shared::new`].
     pub(super) fn between<I: Iterator<Item = (Slot, Rank)>>(
         counts: (usize, usize),
         placement: &Placement,
@@ -326,7 +328,7 @@ impl Shared {
         Ok(Shared { own_ways, ..shared })
     }
 
-    /// Notes what links carry, and what messages lose there to others.
+    /// Records the loads of the links, and the time that messages lose there to other messages.
     pub(super) fn noting_loads(self) -> Shared {
         let delays = Arc::new(LinkDelays::new(&self.fabric));
         Shared {
@@ -336,12 +338,12 @@ impl Shared {
         }
     }
 
-    /// What links carry, if that is noted.
+    /// Loads of the links, if they are recorded.
     pub(super) fn loads(&self) -> Option<Arc<LinkLoads>> {
         self.loads.clone()
     }
 
-    /// What messages lose at which link, if that is noted.
+    /// Time that messages lose at each link, if it is recorded.
     pub(super) fn delays(&self) -> Option<Arc<LinkDelays>> {
         Some(self.delays.as_ref()?.links())
     }
@@ -363,7 +365,7 @@ impl Shared {
         }
     }
 
-    /// The same network with other rules, through which nothing moves yet.
+    /// Copies the network with other rules and without messages in flight.
     pub(super) fn again(&self, rule: Rule) -> Shared {
         let traffic = NetworkTraffic::new(&self.fabric, rule);
         Shared {
@@ -375,7 +377,8 @@ impl Shared {
         }
     }
 
-    /// How the messages are dealt to threads that each solve a part of the network, under a model of this reach.
+    /// Division of the messages among threads that each solve a part of the network, under a model of this reach; `None` if
+    /// messages have individual paths or a division is not worthwhile.
     pub(super) fn division(
         &self,
         reach: Reach,
@@ -390,7 +393,8 @@ impl Shared {
         Division::new(&components, of_slot, look_ahead, threads)
     }
 
-    /// Chooses the way of a message that has one of its own; whether the message has yet to spend the latency of that.
+    /// Chooses the path of a message, if the fabric chooses paths per message. Returns `true` if the message still has to
+    /// spend the latency of that path.
     fn is_put_off(&mut self, number: u32) -> bool {
         let Some(own_ways) = &mut self.own_ways else {
             return false;
@@ -416,13 +420,13 @@ impl Shared {
         latency > Time::ZERO
     }
 
-    /// The way of its own that a message has chosen.
+    /// Removes and returns the individual path that a message has chosen.
     fn own_way(&mut self, number: u32) -> Option<FlowPath> {
         let own_ways = self.own_ways.as_mut()?;
         own_ways.chosen.remove(&number)
     }
 
-    /// The index of a message that starts to move.
+    /// Starts the movement of a message and returns its index.
     fn start(&mut self, number: u32, route: u32) -> u32 {
         let index = self.moving.insert(number);
         let own = self.own_way(number);
@@ -454,7 +458,7 @@ impl Shared {
         self.in_flight.give_back(number);
     }
 
-    /// Ends all messages whose last byte passes now; ends come before starts.
+    /// Ends all messages whose last byte passes now; ends are handled before starts.
     fn end_messages(&mut self) {
         while let Some(index) = self.traffic.end_next(&self.fabric, self.now) {
             self.moving.give_back(index);
@@ -493,20 +497,20 @@ impl Shared {
         self.order_arrivals();
     }
 
-    /// The caller takes from the end.
+    /// Sorts in reverse, because the caller takes from the end.
     fn order_arrivals(&mut self) {
         self.arrived
             .sort_unstable_by_key(|delivery| Reverse(delivery.slot));
     }
 }
 
-/// What rates make of a departure.
+/// A departure in the terms of rates.
 #[derive(Debug, Clone, Copy)]
 struct Leaving {
     slot: Slot,
     start: Time,
     latency: Time,
-    /// Time that the rest takes at the whole rate.
+    /// Time that the remaining bytes take at the full rate.
     work: Time,
 }
 
@@ -527,7 +531,7 @@ impl Leaving {
         }
     }
 
-    /// When it reaches its first link.
+    /// Time at which it reaches its first link.
     fn comes(&self) -> Time {
         self.start + self.latency
     }
@@ -565,7 +569,7 @@ impl Shared {
         }
     }
 
-    /// When something happens next by itself.
+    /// Time of the next event in the network, without further departures.
     pub(crate) fn next_event(&self) -> Option<Time> {
         let start = self.coming.peek().map(|Reverse(coming)| coming.time());
         let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
@@ -590,7 +594,7 @@ impl Transit for Shared {
                 return Ok(Some(Progress::Arrived(delivery)));
             }
             let start = self.coming.peek().map(|Reverse(coming)| coming.time());
-            // Whatever starts now starts together.
+            // All messages that start now start together.
             if start.is_none_or(|start| start > self.now) {
                 self.update_rates()?;
             }

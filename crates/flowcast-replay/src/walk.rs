@@ -1,9 +1,9 @@
-//! Replay of a program without contention: a walk over the ranks' streams, no event queue.
+//! Replay of a program without contention: a walk over the ranks' streams without an event queue.
 //!
-//! Where messages do not compete for links, what happens to a rank depends only on its own past and on the arrival
-//! times of the messages that it receives. So each rank runs as far as it can; when it needs a message that has not
-//! been sent, the sender runs, and its send wakes the receiver. The order in which ranks run cannot change a time,
-//! and the result is that of an event-driven simulation, at the cost of reading the streams once.
+//! If messages do not compete for links, the history of a rank depends only on its own past and on the arrival times of the
+//! messages that it receives. Each rank therefore runs as far as it can. When it needs a message that has not been sent, the
+//! sender runs, and its send wakes the receiver. The order in which ranks run cannot change a time. The result is the same
+//! as that of an event-driven simulation, but the streams are read only once.
 
 mod accesses;
 mod blocks;
@@ -51,29 +51,30 @@ use flowcast_program::{
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
 
-/// So far behind the instruction at which a rank goes on those are prefetched that it will come to when it next does:
-/// mostly an iteration of the program later.
+/// Prefetch distance in instruction words, ahead of the rank's current instruction: about one iteration of the program. The
+/// rank needs these words when it next runs.
 const WORDS_AHEAD: u32 = 24;
 
-/// So many ranks before a rank is followed, its instructions are prefetched, and twice as many before, its state.
+/// Prefetch distance in ranks: the instructions of a rank are prefetched this many ranks before it runs, its state twice as
+/// many.
 const RANKS_AHEAD: usize = 4;
 
-/// Of so many ranks the states, the next instructions and the messages in flight stay in a cache of 1 MiB.
+/// Number of ranks whose state, next instructions and messages in flight fit into a 1 MiB cache.
 const RANKS_IN_CACHE: usize = 1024;
 
-/// What a walk reads: a program and its costs on networks that differ in their numbers only.
+/// Input of a walk: a program, and its costs on networks that differ only in their parameters.
 pub(super) struct Walk<'a, const W: usize> {
     pub program: &'a Program,
     pub placement: &'a Placement,
     pub costs: &'a LaneCosts<'a, W>,
-    /// The number of each message's route; empty if all take the same.
+    /// Route number of each message, indexed by slot; empty if all messages take the same route.
     pub route_of: &'a [u16],
-    /// By slot: whether the sender ever asks when it may go on; empty if that is not known.
+    /// `true` if the sender ever waits for its release, indexed by slot; empty if that is not known.
     pub awaited: &'a [bool],
 }
 
 impl<'a, const W: usize> Walk<'a, W> {
-    /// Walks to the end; the ranks' last states.
+    /// Walks to the end; returns the final states of the ranks.
     pub(crate) fn run<O: Observer, T: Transit>(
         &'a self,
         observer: &'a mut O,
@@ -86,7 +87,7 @@ impl<'a, const W: usize> Walk<'a, W> {
         )
     }
 
-    /// The same from states that the ranks already have.
+    /// Walks to the end from given states of the ranks; returns their final states.
     pub(crate) fn run_from<O: Observer, T: Transit>(
         &'a self,
         states: Vec<RankState<'a, W>>,
@@ -113,7 +114,7 @@ impl<'a, const W: usize> Walk<'a, W> {
         }
     }
 
-    /// The states in which ranks begin.
+    /// Initial states of the ranks.
     fn beginning(&self, ranks: &Range<u32>) -> Vec<RankState<'a, W>> {
         ranks
             .clone()
@@ -121,7 +122,7 @@ impl<'a, const W: usize> Walk<'a, W> {
             .collect()
     }
 
-    /// The slots that neighbouring ranks receive into.
+    /// Slots into which a range of ranks receives.
     fn slots(&self, ranks: &Range<u32>) -> Range<Slot> {
         let first = |rank: u32| match (rank as usize) < self.program.streams() {
             true => self.program.first_slot(Rank(rank)),
@@ -138,17 +139,17 @@ struct WalkEngine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_R
     route_of: &'a [u16],
     observer: &'a mut O,
     transit: &'a mut T,
-    /// The costs of the only route, if there is one only.
+    /// Costs of the only route, if there is only one.
     path: &'a LanePath<W>,
-    /// Those that it follows.
+    /// Ranks that it follows.
     ranks: Range<u32>,
     ready: Vec<Rank>,
-    /// When messages arrive.
+    /// Arrival times of messages.
     arrivals: Slots<W>,
     handshakes: Handshakes<'a, W>,
-    /// When the messages of the last sends leave their interfaces.
+    /// Times at which the messages of the last sends leave their interfaces.
     leaving: LastSends<Times<W>>,
-    /// The slots of the last sends.
+    /// Slots of the last sends.
     sent: LastSends<Option<Slot>>,
     collectives: Collectives<'a, W>,
     accesses: Accesses<'a>,
@@ -198,7 +199,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         Ok(ranks)
     }
 
-    /// Follows the ranks until none can go on.
+    /// Follows the ranks until none can continue.
     fn walk(
         &mut self,
         mut ranks: Vec<RankState<'a, W>>,
@@ -228,22 +229,24 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// Whether ranks are followed round by round: where nobody can see in which order they are, and where they are so few that
-    /// all of them stay in the caches from one round to the next.
+    /// `true` if ranks are followed round by round. This requires that nothing depends on their order, and that all of them
+    /// fit into the caches from one round to the next.
     fn goes_by_rounds(&self) -> bool {
         let is_unseen = !O::WATCHES && !T::IS_ORDERED && self.program.accesses().is_empty();
         W == 1 && is_unseen && self.ranks.len() <= RANKS_IN_CACHE
     }
 
-    /// Follows the ranks that are ready, and those that they wake, until none is left: next the one that was woken last.
+    /// Follows the ranks that are ready, and those that they wake, until none is left. The rank that was woken last comes
+    /// next.
     fn follow_woken(&mut self, ranks: &mut [RankState<'a, W>]) {
         while let Some(rank) = self.ready.pop() {
             self.advance(rank, &mut ranks[(rank.0 - self.ranks.start) as usize]);
         }
     }
 
-    /// The same round by round. By the time that a rank is followed again, most of those that it waits for have sent, so that
-    /// it is followed about once where it would else stop at each message; and who comes next is known and prefetched.
+    /// Follows these ranks round by round. When a rank's turn comes again, most messages that it waits for have been sent.
+    /// It is therefore followed about once instead of stopping at each message. The order within a round is known, so the
+    /// next ranks are prefetched.
     fn follow_rounds(&mut self, ranks: &mut [RankState<'a, W>], round: &mut Vec<Rank>) {
         let first = self.ranks.start;
         let place = |rank: Rank| (rank.0 - first) as usize;
@@ -274,14 +277,14 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// Follows the instructions of a rank up to a rare one; `None` where it waits or ends before.
+    /// Follows the instructions of a rank up to a rare one; `None` if the rank waits or ends before that.
     #[inline(never)]
     fn follow(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Option<()> {
         if W > 1 {
             return self.follow_common(rank, state);
         }
-        // What has an address lives in memory, and each instruction would wait for what the one before has stored. The
-        // address of a copy is given to no function, so that the copy stays in registers.
+        // A value whose address is taken lives in memory, so each instruction would wait for the store of the one before. No
+        // function gets the address of this copy, so it stays in registers.
         let mut own = *state;
         prefetch_at(own.words, (own.at as u32).saturating_add(WORDS_AHEAD));
         let followed = self.follow_common(rank, &mut own);
@@ -297,7 +300,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                     None => self.compute(rank, state, |_| time),
                     Some(speeds) => {
                         let (grid, speeds) = (self.costs.grid, &speeds[rank]);
-                        // A division by 1 changes nothing, so that it needs no case of its own here.
+                        // A division by 1 changes nothing and needs no special case here.
                         self.compute(rank, state, |lane| grid.round(time / speeds[lane]))
                     }
                 },
@@ -315,7 +318,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                 Op::Irecv if !RENDEZVOUS => {
                     self.observer.posted(state.next_slot, state.time[0]);
                     state.next_slot += 1;
-                    // Mostly several are posted together.
+                    // Receives are usually posted several at a time.
                     while opcodes::is_irecv(state.words, next) {
                         self.observer.posted(state.next_slot, state.time[0]);
                         state.next_slot += 1;
@@ -334,7 +337,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         None
     }
 
-    /// Follows the instructions that [`WalkEngine::follow`] leaves out, of which mostly several come together.
+    /// Follows the instructions that [`WalkEngine::follow`] leaves out. Several usually come in a row.
     #[inline(never)]
     fn follow_rare(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Option<()> {
         while let Some((op, next)) = opcodes::decode(state.words, state.at) {
@@ -363,7 +366,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
                         grid.round(time / networks[lane].accelerator_speeds[rank])
                     });
                 }
-                // The order in which accesses are served depends on times.
+                // The order in which accesses are served depends on times, so they need a single network.
                 Op::Access(index) if W == 1 => carry_out(self, rank, state, index)?,
                 Op::Access(_) => {}
                 _ => break,
@@ -384,7 +387,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         self.observer.computed(rank, start, state.time[0]);
     }
 
-    /// The number of a message's route.
+    /// Route number of a message.
     #[inline(always)]
     fn route_number(&self, slot: Slot) -> usize {
         if MANY_ROUTES {
@@ -403,7 +406,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// Notes when the message of a slot arrives; whoever waits for it may go on.
+    /// Records the arrival time of a slot's message; a rank that waits for it becomes ready.
     #[inline(always)]
     fn fill(&mut self, slot: Slot, arrival: impl Fn(usize) -> Time) {
         if let Some(rank) = self.arrivals.fill(slot, arrival) {
@@ -411,7 +414,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// A message that leaves its sender for the network that it shares.
+    /// Departure of a message into the network that it shares.
     fn departure(&self, slot: Slot, class: u32, start: Time) -> Departure {
         let path = &self.costs.networks[0].paths[self.route_number(slot)];
         let cost = path.classes[class as usize];
@@ -426,7 +429,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// A receive that is posted, or a wait for it.
+    /// Completes a posted receive, or a wait for one.
     #[inline(always)]
     fn receive(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: Slot) -> Option<()> {
         let path = self.path(slot);
@@ -465,7 +468,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         Some(())
     }
 
-    /// Something has happened to a message in the network.
+    /// Handles an event of a message in the network.
     fn happen(&mut self, progress: Progress) {
         match progress {
             Progress::Held { slot, since } => self.let_go(slot, since),
@@ -474,7 +477,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// A message that shared the network has arrived.
+    /// A message, or a one-sided transfer, that shared the network has arrived.
     fn arrive(&mut self, delivery: Delivery) {
         let Delivery {
             slot,
@@ -491,7 +494,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         self.let_go(slot, left);
     }
 
-    /// Messages inside a node do not touch the network.
+    /// `true` if the message of a slot goes to another node: messages inside a node do not use the network.
     #[inline(always)]
     fn is_between_nodes(&self, slot: Slot) -> bool {
         !MANY_ROUTES || self.route_of[slot].is_multiple_of(2)

@@ -1,12 +1,12 @@
-//! What a rank does to access memory or files, on every engine.
+//! Execution of accesses to memory or files by a rank, on every engine.
 //!
 //! | operation | the rank | its data |
 //! |---|---|---|
-//! | put, get, accumulate | spends the overhead of a send, goes on | are done after latency and `size/bandwidth`, as a message's; the target's processor takes no part |
-//! | flush | waits until its transfers to the target are done | |
-//! | lock | spends the overhead, then a latency for the request, waits for others' locks, a latency for the answer | |
-//! | unlock | as flush; the lock is free then | |
-//! | fence | as flush, then a barrier of all ranks of the window | |
+//! | put, get, accumulate | spends a send's overhead, continues | take latency and `size/bandwidth`, no target processor |
+//! | flush | waits until its transfers to the target are complete | |
+//! | lock | spends the overhead, the latency of the request, the wait for other ranks' locks, the answer's latency | |
+//! | unlock | the same as flush; then the lock is free | |
+//! | fence | the same as flush, then a barrier of all ranks of the window | |
 //! | file | waits for one of the places at the file system, then `latency + size/bandwidth` | |
 
 use super::{AccessCosts, AccessFlight, Accesses, LockRequest};
@@ -17,16 +17,16 @@ use flowcast_program::{
 };
 use flowcast_units::{Rank, Time};
 
-/// An engine on which ranks access memory and files. When a rank may go on, the engine carries its access out again.
+/// An engine on which ranks access memory and files. When a waiting rank may continue, the engine executes its access again.
 pub(crate) trait AccessEngine<'a> {
-    /// State of a rank that the engine does not have itself.
+    /// State of a rank that is not stored in the engine itself.
     type State;
 
-    /// The accesses so far, and the ranks that may go on.
+    /// The accesses so far, and the ranks that may continue.
     fn accesses(&mut self) -> (&mut Accesses<'a>, &mut Vec<Rank>);
 
-    /// The processor's part of an access, once the interface is free for the data that the rank sends. `None` while that
-    /// takes time.
+    /// Executes the processor's part of an access, once the interface is free for the data that the rank sends. Returns
+    /// `None` while that takes time.
     fn begin(
         &mut self,
         rank: Rank,
@@ -35,17 +35,17 @@ pub(crate) trait AccessEngine<'a> {
         data: Option<ClassCost>,
     ) -> Option<Accessed>;
 
-    /// The data of a transfer leave one rank for another.
+    /// Starts the data of a transfer from one rank to another.
     fn transfer(&mut self, transfer: AccessFlight, ends: [Rank; 2]);
 
-    /// A rank waits for the answer to a request.
+    /// Lets a rank wait for the answer to a request.
     fn ask(&mut self, state: &mut Self::State, request: LockRequest);
 
-    /// A rank goes on after an access that has cost this overhead.
+    /// Lets a rank continue after an access with this overhead.
     fn end(&mut self, rank: Rank, state: &mut Self::State, overhead: Time, accessed: Accessed);
 }
 
-/// Carries out an access of a rank; `None` if the rank has to wait.
+/// Executes an access of a rank; `None` if the rank has to wait.
 pub(crate) fn carry_out<'a, E: AccessEngine<'a>>(
     engine: &mut E,
     rank: Rank,

@@ -1,10 +1,10 @@
-//! Buses: a message takes one, a collective takes all of them, first come, first served.
+//! Buses: a message takes one bus, a collective takes all of them. The order is first come, first served.
 //!
-//! A collective that comes while messages are in flight keeps every bus that becomes free until it has them all.
+//! A collective that arrives while messages are in flight keeps every bus that becomes free until it has all of them.
 
 use super::messages::{MessageStore, Purpose, Queue};
 
-/// A number of buses and those that wait for them. Whoever waits does so because all are taken.
+/// A number of buses and the queue that waits for them. Messages wait only while all buses are taken.
 #[derive(Debug, Clone)]
 pub(super) struct BusPool {
     count: u32,
@@ -13,7 +13,7 @@ pub(super) struct BusPool {
 }
 
 impl BusPool {
-    /// All free.
+    /// A pool of `count` free buses; 0 is no limit.
     pub(super) fn new(count: u32) -> BusPool {
         BusPool {
             count,
@@ -22,12 +22,12 @@ impl BusPool {
         }
     }
 
-    /// Whether there is a limit.
+    /// `true` if the number of buses is limited.
     pub(super) fn is_limited(&self) -> bool {
         self.count > 0
     }
 
-    /// Takes one for a message, or makes it wait.
+    /// Takes a bus for a message and returns `true`, or appends the message to the queue.
     #[inline]
     pub(super) fn take(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let free = self.taken < self.count;
@@ -39,7 +39,8 @@ impl BusPool {
         free
     }
 
-    /// Takes all for a collective, or takes those that are free and makes it wait for the others.
+    /// Takes all buses for a collective and returns `true`, or takes the free ones and appends the collective to the queue
+    /// for the remaining ones.
     pub(super) fn take_all(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let free = self.taken == 0;
         if !free {
@@ -50,14 +51,14 @@ impl BusPool {
         free
     }
 
-    /// Gives back the one of a message.
+    /// Releases the bus of a message.
     #[inline]
     pub(super) fn release(&mut self, messages: &mut MessageStore, granted: &mut Vec<u32>) {
         self.taken -= 1;
         self.serve(messages, granted);
     }
 
-    /// Gives back all.
+    /// Releases all buses.
     pub(super) fn release_all(&mut self, messages: &mut MessageStore, granted: &mut Vec<u32>) {
         self.taken = 0;
         self.serve(messages, granted);

@@ -1,4 +1,4 @@
-//! Point-to-point calls, and what becomes of their messages.
+//! Point-to-point calls, and the progress of their messages.
 
 use super::{
     super::{
@@ -18,7 +18,7 @@ use flowcast_program::{opcodes, slot::Slot};
 use flowcast_traffic::queues::lanes::Lane;
 use flowcast_units::{Rank, Time};
 
-/// So many receives are posted together at most.
+/// Maximum number of receives that are posted together.
 const MOST_TOGETHER: usize = 1 << 16;
 
 impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
@@ -33,7 +33,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         number.map_or(0, |number| usize::from(*number))
     }
 
-    /// A start-up on the route of a slot.
+    /// Start-up on the route of a slot.
     #[inline(always)]
     fn start_up_on(&mut self, slot: Slot, delay: Delay) -> Delay {
         let number = self.route_number(slot);
@@ -45,7 +45,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A send: overhead first, then the message is handed to the network or waits for its receiver.
+    /// A send: overhead first, then the message goes to the network or waits for its receiver.
     #[inline(always)]
     pub(super) fn send(&mut self, rank: Rank, class: u32, slot: Slot) -> Step {
         let now = self.pending.now();
@@ -125,7 +125,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         Step::Wait
     }
 
-    /// The interface is free for a message.
+    /// The interface is free for a message, which starts or waits for its receiver.
     #[inline(never)]
     pub(super) fn launch(&mut self, number: u32) {
         let message = self.messages[number];
@@ -141,7 +141,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The processor's part of a call that begins; the step if that takes time.
+    /// Starts the processor's part of a call; returns the step if that part takes time.
     #[inline(always)]
     pub(super) fn begin_call(&mut self, rank: Rank, overhead: Delay) -> Option<Step> {
         let state = &mut self.ranks[rank];
@@ -151,7 +151,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         (overhead.time > Time::ZERO).then(|| self.start_up(rank, overhead))
     }
 
-    /// Begins a send, once the interface is free unless it queues messages; gives the step if that takes time.
+    /// Starts a send, once the interface is free unless the interface queues messages; returns the step if that takes time.
     #[inline(always)]
     pub(super) fn begin_send(
         &mut self,
@@ -189,7 +189,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.route_costs(message.slot).moves[message.class as usize].cost
     }
 
-    /// Hands a message to the network.
+    /// Requests the links and buses of a message, and starts its transfer if it gets all of them.
     #[inline(always)]
     pub(super) fn hand_over(&mut self, number: u32) {
         let now = self.pending.now();
@@ -205,7 +205,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A receive is posted; a sender that waits for it may start.
+    /// Posts a receive; a sender that waits for it may start.
     #[inline(never)]
     fn post_receive(&mut self, rank: Rank, slot: Slot) {
         let since = self.pending.now();
@@ -217,7 +217,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The receiver of a message that waited for it is ready.
+    /// The receiver is ready for a message that waited for it.
     #[inline(never)]
     pub(super) fn meet(&mut self, number: u32) {
         self.hand_over(number);
@@ -226,7 +226,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The sender of a rendezvous message may go on.
+    /// Lets the sender of a rendezvous message continue.
     #[inline(never)]
     pub(super) fn release_sender(&mut self, number: u32) {
         let ContendedMessage { slot, from, .. } = self.messages[number];
@@ -239,7 +239,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.advance(from, Place::Front);
     }
 
-    /// A message has all links that it needs.
+    /// Starts the transfer of a message that has all links that it needs.
     #[inline(always)]
     pub(super) fn begin_transfer(&mut self, number: u32) {
         let now = self.pending.now();
@@ -269,7 +269,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A transfer whose bandwidth varies; gives the time of its arrival.
+    /// Starts a transfer whose bandwidth varies; returns the time of its arrival.
     #[cold]
     fn begin_perturbed_transfer(&mut self, number: u32, route_number: usize) -> Time {
         let now = self.pending.now();
@@ -291,7 +291,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         arrival
     }
 
-    /// Whether messages of a route arrive later than they leave the links.
+    /// `true` if messages of a route arrive later than they leave the links.
     #[inline(always)]
     fn arrives_later(&self, number: usize) -> bool {
         self.route_costs[number].has_latency
@@ -327,7 +327,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A message is there; a receiver that waits for it goes on.
+    /// A message has arrived; a receiver that waits for it continues.
     #[inline(always)]
     pub(super) fn arrived(&mut self, number: u32) {
         let ContendedMessage {
@@ -353,7 +353,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A receive (which posts itself) or a wait for one posted before: overhead, then the message is taken or awaited.
+    /// A receive (which posts itself), or a wait for a receive posted before: overhead first, then the rank takes the
+    /// message or waits for it.
     #[inline(always)]
     pub(super) fn receive(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
@@ -376,7 +377,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         Step::Wait
     }
 
-    /// Takes a message that is there.
+    /// Takes a message that has arrived.
     #[inline(always)]
     fn take(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
@@ -410,7 +411,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         Step::Done
     }
 
-    /// A non-blocking receive.
+    /// Posts a non-blocking receive.
     #[inline(always)]
     pub(super) fn post(&mut self, rank: Rank) -> Step {
         let state = &mut self.ranks[rank];
@@ -423,7 +424,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         Step::Done
     }
 
-    /// Whether nobody can see at which of several turns of equal time a receive is posted.
+    /// `true` if the result does not depend on the turn, among several turns of equal time, at which a receive is posted.
     #[inline(always)]
     pub(super) fn may_post_together(&self) -> bool {
         !O::WATCHES
@@ -433,8 +434,9 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
             && self.processors.are_alone()
     }
 
-    /// Non-blocking receives that follow each other, the first of them at `at`: they are posted at once, and the turns that
-    /// they would take are idle. What another instruction begins with the turn of the last one is left to that turn.
+    /// Posts consecutive non-blocking receives, starting with the one at `at`, in one step; the turns that they would take
+    /// become idle turns. If a computation follows, or nothing, the last receive is left to its own turn, in which that
+    /// starts.
     #[inline(always)]
     pub(super) fn post_together(&mut self, rank: Rank) -> TurnEnd {
         let state = &mut self.ranks[rank];
@@ -453,7 +455,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         TurnEnd::Keeps
     }
 
-    /// A wait for a send, which takes no processor time.
+    /// A wait for a send, without processor time.
     #[inline(never)]
     pub(super) fn wait_send(&mut self, rank: Rank, ago: u32) -> Step {
         let now = self.pending.now();

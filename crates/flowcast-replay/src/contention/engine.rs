@@ -40,16 +40,16 @@ use flowcast_units::{Rank, Time};
 use scheduling::{Scheduling, priorities};
 use shared::InTransit;
 
-/// About so many messages of a rank are in flight or wait at once.
+/// Approximate number of messages of one rank that are in flight or waiting at the same time.
 const MESSAGES_OF_RANK: usize = 4;
 
-/// What becomes of the processor after a turn.
+/// Use of the processor after a turn.
 pub(super) enum TurnEnd {
-    /// The rank has it again.
+    /// The rank keeps it.
     Keeps,
     /// The processor becomes free.
     Leaves,
-    /// It is free for others, but the rank goes on at once all the same.
+    /// It is free for other ranks, but the rank continues immediately.
     GoesOn,
 }
 
@@ -59,39 +59,39 @@ pub(super) struct ContentionEngine<'a, O, T> {
     pub costs: &'a Costs,
     pub route_of: &'a [u16],
     pub observer: &'a mut O,
-    /// Carries the messages between nodes that have their links and buses, if they share the network.
+    /// Transport of messages between nodes that have their links and buses, if messages share the network.
     pub transit: &'a mut T,
     pub in_transit: InTransit,
     pub route_costs: Vec<RouteCosts>,
     pub ranks: Vec<ContendedRank<'a>>,
-    /// Whether any sender waits for its receiver.
+    /// `true` if any sender waits for its receiver.
     pub has_rendezvous: bool,
-    /// Which messages have arrived.
+    /// Messages that have arrived, by slot.
     pub arrivals: Slots<1>,
     pub handshakes: Handshakes<'a, 1>,
-    /// Ranks for each slot on average, in parts of 2^32.
+    /// Average number of ranks per slot, in units of 2^-32.
     pub ranks_per_slot: u64,
-    /// When the messages of the last sends leave their interfaces.
+    /// Times at which the messages of the last sends leave their interfaces.
     pub leaving: LastSends<Time>,
-    /// The slots of the last sends.
+    /// Slots of the last sends.
     pub sent: LastSends<Option<Slot>>,
     pub pending: Pending,
     pub processors: Processors,
     pub links: Links,
     pub messages: MessageStore,
-    /// By number of the execution.
+    /// State of each collective, indexed by the number of the execution.
     pub collectives: Vec<CollectiveState>,
     pub placement: &'a Placement,
-    /// By number of a route: where its messages go.
+    /// Route of each route number.
     pub routes: Vec<Route>,
     pub scheduling: Scheduling,
-    /// Absent if costs do not change.
+    /// `None` if costs are constant.
     pub perturbation: Option<Box<Perturbation>>,
     pub waits: Waits,
     pub accesses: Accesses<'a>,
-    /// The ranks whose requests for locks or to files were served.
+    /// Ranks whose requests for locks or to files have been served.
     pub ready: Vec<Rank>,
-    /// Whether messages arrive later than they leave the links on any route, for those who look ahead.
+    /// `true` if messages arrive later than they leave the links on any route. The prefetcher needs it.
     pub has_flights: bool,
 }
 
@@ -143,7 +143,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
             has_rendezvous,
             arrivals: Slots::new(Slot(0)..Slot(program.messages())),
             handshakes: Handshakes::new::<T>(program, has_rendezvous, &[]),
-            // Rounded up, so that the first slots of a rank are not taken for the last ones of the rank before.
+            // Rounded up, so that the first slots of a rank are not mistaken for the last slots of the rank before.
             ranks_per_slot: ((ranks as u64) << 32).div_ceil(u64::from(program.messages().max(1))),
             leaving: LastSends::new(program, Time::ZERO, costs.has_send_queues()),
             sent: LastSends::new(program, None, has_rendezvous || costs.has_send_queues()),
@@ -213,7 +213,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         Ok(Outcome { waits, ..outcome })
     }
 
-    /// Gives free processors to ranks that want them.
+    /// Assigns free processors to ranks that wait for one.
     #[inline(always)]
     fn dispatch(&mut self) {
         while let Some(rank) = self.processors.next() {
@@ -221,7 +221,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         }
     }
 
-    /// A rank wants a processor for its next instruction; one without instructions has ended.
+    /// Queues a rank for a processor for its next instruction, or ends a rank without further instructions.
     #[inline(always)]
     pub(super) fn queue(&mut self, rank: Rank, place: Place) {
         let state = &mut self.ranks[rank];
@@ -241,7 +241,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         }
     }
 
-    /// The instruction of a rank is done.
+    /// Completes the current instruction of a rank.
     #[inline(always)]
     pub(super) fn advance(&mut self, rank: Rank, place: Place) {
         let state = &mut self.ranks[rank];
@@ -250,7 +250,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         self.queue(rank, place);
     }
 
-    /// A rank has got a processor: its turn comes when it has computed, or spent its overhead, or at once.
+    /// A rank has got a processor. Its turn follows after its computation, after its overhead, or immediately.
     #[inline(always)]
     fn start_turn(&mut self, rank: Rank) {
         let now = self.pending.now();
@@ -293,7 +293,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         self.pending.at(start + takes, Event::turn(rank));
     }
 
-    /// What a computation takes on the processor of a rank.
+    /// Duration of a computation on a rank's processor.
     #[inline(always)]
     pub(super) fn scaled(&mut self, rank: Rank, time: Time) -> Time {
         let mut speed = if self.costs.is_as_traced {
@@ -307,7 +307,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         if speed == 1.0 { time } else { time / speed }
     }
 
-    /// A rank computes on an accelerator; its processor is free for others.
+    /// Starts a computation on an accelerator; the rank's processor is free for other ranks.
     fn accelerate(&mut self, rank: Rank, time: Time) -> TurnEnd {
         let speed = self.costs.accelerator_speeds[rank];
         self.ranks[rank].phase = RankPhase::Accelerated;
@@ -315,7 +315,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         TurnEnd::Leaves
     }
 
-    /// A rank goes on.
+    /// A rank continues.
     #[inline(always)]
     fn turn(&mut self, rank: Rank) {
         if self.ranks[rank].phase >= RankPhase::Accelerated {
@@ -339,7 +339,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         }
     }
 
-    /// The time that a rank spent without a processor, and without waiting for others, is over.
+    /// A rank's time without a processor, which did not depend on other ranks, is over.
     #[inline(never)]
     fn without_processor(&mut self, rank: Rank) {
         match self.ranks[rank].phase {
@@ -352,7 +352,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         }
     }
 
-    /// Does instructions until one takes a turn of its own.
+    /// Executes instructions until one needs a turn of its own.
     #[inline(always)]
     fn step(&mut self, rank: Rank) -> TurnEnd {
         let words = self.ranks[rank].words;
@@ -362,12 +362,12 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
                 return end;
             }
         }
-        // Between two computations others get the processor.
+        // Between two computations, other ranks get the processor.
         let mut place = Place::Back;
         loop {
             let at = self.ranks[rank].at as usize;
             let Some((op, next)) = opcodes::decode(words, at) else {
-                // Where the stream is damaged the rank stands for ever.
+                // A rank stays forever at a damaged place of its stream.
                 if at >= words.len() {
                     self.queue(rank, Place::Back);
                 }
@@ -443,7 +443,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         state.phase = RankPhase::Begin;
     }
 
-    /// A rank has done a call. `None` if its next turn is the very next event.
+    /// A rank has completed a call. Returns `None` if the rank's next turn is the very next event.
     #[inline(always)]
     fn keep_processor(&mut self, rank: Rank) -> Option<TurnEnd> {
         let state = &self.ranks[rank];
@@ -461,7 +461,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         Some(self.start_next_turn(rank))
     }
 
-    /// A rank that is not done with a call, or has just done one, comes before all others of its node.
+    /// Queues a rank before all other ranks of its node. This applies in the middle of a call and directly after one.
     #[inline(always)]
     fn start_next_turn(&mut self, rank: Rank) -> TurnEnd {
         self.ranks[rank].queued = self.pending.now();
@@ -474,7 +474,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         TurnEnd::Leaves
     }
 
-    /// Lets a rank spend processor time before it goes on with its call; the caller books it.
+    /// Lets a rank spend processor time before it continues with its call. The caller records that time.
     #[inline(always)]
     pub(super) fn start_up(&mut self, rank: Rank, delay: Delay) -> Step {
         let now = self.pending.now();
@@ -486,7 +486,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         Step::Spend
     }
 
-    /// Starts the transfers and collectives that have got all that they need.
+    /// Starts all transfers and collectives that have everything they need.
     #[inline(always)]
     pub(super) fn start_granted(&mut self) {
         let mut taken = 0;
@@ -495,7 +495,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         }
     }
 
-    /// Starts what has got all that it needs.
+    /// Starts a transfer or a collective that has everything it needs.
     #[inline(always)]
     pub(super) fn start_transfer(&mut self, number: u32) {
         match self.messages[number].purpose {

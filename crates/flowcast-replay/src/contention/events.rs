@@ -1,32 +1,33 @@
-//! What happens in a replay under limits, in the order of time.
+//! Events of a replay with limits, in the order of time.
 
 use flowcast_traffic::queues::lanes::LaneQueue;
 use flowcast_units::Rank;
 
-/// The events to come.
+/// Pending events.
 pub(super) type Pending = LaneQueue<Event>;
 
-/// What happens.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum EventKind {
-    /// A rank has the processor and goes on, by rank.
+    /// A rank has the processor and continues; the index is the rank.
     Turn,
-    /// A rank has the processor and does something again that was done with its last turn, by rank.
+    /// A rank has the processor for a turn whose work was done in its last turn; the index is the rank.
     IdleTurn,
-    /// The interface is free for a message that waited for it, by message.
+    /// The interface is free for a message that waited for it; the index is the message.
     Departs,
-    /// The last byte of a message has left the links, by message.
+    /// The last byte of a message has left the links; the index is the message.
     Moved,
-    /// A message has arrived, by message.
+    /// A message has arrived; the index is the message.
     Arrived,
-    /// A collective is done, by the message that stands for it.
+    /// A collective has ended; the index is the message that represents it.
     Gathered,
 }
 
-/// What happens to whom: whom in the lower 32 bits, how many idle turns there are in the next 24, and above them the kind.
+/// An event: the index of the rank or message in the lower 32 bits, the number of idle turns in the next 24 bits, and the
+/// kind above them.
 ///
-/// All of it is one number because what is written in parts and read as a whole waits for the parts.
+/// It is a single number because a read of the whole after writes of its parts has to wait for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Event(u64);
 
@@ -34,7 +35,7 @@ const IDLE_TURNS_SHIFT: u32 = 32;
 const KIND_SHIFT: u32 = 56;
 
 impl EventKind {
-    /// Of this kind, to whom it counts.
+    /// An event of this kind for a rank or message.
     #[inline(always)]
     pub(super) fn event(self, index: u32) -> Event {
         Event((self as u64) << KIND_SHIFT | u64::from(index))
@@ -42,13 +43,13 @@ impl EventKind {
 }
 
 impl Event {
-    /// A rank has the processor and goes on.
+    /// A rank has the processor and continues.
     #[inline(always)]
     pub(super) fn turn(rank: Rank) -> Event {
         EventKind::Turn.event(rank.0)
     }
 
-    /// The same after so many idle turns; 0 is none.
+    /// A rank has the processor and continues after `idle` idle turns; 0 is none.
     #[inline(always)]
     pub(super) fn turn_after(idle: u32, rank: Rank) -> Event {
         match idle {
@@ -57,20 +58,20 @@ impl Event {
         }
     }
 
-    /// What comes after an idle turn.
+    /// The event that follows an idle turn.
     #[inline(always)]
     pub(super) fn after_idle_turn(self) -> Event {
         let rank = Rank(self.index());
         Event::turn_after((self.0 >> IDLE_TURNS_SHIFT) as u32 % (1 << 24) - 1, rank)
     }
 
-    /// Whether a rank goes on, now or after idle turns.
+    /// `true` if a rank continues, now or after idle turns.
     #[inline(always)]
     pub(super) fn is_turn(self) -> bool {
         self.0 < (EventKind::Departs as u64) << KIND_SHIFT
     }
 
-    /// What happens.
+    /// Kind of the event.
     #[inline(always)]
     pub(super) fn kind(self) -> EventKind {
         match self.0 >> KIND_SHIFT {
@@ -83,7 +84,7 @@ impl Event {
         }
     }
 
-    /// To whom, as the kind says.
+    /// Index of the rank or message; the kind determines which.
     #[inline(always)]
     pub(super) fn index(self) -> u32 {
         self.0 as u32

@@ -1,11 +1,11 @@
-//! Links and buses: who has one, who waits for one, who takes one from another (Dimemas' rules).
+//! Links and buses: holders, queues and preemption (Dimemas' rules).
 //!
-//! A message between nodes needs an out link of its source, then an in link of its destination, then a bus, and keeps
-//! what it has while it waits for the next. All queues are first in, first out, with one exception: a message that
-//! has an out link but waits for its in link can be preempted by a message of the same node whose in link is free
-//! (or, where links are half duplex, by one that wants to come in), and stands at the front of the queue then.
-//! Messages inside a node have links of their ranks and buses of the node, messages between sites have links of the
-//! sites or of a dedicated connection and no buses; neither are ever preempted.
+//! A message between nodes needs an out link of its source, then an in link of its destination, then a bus. It keeps the
+//! ones that it has while it waits for the next. All queues are first in, first out, with one exception: a message that has
+//! an out link but waits for its in link can be preempted by a message of the same node whose in link is free (or, on
+//! half-duplex links, by an incoming message). It then moves to the front of the queue. Messages inside a node use links of
+//! their ranks and buses of the node. Messages between sites use links of the sites or of a dedicated connection, and no
+//! buses. Neither are ever preempted.
 
 use super::{
     super::{costs::site_buses, outcome::Waits, placement::Placement, routes::Route},
@@ -23,26 +23,26 @@ use flowcast_units::Rank;
 pub(crate) struct Links {
     pools: Vec<ResourcePool>,
     buses: Vec<BusPool>,
-    /// By rank: the pool of its node.
+    /// Pool of each rank's node, indexed by rank.
     of_node_of_rank: Vec<u32>,
-    /// By rank: the pool of its task for messages inside its node.
+    /// Pool of each rank's task for messages inside its node, indexed by rank.
     of_rank: Vec<u32>,
-    /// By site: its pool for messages to and from other sites.
+    /// Pool of each site for messages to and from other sites, indexed by site.
     of_site: Vec<u32>,
-    /// By dedicated connection: its pool.
+    /// Pool of each dedicated connection, indexed by connection.
     of_connection: Vec<u32>,
-    /// By rank: the buses of its node for messages inside it; empty if there are none anywhere.
+    /// Buses of each rank's node for messages inside it, indexed by rank; empty if no node has such buses.
     buses_inside: Vec<u32>,
-    /// By rank: its site; empty if there is only one.
+    /// Site of each rank, indexed by rank; empty if there is only one site.
     site_of: Vec<u32>,
-    /// What got all that it asked for, in this order.
+    /// Messages and collectives that got everything they requested, in this order.
     granted: Vec<u32>,
-    /// How often something had to wait.
+    /// Number of waits, by resource.
     pub waits: Waits,
 }
 
 impl Links {
-    /// All free.
+    /// All links and buses, free.
     pub(crate) fn new(program: &Program, network: &Network, placement: &Placement) -> Links {
         let sites = placement.sites() as u32;
         let mut links = Links {
@@ -66,7 +66,7 @@ impl Links {
         links
     }
 
-    /// The threads of a task share its links, and so do the progress streams of a rank.
+    /// Adds the links of ranks. The threads of a task share its links; so do a rank and its progress streams.
     fn add_ranks(&mut self, program: &Program, placement: &Placement) {
         for rank in Rank::all(program.streams()) {
             let group = placement.group(rank);
@@ -119,14 +119,14 @@ impl Links {
         self.pools.len() as u32 - 1
     }
 
-    /// Asks for the links of a message.
+    /// Prefetches the links of a message.
     #[inline(always)]
     pub(super) fn prefetch(&self, message: &ContendedMessage) {
         prefetch_behind(&self.pools, message.source as usize);
         prefetch_behind(&self.pools, message.destination as usize);
     }
 
-    /// Asks for the links of the node of a rank.
+    /// Prefetches the links of a rank's node.
     #[inline(always)]
     pub(super) fn prefetch_node_of(&self, rank: Rank) {
         if let Some(pool) = self.of_node_of_rank.get(rank.index()) {
@@ -134,7 +134,7 @@ impl Links {
         }
     }
 
-    /// Asks for the message that has the out link of the node of a rank, which may have to give it up.
+    /// Prefetches the message that holds the out link of a rank's node and may have to give it up.
     #[inline(always)]
     pub(super) fn prefetch_holder(&self, rank: Rank, messages: &MessageStore) {
         if let Some(pool) = self.of_node_of_rank.get(rank.index())
@@ -144,7 +144,7 @@ impl Links {
         }
     }
 
-    /// Asks for the in links that the message needs which gets the out link of another.
+    /// Prefetches the in links of the message that is next to get the out link of another message.
     #[inline(always)]
     pub(super) fn prefetch_links_of_waiting(
         &self,
@@ -158,7 +158,7 @@ impl Links {
         }
     }
 
-    /// Asks for the messages that wait for the links of another.
+    /// Prefetches the messages that wait for the links of another message.
     #[inline(always)]
     pub(super) fn prefetch_waiting(&self, message: &ContendedMessage, messages: &MessageStore) {
         if let Some(pool) = self.pools.get(message.source as usize) {
@@ -169,13 +169,13 @@ impl Links {
         }
     }
 
-    /// The site of a rank.
+    /// Site of a rank.
     #[inline(always)]
     fn site(&self, rank: Rank) -> u32 {
         self.site_of.get(rank.index()).copied().unwrap_or(0)
     }
 
-    /// Sets what a message to a rank needs.
+    /// Sets the links and buses that a message to a rank needs.
     #[inline(always)]
     pub(super) fn route(&self, message: &mut ContendedMessage, to: Rank, route: Route) {
         let from = message.from;
@@ -209,7 +209,7 @@ impl Links {
             message.bus = BusState::INSIDE;
         }
         let (source, destination) = (self.of_rank[message.from], self.of_rank[to]);
-        // A message of a task to itself passes no link.
+        // A message of a task to itself uses no link.
         if message.from != to && (source != destination || source == NONE) {
             message.source = source;
             message.destination = destination;
@@ -217,7 +217,7 @@ impl Links {
         }
     }
 
-    /// Half duplex, the lower one's link comes first, so that two cannot hold each other.
+    /// With half-duplex links, the link of the lower rank or site comes first, so that two messages cannot block each other.
     fn put_in_order(&self, message: &mut ContendedMessage, from_higher: bool) {
         let half_duplex = |pool: u32| pool != NONE && self.pools[pool as usize].half_duplex;
         if from_higher && (half_duplex(message.source) || half_duplex(message.destination)) {
@@ -233,7 +233,8 @@ impl Links {
         &mut self.buses[index]
     }
 
-    /// What has got all that it needs, in order; `taken` counts the calls since something was asked or released.
+    /// Next message or collective that has everything it needs, in order. `taken` counts the calls since the last request or
+    /// release.
     #[inline(always)]
     pub(super) fn next_granted(&mut self, taken: &mut usize) -> Option<u32> {
         let next = self.granted.get(*taken).copied();
@@ -244,7 +245,7 @@ impl Links {
         next
     }
 
-    /// Asks for what a message still lacks: whether it has all now; else it waits.
+    /// Requests everything that a message still needs. Returns `true` if it has everything now; otherwise it waits.
     #[inline(always)]
     pub(super) fn request(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let message = &messages[number];
@@ -272,7 +273,7 @@ impl Links {
         taken
     }
 
-    /// Takes both links of a message that has none, if both are free: most often they are.
+    /// Takes both links of a message that has none, if both are free, as they usually are.
     #[inline(always)]
     fn link_at_once(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let message = &mut messages[number];
@@ -308,7 +309,7 @@ impl Links {
         } += 1;
     }
 
-    /// Asks for all buses of a site for a collective, which needs no links.
+    /// Requests all buses of a site for a collective, which needs no links.
     pub(super) fn request_all(&mut self, messages: &mut MessageStore, number: u32, site: u32) {
         messages[number].bus = BusState(site as u16 + 2);
         let buses = &mut self.buses[site as usize];
@@ -319,7 +320,7 @@ impl Links {
         }
     }
 
-    /// Gives all buses of a site back.
+    /// Releases all buses of a site.
     pub(super) fn release_all(&mut self, messages: &mut MessageStore, site: u32) {
         self.buses[site as usize].release_all(messages, &mut self.granted);
     }
@@ -356,7 +357,8 @@ impl Links {
         true
     }
 
-    /// Takes an in link, if need be and possible one that a message of the destination cannot use yet.
+    /// Takes an in link. If necessary and possible, it takes one from a message of the destination that cannot use its link
+    /// yet.
     fn link_in(
         &mut self,
         messages: &mut MessageStore,
@@ -375,14 +377,14 @@ impl Links {
                 let Some(holder) = holder else {
                     let source = messages[number].source as usize;
                     let queue = match preempts {
-                        // Without an out link of its own it waits where it could take one.
+                        // Without an out link of its own, it waits in the queue of the link that it could preempt.
                         true => &mut self.pools[source].waiting[OUT],
                         false => &mut pool.waiting[IN],
                     };
                     queue.push_back(messages, number);
                     return false;
                 };
-                // The link that served to go out serves to come in; it stays counted in both directions.
+                // The link that was used outwards is now used inwards; it stays counted in both directions.
                 self.preempt(messages, destination, holder, None);
             }
         }
@@ -406,7 +408,7 @@ impl Links {
         pool.waiting[OUT].push_front(messages, victim);
     }
 
-    /// Links that are not preempted.
+    /// Takes links without preemption.
     fn link_plainly(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let in_first = messages[number].is(MessageMark::InFirst);
         (!in_first || self.link_one_way(messages, number, IN))
@@ -431,7 +433,7 @@ impl Links {
         true
     }
 
-    /// Gives back all that a message has; for each thing the first that waits for it asks again.
+    /// Releases everything that a message has. For each item, the first message in its queue requests it again.
     #[inline(always)]
     pub(super) fn release(&mut self, messages: &mut MessageStore, number: u32) {
         let message = messages[number];
@@ -461,7 +463,7 @@ impl Links {
         self.retry(messages, number, way);
     }
 
-    /// The first that waits for a link asks again.
+    /// The first message that waits for a link requests it again.
     #[inline]
     fn retry(&mut self, messages: &mut MessageStore, pool: u32, way: usize) {
         if let Some(next) = self.pools[pool as usize].waiting[way].pop_front(messages)

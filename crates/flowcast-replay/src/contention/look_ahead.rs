@@ -1,7 +1,7 @@
-//! What the next events will need is prefetched.
+//! Prefetching for the next events.
 //!
-//! With many ranks an event's rank, message, links and slot are far away, and waiting for them one after the other takes
-//! most of the time. The next events are known, so what they need is fetched while the one before is worked on.
+//! With many ranks, an event's rank, message, links and slot are not in the cache, and waiting for them one after the other
+//! takes most of the time. The next events are known, so their data are fetched during the events before them.
 
 use super::{
     super::{observer::Observer, transit::Transit},
@@ -14,11 +14,11 @@ use crate::prefetch::{prefetch, prefetch_behind};
 use flowcast_program::{opcodes, slot::Slot};
 use flowcast_units::Rank;
 
-/// How many events before its own what an event needs is fetched, one thing after what leads to it.
+/// Distances, in events, at which the data of an event are fetched; each stage needs the data of the stage before.
 const AHEAD: [usize; 4] = [15, 10, 6, 3];
 
 impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
-    /// Prefetches what the next events will need.
+    /// Prefetches the data of the next events.
     #[inline(always)]
     pub(super) fn look_ahead(&self) {
         let Some([first, second, third, fourth]) = self.pending.soon(AHEAD) else {
@@ -42,7 +42,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The same behind an event without a lane, mostly the end of a computation, between which others come.
+    /// Prefetches the data of the next events after an event without a lane. Such an event is usually the end of a
+    /// computation, and other events come in between.
     #[inline(always)]
     fn look_ahead_without_lane(&self) {
         let mut soon = self.pending.soon_without_lane();
@@ -52,7 +53,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         soon.for_each(|event| self.prefetch(event));
     }
 
-    /// The rank or message itself.
+    /// Prefetches the rank or message itself.
     #[inline(always)]
     fn prefetch(&self, event: Event) {
         if !event.is_turn() {
@@ -63,7 +64,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// What it leads to: the instruction and the links of the node, or the links and the slot.
+    /// Prefetches the next stage: the instruction and the links of the node, or the links and the slot.
     #[inline(always)]
     fn prefetch_next(&self, event: Event) {
         if event.is_turn() {
@@ -79,7 +80,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The slot of a message, and who waits for it.
+    /// Prefetches the slot of a message and the rank that waits for it.
     #[inline(always)]
     fn prefetch_receiver(&self, message: &ContendedMessage) {
         if message.purpose == Purpose::Deliver {
@@ -92,8 +93,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The other end: the receiver's links of a send and the message before it at its own, the messages that wait for the
-    /// links, or the instruction of the receiver.
+    /// Prefetches the data of the other end. For a send: the receiver's links, and the message that already holds the
+    /// sender's own link. For a message: the messages that wait for its links, or the instruction of the receiver.
     #[inline(always)]
     fn prefetch_partner(&self, event: Event) {
         if event.is_turn() {
@@ -109,7 +110,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The slot of a send, the links of its receiver and the message that its sender sends already, or the slot of a receive.
+    /// Prefetches the slot of a send, the links of its receiver and the message that its sender is already sending, or the
+    /// slot of a receive.
     #[inline(always)]
     fn prefetch_partner_of(&self, rank: Rank) {
         let state = &self.ranks[rank];
@@ -123,14 +125,14 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The rank that would receive into a slot if all ranks received as much.
+    /// The rank that would receive into a slot if all ranks received the same number of messages.
     #[inline(always)]
     fn near_receiver(&self, slot: Slot) -> Rank {
         Rank(((u64::from(slot.0) * self.ranks_per_slot) >> 32) as u32)
     }
 }
 
-/// The instruction of a rank, and what begins behind it.
+/// Prefetches the instruction of a rank and the words after it.
 #[inline(always)]
 fn prefetch_instructions(state: &ContendedRank<'_>) {
     prefetch_behind(state.words, state.at as usize);

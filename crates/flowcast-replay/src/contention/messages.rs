@@ -1,4 +1,4 @@
-//! The messages that are in flight or wait for something, and the queues in which they wait.
+//! Messages that are in flight or waiting, and their queues.
 
 use crate::slab::Slab;
 use flowcast_program::slot::Slot;
@@ -7,7 +7,7 @@ use flowcast_units::{Rank, Time};
 /// No message, pool, rank or bus.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What a message does to the ranks.
+/// Effect of a message on the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Purpose {
@@ -15,27 +15,27 @@ pub(super) enum Purpose {
     Deliver,
     /// A rank's part of a root-synchronous collective; the slot is the execution's number.
     Part,
-    /// A one-sided transfer, whose number stands as the class; the slot is the number of the access.
+    /// A one-sided transfer, whose number is stored as the class; the slot is the number of the access.
     Transfer,
     /// Not a message: a collective that takes all buses; the slot is the execution's number.
     Collective,
 }
 
-/// What may be true of a message.
+/// Properties of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum MessageMark {
-    /// Both ranks are on one node.
+    /// Both ranks are on the same node.
     Inside = 2,
-    /// It goes to another node of the site: it may be preempted on its out link, and shares the network if messages do.
+    /// It goes to another node of the site: it may be preempted on its out link, and it shares the network if messages do.
     Steals = 4,
     /// It has an out link.
     HasOut = 8,
     /// It has an in link.
     HasIn = 16,
-    /// It asks for its in link first.
+    /// It requests its in link first.
     InFirst = 32,
-    /// It goes by a dedicated connection.
+    /// It uses a dedicated connection.
     Connected = 64,
 }
 
@@ -44,37 +44,38 @@ pub(super) enum MessageMark {
 pub(super) struct BusState(pub u16);
 
 impl BusState {
-    /// None.
+    /// No bus.
     pub(super) const NONE: BusState = BusState(0);
-    /// One of its node.
+    /// A bus of its node.
     pub(super) const INSIDE: BusState = BusState(1);
 }
 
-/// A message between its send and its arrival: half a cache line, since many are in flight at once.
+/// A message between its send and its arrival. It has half the size of a cache line, since many are in flight at the same
+/// time.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
 pub(super) struct ContendedMessage {
-    /// The receiver's slot, or in its place the number of what the purpose says.
+    /// Slot at the receiver, or another number that the purpose determines.
     pub slot: Slot,
-    /// The rank that sends it.
+    /// Rank of the sender.
     pub from: Rank,
-    /// Message class; for a collective: the buses that it holds so far.
+    /// Message class; for a collective, the number of buses that it holds so far.
     pub class: u32,
-    /// The pool of links that it leaves through; for a collective: how many of its sites it has asked.
+    /// Pool of links through which it leaves; for a collective, the number of its sites whose buses it has requested.
     pub source: u32,
-    /// The pool of links that it comes in through.
+    /// Pool of links through which it arrives.
     pub destination: u32,
     previous: u32,
     next: u32,
-    /// The buses that it needs one of.
+    /// Buses of which it needs one.
     pub bus: BusState,
-    /// What the message is for, which says how to read `slot`.
+    /// Purpose of the message, which determines the meaning of `slot`.
     pub purpose: Purpose,
     marks: u8,
 }
 
 impl ContendedMessage {
-    /// A message that has nothing yet.
+    /// A message without links or a bus.
     pub(super) fn new(slot: Slot, from: Rank, class: u32, purpose: Purpose) -> ContendedMessage {
         ContendedMessage {
             slot,
@@ -90,45 +91,45 @@ impl ContendedMessage {
         }
     }
 
-    /// Whether this is true of it.
+    /// `true` if the message has this property.
     #[inline(always)]
     pub(super) fn is(&self, mark: MessageMark) -> bool {
         self.marks & mark as u8 != 0
     }
 
-    /// Makes it true.
+    /// Sets a property.
     #[inline(always)]
     pub(super) fn mark(&mut self, mark: MessageMark) {
         self.marks |= mark as u8;
     }
 
-    /// Makes it untrue.
+    /// Clears a property.
     #[inline(always)]
     pub(super) fn unmark(&mut self, mark: MessageMark) {
         self.marks &= !(mark as u8);
     }
 }
 
-/// The messages, by number; numbers are used again.
+/// Messages, indexed by number; numbers are reused.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MessageStore {
     all: Slab<ContendedMessage>,
-    /// Their times, as far as somebody wants to know.
+    /// Times of the messages, for the numbers that need them.
     times: Vec<MessageTimes>,
 }
 
 /// Times of a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MessageTimes {
-    /// When it was handed to the network.
+    /// Time at which it was handed to the network.
     pub asked: Time,
-    /// How long what is no ordinary message is on the links, and in flight: parts of root-synchronous collectives, one-sided
-    /// transfers.
+    /// Time on the links and time in flight of messages that are not ordinary: parts of root-synchronous collectives,
+    /// one-sided transfers.
     pub part: (Time, Time),
 }
 
 impl MessageStore {
-    /// Without messages, with room for so many at once.
+    /// An empty store with room for this number of messages at the same time.
     pub(super) fn with_capacity(count: usize) -> MessageStore {
         MessageStore {
             all: Slab::with_capacity(count),
@@ -136,25 +137,25 @@ impl MessageStore {
         }
     }
 
-    /// Keeps a message.
+    /// Stores a message and returns its number.
     #[inline(always)]
     pub(super) fn add(&mut self, message: ContendedMessage) -> u32 {
         self.all.insert(message)
     }
 
-    /// Forgets a message.
+    /// Removes a message.
     #[inline(always)]
     pub(super) fn remove(&mut self, number: u32) {
         self.all.give_back(number);
     }
 
-    /// Asks for a message, if there is one of that number.
+    /// Prefetches a message, if there is one with that number.
     #[inline(always)]
     pub(super) fn prefetch(&self, number: u32) {
         self.all.prefetch(number);
     }
 
-    /// The times of a message.
+    /// Times of a message.
     pub(super) fn times(&mut self, number: u32) -> &mut MessageTimes {
         let index = number as usize;
         if self.times.len() <= index {
@@ -180,7 +181,7 @@ impl std::ops::IndexMut<u32> for MessageStore {
     }
 }
 
-/// A queue of messages, linked through them; a message stands in one queue at most.
+/// A queue of messages, linked through the messages themselves. A message is in at most one queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queue {
     first: u32,
@@ -194,19 +195,19 @@ impl Queue {
         last: NONE,
     };
 
-    /// The head.
+    /// First message; `None` if the queue is empty.
     #[inline(always)]
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
-    /// The head, [`NONE`] if the queue is empty.
+    /// First message; [`NONE`] if the queue is empty.
     #[inline(always)]
     pub(super) fn first_or_none(&self) -> u32 {
         self.first
     }
 
-    /// Appends.
+    /// Appends a message.
     pub(super) fn push_back(&mut self, messages: &mut MessageStore, number: u32) {
         messages[number].previous = self.last;
         messages[number].next = NONE;
@@ -217,7 +218,7 @@ impl Queue {
         self.last = number;
     }
 
-    /// Puts in front of all.
+    /// Inserts a message at the front.
     pub(super) fn push_front(&mut self, messages: &mut MessageStore, number: u32) {
         messages[number].previous = NONE;
         messages[number].next = self.first;
@@ -228,7 +229,7 @@ impl Queue {
         self.first = number;
     }
 
-    /// Takes the head.
+    /// Removes and returns the first message.
     #[inline]
     pub(super) fn pop_front(&mut self, messages: &mut MessageStore) -> Option<u32> {
         let number = self.first()?;
@@ -236,7 +237,7 @@ impl Queue {
         Some(number)
     }
 
-    /// Takes a message out that stands in this queue.
+    /// Removes a message that is in this queue.
     pub(super) fn remove(&mut self, messages: &mut MessageStore, number: u32) {
         let ContendedMessage { previous, next, .. } = messages[number];
         match previous {

@@ -1,14 +1,14 @@
 //! Replay of a program whose messages compete for links, buses and processors: Dimemas' rules, event by event.
 //!
-//! Each rank takes turns: it gets a processor of its node, does its next instruction, and gives the processor back
-//! while it waits. A message between nodes needs an out link, an in link and a bus from the start to the end of its
-//! transfer (`links`); a collective needs all buses. Events of equal time happen in the order in which they were
-//! caused (`pending`), so every turn goes through the events even where it takes no time: that order decides who
-//! gets a link. The rules in full, and where they differ from the original tool's,
-//! are in `docs/explanation/dimemas.md`.
+//! Each rank takes turns: it gets a processor of its node, executes its next instruction, and returns the processor while it
+//! waits. A message between nodes needs an out link, an in link and a bus from the start to the end of its transfer
+//! (`links`). A collective needs all buses. Events with equal times happen in the order in which they were caused
+//! (`pending`): that order decides which message gets a link. Every turn is therefore an event, even if it takes no time.
+//! `docs/explanation/dimemas.md` contains the full rules and the differences from Dimemas itself.
 //!
-//! Where nothing is limited the result is that of the walk in [`crate::walk`], which needs no events. Messages that also share
-//! the network by a model depart into a [`Transit`](crate::transit) once they have their links and their bus (`shared`).
+//! Without limits the result is the same as with the walk in [`crate::walk`], which needs no events. Messages that also
+//! share the network by a model depart into a [`Transit`](crate::transit) once they have their links and their bus
+//! (`shared`).
 
 mod buses;
 mod calls;
@@ -33,7 +33,7 @@ use flowcast_units::Time;
 pub(super) use links::Links;
 use perturbation::Perturbation;
 
-/// Whether anything in the machine is limited so that ranks or messages may have to wait for it.
+/// `true` if the machine has a limit for which ranks or messages may have to wait.
 pub fn is_needed(network: &Network, placement: &Placement) -> bool {
     let inside =
         |group: &NodeGroup| group.intra_in_links + group.intra_out_links + group.intra_buses > 0;
@@ -54,7 +54,7 @@ pub fn is_needed(network: &Network, placement: &Placement) -> bool {
 /// Replays a program with limits, over a network that messages between nodes may share once they have their links and buses.
 ///
 /// # Errors
-/// [`SimulateError::Deadlock`], and those of the network's model.
+/// [`SimulateError::Deadlock`], and errors of the network's model.
 pub(super) fn run<O: Observer, T: Transit>(
     replay: &Replay<'_>,
     links: &Links,

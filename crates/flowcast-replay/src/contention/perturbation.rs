@@ -13,28 +13,28 @@ use flowcast_network::{
 };
 use flowcast_units::{Bytes, Time};
 
-/// How often the average of the traffic between sites is taken.
+/// Averaging period of the traffic between sites, in nanoseconds.
 const PERIOD: f64 = 10e9;
 
-/// At least this part of a latency, bandwidth or speed is left, whatever is drawn.
+/// Minimum fraction of a bandwidth or speed that remains, whatever is drawn.
 const LEAST: f64 = 0.01;
 
-/// What is drawn, and the traffic so far.
+/// Random numbers, and the traffic so far.
 #[derive(Debug, Clone)]
 pub(super) struct Perturbation {
     numbers: Pcg64,
     random: Randomness,
     wide_area: WideArea,
-    /// Bytes per second on each route; 0 is infinite.
+    /// Rate of each route, in bytes per second, indexed by route number; 0 is infinite.
     rates: Vec<f64>,
-    /// Bytes per nanosecond, averaged, and bytes since the last period began.
+    /// Average traffic in bytes per nanosecond; `recent` is the number of bytes since the current period began.
     traffic: f64,
     recent: f64,
     next_period: f64,
 }
 
-/// How a transfer differs from what it costs on its own: factors of the time on the links and of the time until all
-/// bytes are there.
+/// Change of a transfer compared with its own cost: factors of the time on the links and of the time until all bytes have
+/// arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stretch {
     pub on_links: f64,
@@ -42,7 +42,7 @@ pub(super) struct Stretch {
 }
 
 impl Perturbation {
-    /// Whether anything varies.
+    /// `true` if any cost varies.
     pub(super) fn is_needed(network: &Network) -> bool {
         let wide_area = &network.machine.wide_area;
         let traffic =
@@ -50,7 +50,7 @@ impl Perturbation {
         network.machine.random.varies() || traffic
     }
 
-    /// From the network's seed.
+    /// Starts from the network's seed.
     pub(super) fn new(costs: &Costs, routes: &[Route]) -> Perturbation {
         let machine = &costs.network().machine;
         Perturbation {
@@ -66,13 +66,13 @@ impl Perturbation {
         }
     }
 
-    /// A relative speed, instead of this one.
+    /// Returns a random speed for a relative speed.
     pub(super) fn speed(&mut self, speed: f64) -> f64 {
         let drawn = self.draw(self.random.speed.shape);
         (speed + drawn).max(speed * LEAST)
     }
 
-    /// A start-up, instead of this one.
+    /// Returns a random start-up for a start-up.
     pub(super) fn start_up(&mut self, time: Time, route: Route) -> Time {
         let shape = match route {
             Route::Between => self.random.latency.shape,
@@ -83,7 +83,7 @@ impl Perturbation {
         (time + Time::from_nanos(self.draw(shape))).max(Time::ZERO)
     }
 
-    /// What becomes of a transfer on this route.
+    /// Draws the change of a transfer on this route.
     pub(super) fn transfer(
         &mut self,
         now: Time,
@@ -115,7 +115,7 @@ impl Perturbation {
         }
     }
 
-    /// What the traffic leaves of the bandwidth between sites.
+    /// Fraction of the bandwidth between sites that the traffic leaves, up to 1.
     fn traffic_ratio(&mut self, now: Time, size: Bytes) -> f64 {
         while self.next_period <= now.as_nanos() {
             let memory = self.wide_area.traffic_memory;
@@ -143,7 +143,7 @@ impl Perturbation {
         match shape {
             Shape::None => 0.0,
             Shape::Uniform { least, most } => least + (most - least) * self.numbers.random::<f64>(),
-            // Box and Muller; the first number is above 0, so that the logarithm is finite.
+            // Method of Box and Muller. The first number is above 0, so that the logarithm is finite.
             Shape::Normal { mean, deviation } => {
                 let radius = (-2.0 * (1.0 - self.numbers.random::<f64>()).ln()).sqrt();
                 let angle = std::f64::consts::TAU * self.numbers.random::<f64>();

@@ -2,10 +2,10 @@
 
 use super::messages::{MessageMark, MessageStore, NONE, Queue};
 
-/// The links by which messages come in.
+/// Index of the links for incoming messages.
 pub(super) const IN: usize = 0;
 
-/// The links by which messages go out.
+/// Index of the links for outgoing messages.
 pub(super) const OUT: usize = 1;
 
 /// The links of a node, of a rank for messages inside its node, of a site or of a dedicated connection.
@@ -13,17 +13,17 @@ pub(super) const OUT: usize = 1;
 #[repr(align(64))]
 pub(super) struct ResourcePool {
     pub half_duplex: bool,
-    /// How many are free in each direction.
+    /// Number of free links in each direction.
     pub free: [u32; 2],
     pub waiting: [Queue; 2],
-    /// Messages that may be preempted on their out link, in the order of acquisition, the first apart: most pools have
-    /// one link, and what stands behind a pointer is far away.
+    /// Messages that may be preempted on their out link, in the order of acquisition. The first is stored here, because most
+    /// pools have one link and data behind a pointer are not in the cache.
     first_holder: u32,
     other_holders: Vec<u32>,
 }
 
 impl ResourcePool {
-    /// Exactly one count of 0 makes the links half duplex.
+    /// Creates the links. If exactly one count is 0, they are half duplex.
     pub(super) fn new(links_in: u32, links_out: u32) -> ResourcePool {
         let half_duplex = links_in == 0 || links_out == 0;
         let most = links_in.max(links_out);
@@ -40,7 +40,7 @@ impl ResourcePool {
         }
     }
 
-    /// The message that has had an out link for longest, [`NONE`] if there is none.
+    /// The message that has held an out link for the longest time; [`NONE`] if there is none.
     #[inline(always)]
     pub(super) fn first_holder(&self) -> u32 {
         self.first_holder
@@ -56,7 +56,7 @@ impl ResourcePool {
             .or_else(|| self.other_holders.iter().copied().find(waits))
     }
 
-    /// Notes that a message has got an out link.
+    /// Records that a message has got an out link.
     #[inline]
     pub(super) fn hold(&mut self, number: u32) {
         match self.first_holder {
@@ -65,7 +65,7 @@ impl ResourcePool {
         }
     }
 
-    /// Notes that a message has no out link any more.
+    /// Records that a message no longer has an out link.
     #[inline]
     pub(super) fn let_go(&mut self, number: u32) {
         if self.first_holder != number {
@@ -82,7 +82,7 @@ impl ResourcePool {
         }
     }
 
-    /// Notes that one message has taken the out link of another.
+    /// Records that one message has taken the out link of another.
     pub(super) fn hand_on(&mut self, from: u32, to: u32) {
         if self.first_holder == from {
             self.first_holder = to;
@@ -96,7 +96,7 @@ impl ResourcePool {
         self.other_holders[place] = to;
     }
 
-    /// Takes a link in this direction, if one is free.
+    /// Takes a link in this direction and returns `true`, if one is free.
     #[inline(always)]
     pub(super) fn take(&mut self, way: usize) -> bool {
         let free = self.free[way] > 0;

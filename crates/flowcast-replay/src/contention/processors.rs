@@ -1,30 +1,31 @@
-//! Who has a processor: each node runs as many ranks at once as it has processors, the others queue up.
+//! Assignment of processors to ranks: each node runs as many ranks at the same time as it has processors; other ranks wait
+//! in its queue.
 //!
-//! A rank that computes, or spends overhead, has a processor; one that waits for a message has none and goes to the
-//! back of its node's queue when it is woken. After a computation a rank keeps its processor for the call that
-//! follows (it goes to the front of the queue); between two computations it goes to the back. With priorities the queue
-//! is ordered by them first. Where no two ranks share a node there is nothing to count: whoever wants a processor gets
-//! it in the next round. Where all nodes are parts of one machine, as in a lab, its processors have one queue for the ranks of
-//! all nodes. A progress stream has a processor of its own, which stands behind those of the nodes.
+//! A rank that computes, or spends overhead, has a processor. A rank that waits for a message has none, and goes to the back
+//! of its node's queue when it is woken. After a computation, a rank keeps its processor for the call that follows (it goes
+//! to the front of the queue). Between two computations it goes to the back. With priorities, the queue is first ordered by
+//! priority. If no two ranks share a node, nothing has to be counted: a rank that requests a processor gets it in the next
+//! round. If all nodes are parts of one machine, as in a lab, its processors have one queue for the ranks of all nodes. A
+//! progress stream has a processor of its own, with an index after those of the nodes.
 
 use std::{cmp::Ordering, collections::VecDeque};
 
 use super::{super::placement::Placement, messages::NONE};
 use flowcast_units::Rank;
 
-/// Where in its node's queue a rank goes.
+/// Position at which a rank enters its node's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Before all others that wait.
+    /// Before all other waiting ranks.
     Front,
-    /// Behind all others that wait.
+    /// Behind all other waiting ranks.
     Back,
 }
 
 #[derive(Debug, Clone)]
 struct NodeState {
     free: u32,
-    /// The ranks that want a processor.
+    /// Ranks that wait for a processor.
     waiting: VecDeque<Rank>,
 }
 
@@ -32,22 +33,22 @@ struct NodeState {
 #[derive(Debug, Clone)]
 pub(super) struct Processors {
     nodes: Vec<NodeState>,
-    /// By rank: the node whose processors it uses; for a progress stream one of its own.
+    /// Node whose processors a rank uses, indexed by rank; a progress stream has one of its own.
     homes: Vec<u32>,
-    /// By rank, with priorities only.
+    /// Priority of each rank, indexed by rank; empty without priorities.
     priorities: Vec<i32>,
-    /// By node, if no two ranks share one: its rank. Else empty.
+    /// Rank of each node, indexed by node, if no two ranks share a node; otherwise empty.
     rank_of: Vec<u32>,
-    /// By rank, if no two share a node: whether it wants its processor.
+    /// `true` if the rank requests its processor, indexed by rank, if no two ranks share a node; otherwise empty.
     wants: Vec<bool>,
-    /// Nodes in whose queue something changed since the last round, the highest first if `sorted`.
+    /// Nodes whose queue has changed since the last round, the highest first if `sorted`.
     changed: Vec<u32>,
     sorted: bool,
 }
 
 impl Processors {
-    /// All free; `shared` are the processors of the machine that all nodes are parts of, 0 if they are not. They are those of
-    /// the first node then.
+    /// All processors, free. `shared` is the number of processors of a machine that contains all nodes, or 0 without such a
+    /// machine. These processors then belong to the first node.
     pub(super) fn new(
         placement: &Placement,
         streams: usize,
@@ -89,7 +90,7 @@ impl Processors {
         }
     }
 
-    /// Whether no two ranks share a node.
+    /// `true` if no two ranks share a node.
     #[inline(always)]
     pub(super) fn are_alone(&self) -> bool {
         !self.wants.is_empty()
@@ -101,23 +102,23 @@ impl Processors {
         self.changed.push(node);
     }
 
-    /// Whether a node has a free processor.
+    /// `true` if a node has a free processor.
     pub(super) fn has_free(&self, node: u32) -> bool {
         self.are_alone() || self.nodes[node as usize].free > 0
     }
 
-    /// How many nodes there are, one for each progress stream included.
+    /// Number of nodes, including one for each progress stream.
     pub(super) fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The node whose processors a rank uses.
+    /// Node whose processors a rank uses.
     #[inline(always)]
     pub(super) fn home(&self, rank: Rank) -> u32 {
         self.homes[rank]
     }
 
-    /// A rank wants a processor.
+    /// Queues a rank for a processor.
     #[inline(always)]
     pub(super) fn queue(&mut self, rank: Rank, place: Place) {
         let number = self.home(rank);
@@ -143,7 +144,7 @@ impl Processors {
         }
     }
 
-    /// A rank gives its processor back.
+    /// Releases the processor of a rank.
     #[inline(always)]
     pub(super) fn release(&mut self, rank: Rank) {
         if self.are_alone() {
@@ -157,7 +158,7 @@ impl Processors {
         }
     }
 
-    /// A rank takes the processor back that it has just given back, unless it is gone.
+    /// A rank takes back the processor that it has just released. Returns `true` unless no processor is free any more.
     #[inline(always)]
     pub(super) fn keep(&mut self, rank: Rank) -> bool {
         if self.are_alone() {
@@ -170,7 +171,7 @@ impl Processors {
         free
     }
 
-    /// Whether the node of `rank` has a free processor, and no other rank would get one in the next round.
+    /// `true` if the node of `rank` has a free processor, and no other rank would get one in the next round.
     #[inline(always)]
     pub(super) fn nobody_waits(&self, rank: Rank) -> bool {
         self.changed.is_empty()
@@ -183,7 +184,7 @@ impl Processors {
         self.take(self.home(rank))
     }
 
-    /// The next rank of any node that gets a processor: by node, then in the order of the node's queue.
+    /// The next rank of any node that gets a processor: in the order of nodes, then of the node's queue.
     #[inline(always)]
     pub(super) fn next(&mut self) -> Option<Rank> {
         if self.changed.is_empty() {
@@ -194,7 +195,7 @@ impl Processors {
 
     fn next_of_changed(&mut self) -> Option<Rank> {
         if !self.sorted {
-            // Highest first: nodes are taken from the end.
+            // Highest first, because nodes are taken from the end.
             self.changed.sort_unstable_by(|a, b| b.cmp(a));
             self.sorted = true;
         }

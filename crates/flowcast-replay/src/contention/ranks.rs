@@ -1,28 +1,28 @@
-//! The state of a rank, and what a turn of it leads to.
+//! State of a rank, and the result of a turn.
 
 use flowcast_program::slot::Slot;
 use flowcast_traffic::queues::lanes::Lane;
 use flowcast_units::Time;
 
-/// How far a rank is with its instruction.
+/// Progress of a rank within its instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
 pub(super) enum RankPhase {
-    /// It has not begun.
+    /// It has not started.
     #[default]
     Begin,
-    /// It wants processor time until the moment in `until`, then goes on.
+    /// It needs processor time until `until`, then it continues.
     StartUp,
     /// It has spent its start-up.
     Started,
-    /// It waits for others, without a processor.
+    /// It waits for other ranks, without a processor.
     Waiting,
-    /// It wants processor time until the moment in `until`, then is done.
+    /// It needs processor time until `until`, then it has finished.
     Finish,
-    /// It is done but for that time.
+    /// It has finished, apart from that time.
     Finishing,
     /// There is no further instruction.
     Ended,
-    /// It computes on an accelerator, without a processor; so it is in the phases that follow.
+    /// It computes on an accelerator, without a processor. The phases that follow are also without a processor.
     Accelerated,
     /// It waits for memory or a file.
     Asking,
@@ -31,7 +31,7 @@ pub(super) enum RankPhase {
 }
 
 impl RankPhase {
-    /// The phase once the rank has spent the processor time that it wants.
+    /// The phase after the rank has spent the processor time that it needs.
     #[inline(always)]
     pub(super) fn spent(self) -> Option<RankPhase> {
         match self {
@@ -42,52 +42,52 @@ impl RankPhase {
     }
 }
 
-/// What follows from a turn.
+/// Result of a turn.
 pub(super) enum Step {
-    /// The instruction is done.
+    /// The instruction is complete.
     Done,
-    /// The instruction is done and takes no turn: the next follows in the same.
+    /// The instruction is complete and takes no turn: the next one follows in the same turn.
     Skip,
-    /// The instruction is done; the rank keeps its processor for the next, before anybody else gets one.
+    /// The instruction is complete. The rank keeps its processor for the next one, before any other rank gets a processor.
     GoOn,
     /// The rank needs processor time first.
     Spend,
-    /// The rank waits for others.
+    /// The rank waits for other ranks.
     Wait,
     /// The rank waits in this phase, without a processor, for an event of its own.
     Asks(RankPhase),
 }
 
-/// One rank, in two cache lines, the first of which is all that most turns need.
+/// State of one rank, in two cache lines; most turns need only the first.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(128))]
 pub(super) struct ContendedRank<'a> {
-    /// The words of its instructions.
+    /// Words of its instructions.
     pub words: &'a [u32],
-    /// The instruction, and the one behind it.
+    /// Position of the current instruction; `next` is the position of the next one.
     pub at: u32,
     pub next: u32,
-    /// The slot of the next receive to post.
+    /// Slot of the next receive to post.
     pub next_slot: Slot,
     pub lane: Lane,
     pub phase: RankPhase,
-    /// When the program called, and when it had spent the start-up of the call.
+    /// Time of the program's call; `before` is the end of the call's start-up.
     pub call: Time,
     pub before: Time,
-    /// When the start-up, or the time on a message that has come, ends.
+    /// End of the start-up, or of the time on a message that has arrived.
     pub until: Time,
-    /// When it began to wait for a processor.
+    /// Start of the wait for a processor.
     pub queued: Time,
-    /// How long its call has waited for a processor and for the switch to it.
+    /// Time that its call has waited for a processor and for the switch to it.
     pub waited: Time,
     pub overhead: Time,
     pub compute: Time,
     pub end: Time,
-    /// When the sending interface may start the next message.
+    /// Earliest time at which the sending interface may start the next message.
     pub interface_free: Time,
-    /// When the interface is free for the message that it sends.
+    /// Time at which the interface is free for the message that the rank sends.
     pub departs: Time,
-    /// How long the start-up takes, where turns are scheduled.
+    /// Duration of the start-up, if turns are scheduled.
     pub spend: Time,
 }
 

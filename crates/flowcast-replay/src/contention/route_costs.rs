@@ -1,4 +1,4 @@
-//! What the messages cost, arranged for the engine: each delay with its lane in the queue of events.
+//! Costs of messages, arranged for the engine: each delay with its lane in the queue of events.
 
 use super::{
     super::costs::{ClassCost, Costs, PathCosts},
@@ -8,7 +8,7 @@ use flowcast_program::slot::Slot;
 use flowcast_traffic::queues::lanes::Lane;
 use flowcast_units::Time;
 
-/// A delay that many events have.
+/// A delay shared by many events.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delay {
     /// Length of the delay.
@@ -18,7 +18,7 @@ pub(super) struct Delay {
 }
 
 impl Delay {
-    /// A delay of its own.
+    /// A delay without a lane.
     pub(super) fn new(time: Time) -> Delay {
         Delay {
             time,
@@ -26,7 +26,7 @@ impl Delay {
         }
     }
 
-    /// Inserts an event that is due after the delay; gives its time.
+    /// Inserts an event that is due after the delay; returns its time.
     #[inline(always)]
     pub(super) fn schedule(self, pending: &mut Pending, event: Event) -> Time {
         let time = pending.now() + self.time;
@@ -35,36 +35,36 @@ impl Delay {
     }
 }
 
-/// What the messages of one class cost.
+/// Costs of the messages of one class.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Move {
     /// Processor time of the sender.
     pub send: Delay,
-    /// Receiver's processor time on the message that has come.
+    /// Processor time of the receiver after the message has arrived.
     pub receive: Delay,
-    /// From the start of the transfer to the arrival.
+    /// Time from the start of the transfer to the arrival.
     pub arrives: Delay,
-    /// How long the links are taken; the same where there is no latency besides.
+    /// Time for which the links are occupied; equal to `arrives` without additional latency.
     pub bytes: Delay,
-    /// The same and all other costs, without lanes.
+    /// These and all other costs, without lanes.
     pub cost: ClassCost,
 }
 
-/// What a message costs on one kind of route.
+/// Costs of messages on one kind of route.
 #[derive(Debug, Clone)]
 pub(super) struct RouteCosts {
-    /// Receiver's processor time before it looks for the message.
+    /// Processor time of the receiver before it looks for the message.
     pub before: Delay,
-    /// Receiver's processor time on the message that has come, where that does not depend on the size.
+    /// Processor time of the receiver after the message has arrived, if it does not depend on the size.
     after: Delay,
-    /// Whether messages arrive later than they leave the links.
+    /// `true` if messages arrive later than they leave the links.
     pub has_latency: bool,
-    /// What messages of each class cost, by class.
+    /// Costs of each message class, indexed by class.
     pub moves: Vec<Move>,
 }
 
 impl RouteCosts {
-    /// Receiver's processor time on the message of a slot that has come.
+    /// Processor time of the receiver after the message of a slot has arrived.
     #[inline(always)]
     pub(super) fn received_after(&self, costs: &Costs, slot: Slot) -> Delay {
         match costs.class_of_slot.get(slot.index()) {
@@ -74,7 +74,7 @@ impl RouteCosts {
     }
 }
 
-/// The costs of all routes, with lanes for their delays.
+/// Costs of all routes, with lanes for their delays.
 pub(super) fn route_costs(costs: &Costs, pending: &mut Pending) -> Vec<RouteCosts> {
     pending.open_lanes(
         costs

@@ -1,4 +1,4 @@
-//! Queues that follow, with shorter steps and on several threads.
+//! Quasi-dynamic model with shorter steps, and with programs that several threads read.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! What the messages of a schedule cost, and which of them share the network.
+//! Costs of a schedule's messages, and the messages that share the network.
 //!
-//! Without a placement every message travels as LogGOPSim has it. With one, messages inside a node take the node's latency
-//! and bandwidth and no interface; with a sharing model those between nodes are flows: `L` and then their bytes, alone
-//! `(s-1)G`, at the rate that the model leaves them. What a flow takes is not charged again: interfaces rest `g` only,
-//! and the receiver's processor is busy for `o` only, once the last byte is there. `o`, `g` and the rule for messages
-//! above `S` stay what they are.
+//! Without a placement, every message travels as in LogGOPSim. With a placement, messages inside a node have the node's
+//! latency and bandwidth and use no interface. With a sharing model, messages between nodes are flows: they spend `L`, then
+//! their bytes move at the rate that the model assigns to them (`(s-1)G` alone). The time of a flow is not charged again:
+//! interfaces rest for `g` only, and the receiver's processor is busy for `o` only, once the last byte has arrived. `o`, `g`
+//! and the rule for messages above `S` are unchanged.
 
 use super::Loggops;
 use crate::{
@@ -26,36 +26,36 @@ use flowcast_program::{
 use flowcast_traffic::flows::traffic::Rule;
 use flowcast_units::{Bytes, Rank, Time, TimePerByte};
 
-/// Where the ranks of a schedule run, and how their messages share the network.
+/// Mapping of a schedule's ranks to nodes, and the network that their messages share.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacedCosts<'a> {
-    /// Which node each rank runs on.
+    /// Mapping of the ranks to nodes.
     pub placement: &'a Placement,
-    /// The network that messages between nodes share, and by which model, if they do.
+    /// Network that messages between nodes share, and the model of sharing; `None` if they do not share it.
     pub sharing: Option<(&'a Network, Model)>,
 }
 
-/// What one message costs.
+/// Costs of one message.
 #[derive(Debug, Clone, Copy)]
 pub struct Travel {
-    /// From the end of the sender's overhead on, what no bandwidth would shorten.
+    /// Time after the sender's overhead that does not depend on the bandwidth.
     pub latency: Time,
-    /// The time of its bytes, alone.
+    /// Time of its bytes without other messages.
     pub bytes: Time,
-    /// How long either interface is taken, from one start to the next: rest, then bytes; none if it takes no interface.
+    /// Time that either interface is occupied, from one start to the next: rest, then bytes; `None` if it uses no interface.
     pub interface: Option<(Time, Time)>,
-    /// What the bytes take of the receiver's processor, beside `o`.
+    /// Time of the bytes on the receiver's processor, in addition to `o`.
     pub on_receiver: Time,
-    /// Whether it is a flow.
+    /// `true` if the message is a flow.
     pub shares: bool,
 }
 
-/// The costs of all messages.
+/// Costs of all messages.
 #[derive(Debug, Clone, Copy)]
 pub struct LogGopsCosts<'a> {
     /// LogGOPS parameters of messages between nodes.
     pub parameters: Loggops,
-    /// Where ranks run, if that matters.
+    /// Mapping and sharing; `None` if they do not matter.
     pub placed: Option<PlacedCosts<'a>>,
 }
 
@@ -69,14 +69,14 @@ impl From<Loggops> for LogGopsCosts<'_> {
 }
 
 impl LogGopsCosts<'_> {
-    /// Whether every message travels as LogGOPSim has it.
+    /// `true` if every message travels as in LogGOPSim.
     pub(crate) fn are_plain(&self) -> bool {
         self.placed
             .as_ref()
             .is_none_or(|placed| placed.sharing.is_none() && !placed.placement.is_shared())
     }
 
-    /// Of a message between two ranks.
+    /// Costs of a message between two ranks.
     pub fn travel(&self, from: Rank, to: Rank, size: Bytes) -> Travel {
         let Loggops { latency, gap, .. } = self.parameters;
         let bytes = self.parameters.bytes_time(size);
@@ -113,24 +113,24 @@ impl LogGopsCosts<'_> {
     }
 }
 
-/// The network, shared by rates or by queues.
+/// The network, shared by rates or by queues of packets.
 enum CostsSharing {
     Rates(Box<Shared>),
     Packets(Box<Packets>),
 }
 
-/// The costs, and the network where it is shared.
+/// The costs, and the network if messages share it.
 pub struct FlowCarrier<'a> {
-    /// What each message costs alone.
+    /// Costs of each message without other messages.
     pub costs: LogGopsCosts<'a>,
     network: Option<CostsSharing>,
 }
 
 impl<'a> FlowCarrier<'a> {
-    /// For the messages of a schedule.
+    /// Creates the carrier for the messages of a schedule.
     ///
     /// # Errors
-    /// Those of the sharing model and of its fabric.
+    /// Errors of the sharing model and of its fabric.
     pub fn new(
         schedule: &Schedule,
         costs: LogGopsCosts<'a>,
@@ -174,7 +174,7 @@ impl<'a> FlowCarrier<'a> {
         })
     }
 
-    /// A flow begins at `start`.
+    /// Starts a flow at `start`.
     pub(crate) fn depart(&mut self, slot: Slot, size: Bytes, start: Time, travel: Travel) {
         let Travel { latency, bytes, .. } = travel;
         let cost = ClassCost {
@@ -198,7 +198,7 @@ impl<'a> FlowCarrier<'a> {
         }
     }
 
-    /// The next flow whose last byte is there, up to a time.
+    /// Returns the next flow whose last byte arrives, up to `limit`.
     pub fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Delivery>, SharingError> {
         loop {
             let progress = match &mut self.network {
@@ -208,7 +208,7 @@ impl<'a> FlowCarrier<'a> {
             };
             match progress {
                 Some(Progress::Arrived(delivery)) => return Ok(Some(delivery)),
-                // Senders of a schedule go on when their overhead is over.
+                // Senders of a schedule continue when their overhead is over.
                 Some(Progress::Held { .. } | Progress::Met(_)) => {}
                 None => return Ok(None),
             }

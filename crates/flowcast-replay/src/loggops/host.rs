@@ -1,7 +1,7 @@
-//! A rank of the fast engine: clocks and four queues, in three cache lines as long as the queues are short.
+//! A rank of the fast engine: clocks and four queues, in three cache lines while the queues are short.
 //!
-//! Operations that become free together stand one behind the other in the schedule, so a queue of operations is kept as
-//! runs of neighbours: a thousand sends at once take the place of one.
+//! Operations that become free together are usually adjacent in the schedule. A queue of operations is therefore stored as
+//! runs of adjacent operations: a thousand sends need no more space than one.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::prefetch::prefetch;
 use flowcast_traffic::queues::{MEMBER_BITS, NEVER, member_of, time_of};
 use flowcast_units::{Rank, Time};
 
-/// Neighbouring operations, created one after the other.
+/// Adjacent operations, created one after the other.
 #[derive(Debug, Clone, Copy, Default)]
 struct HostRun {
     created: u32,
@@ -19,7 +19,7 @@ struct HostRun {
 }
 
 impl HostRun {
-    /// Whether an operation continues the run; then it is part of it.
+    /// Extends the run by an operation and returns `true`, if the operation continues the run.
     #[inline(always)]
     fn takes(&mut self, created: u32, node: u32) -> bool {
         let continues = self.node.wrapping_add(self.count) == node
@@ -29,12 +29,12 @@ impl HostRun {
     }
 }
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Arrival {
     pub time: Time,
     pub created: u32,
-    /// Operation of the sender that sends it.
+    /// The sender's operation that sends it.
     pub node: u32,
     pub channel: u32,
     pub size: u32,
@@ -42,32 +42,32 @@ pub(super) struct Arrival {
 
 const NEAR: usize = 4;
 
-/// A rank.
+/// State of a rank.
 #[derive(Debug, Clone, Default)]
 #[repr(C, align(64))]
 pub(super) struct Host {
     pub cpu: Time,
     pub sending: Time,
     pub receiving: Time,
-    /// When the first receives are to be posted.
+    /// Time at which the first receives are due to be posted.
     recv_time: Time,
     sends: HostRun,
     calcs: HostRun,
-    /// Bits of the queues that go on in [`Overflow`].
+    /// Bits of the queues that continue in [`Overflow`].
     overflown: u8,
     head: u8,
     length: u8,
     recvs: HostRun,
     pub compute: Time,
     pub overhead: Time,
-    /// The first messages, a ring.
+    /// The first messages, as a ring.
     arrivals: [Arrival; NEAR],
 }
 
-/// What does not fit into a [`Host`].
+/// Entries that do not fit into a [`Host`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overflow {
-    /// Sends, receives, computations; receives have a time.
+    /// Sends, receives and computations; only receives have a time.
     runs: [VecDeque<(Time, HostRun)>; 3],
     arrivals: VecDeque<Arrival>,
 }
@@ -97,7 +97,7 @@ pub(super) fn of_key(key: u128) -> (Time, OperationKind, Rank) {
 }
 
 impl Host {
-    /// The key of its next event: the least of four, by time and then by creation.
+    /// Key of its next event: the least of the four queues' heads, by time, then by creation.
     #[inline(always)]
     pub(super) fn next(&self, rank: Rank) -> u128 {
         let mut least = NEVER;
@@ -189,7 +189,7 @@ impl Host {
         }
     }
 
-    /// Takes the first operation of a kind.
+    /// Removes and returns the first operation of a kind.
     #[inline(always)]
     pub(super) fn pop(
         &mut self,
@@ -224,7 +224,7 @@ impl Host {
         }
     }
 
-    /// Queues a message; whether it is the only one.
+    /// Queues a message; returns `true` if it is the only one.
     #[inline(always)]
     pub(super) fn expect(
         &mut self,
@@ -242,7 +242,7 @@ impl Host {
         self.length == 1
     }
 
-    /// Takes the first message.
+    /// Removes and returns the first message.
     #[inline(always)]
     pub(super) fn take(&mut self, overflow: &mut [Overflow], rank: Rank) -> Arrival {
         let place = self.head as usize % NEAR;
@@ -250,7 +250,7 @@ impl Host {
         self.head = (place as u8 + 1) % NEAR as u8;
         self.length -= 1;
         if self.overflown >> OperationKind::Message as u8 & 1 == 1 {
-            // The ring was full, so the place of the first is the last one now.
+            // The ring was full, so the place of the first message is now the last one.
             let more = &mut overflow[rank].arrivals;
             if let Some(arrival) = more.pop_front() {
                 self.arrivals[place] = arrival;
@@ -263,7 +263,7 @@ impl Host {
         first
     }
 
-    /// Asks the memory for all of it.
+    /// Prefetches the whole state.
     #[inline(always)]
     pub(super) fn prefetch(&self) {
         prefetch(&self.cpu);
@@ -271,7 +271,7 @@ impl Host {
         prefetch(&self.arrivals[NEAR - 1]);
     }
 
-    /// The first operation of a kind.
+    /// First operation of a kind.
     #[inline(always)]
     pub(super) fn first(&self, kind: OperationKind) -> u32 {
         match kind {
@@ -281,13 +281,13 @@ impl Host {
         }
     }
 
-    /// The operation that its next send will be.
+    /// Operation of its next send.
     #[inline(always)]
     pub(super) fn next_send(&self) -> Option<u32> {
         (self.sends.count > 0).then_some(self.sends.node)
     }
 
-    /// An operation that it will come to soon.
+    /// An operation that it will execute soon.
     #[inline(always)]
     pub(super) fn next_node(&self) -> u32 {
         if self.calcs.count > 0 {
@@ -297,7 +297,7 @@ impl Host {
         }
     }
 
-    /// The channel of its first message.
+    /// Channel of its first message.
     #[inline(always)]
     pub(super) fn next_channel(&self) -> Option<u32> {
         (self.length > 0).then(|| self.arrivals[self.head as usize % NEAR].channel)

@@ -1,21 +1,21 @@
-//! A schedule laid out as it is replayed; the other layout is dropped, so that only one takes memory.
+//! A schedule in the memory layout for its replay. The other layout is dropped, so that only one occupies memory.
 
 use super::{costs::LogGopsCosts, plain, prepared::PreparedOperations, queues, sends::Sends};
 use crate::{SimulateError, observer::Observer, outcome::Outcome};
 use flowcast_program::schedule::Schedule;
 
 /// A schedule in one of its two layouts.
-// There is one of them at a time.
+// Only one of them exists at a time.
 #[allow(clippy::large_enum_variant)]
 pub enum Layout {
-    /// Laid out for the fast engine.
+    /// Layout of the fast engine.
     Prepared(PreparedOperations),
-    /// As it was read, for schedules that the fast engine cannot replay.
+    /// The schedule as it was read, for schedules that the fast engine cannot replay.
     Graphs(Schedule),
 }
 
 impl Layout {
-    /// The layout that messages of these costs need.
+    /// Chooses the layout that messages with these costs need.
     pub fn new(schedule: Schedule, costs: LogGopsCosts<'_>) -> Layout {
         if !costs.are_plain() {
             return Layout::Graphs(schedule);
@@ -26,7 +26,7 @@ impl Layout {
         }
     }
 
-    /// Its messages, which observers have to know.
+    /// Messages of the schedule, which observers need to know.
     pub fn sends(&self) -> Sends<'_> {
         match self {
             Layout::Prepared(prepared) => Sends::of_prepared(prepared),
@@ -34,11 +34,11 @@ impl Layout {
         }
     }
 
-    /// Replays and notifies an observer, as [`super::placed`] does; `None` if the replay does not come to its end and the
-    /// dropped layout would be needed to say why.
+    /// Replays the schedule and reports its events to an observer, as [`super::placed`] does. Returns `None` if the replay
+    /// does not reach its end and only the dropped layout could explain why.
     ///
     /// # Errors
-    /// As [`super::placed`].
+    /// The same as for [`super::placed`].
     pub fn observed<O: Observer>(
         &self,
         costs: LogGopsCosts<'_>,

@@ -2,13 +2,13 @@
 
 use flowcast_units::{Bytes, Rank};
 
-/// Where a message goes.
+/// Destination, size and tag of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScheduleMessage {
-    /// The rank that receives it.
+    /// Rank of the receiver.
     pub to: Rank,
     /// Size of the message's data.
     pub size: Bytes,
-    /// Tag; -1 if it has none.
+    /// Tag of the message; -1 if it has none.
     pub tag: i32,
 }

@@ -1,20 +1,21 @@
 //! Schedules under LogGOPS, event by event, with the rules of LogGOPSim (Hoefler, Schneider, Lumsdaine).
 //!
-//! Each rank has processors, and interfaces for sending and for receiving. An operation starts when its processor
-//! (and interface) is free:
-//! - `calc d` keeps the processor for `d`.
-//! - `send s` keeps the processor for `o` and the sending interface for `g + (s-1)G`; the first byte is at the
-//!   receiver `o + L` after the start.
-//! - A message that has arrived keeps the receiver's processor for `o + (s-1)G` and its receiving interface for
-//!   `g + (s-1)G`, whether or not a receive is posted.
-//! - A send is done at its start, or, if its size is above `S`, when message and receive have met (rendezvous).
+//! Each rank has processors, and interfaces for sending and for receiving. An operation starts when its processor (and
+//! interface) is free:
+//! - `calc d` occupies the processor for `d`.
+//! - `send s` occupies the processor for `o` and the sending interface for `g + (s-1)G`; the first byte reaches the receiver
+//!   `o + L` after the start.
+//! - A message that has arrived occupies the receiver's processor for `o + (s-1)G` and its receiving interface for
+//!   `g + (s-1)G`, whether or not a receive has been posted.
+//! - A send ends at its start, or, if its size is above `S`, when message and receive have met (rendezvous).
 //!
-//! Operations that may start are taken in the order of their time, then of their creation; a blocked one keeps its
-//! place among those of equal time. A receive smaller than the message that it meets is an error, as in MPI, unless another order of
-//! arrival has room for all (module `room`). Sizes of 0 cost as much as sizes of 1, where the original wraps around.
+//! Operations that may start are executed in the order of their time, then of their creation; a blocked operation keeps its
+//! place among those of equal time. A receive that is smaller than its message is an error, as in MPI, unless every message
+//! has enough room in another order of arrival (module `room`). Sizes of 0 cost the same as sizes of 1; in LogGOPSim they
+//! wrap around.
 //!
-//! [`queues`] carries this out fast where it can, [`plain`] as it is written here. Where ranks share nodes, or messages the
-//! network, [`costs`] says what changes.
+//! [`queues`] executes these rules efficiently where possible; [`plain`] executes them as written here. [`costs`] describes
+//! the changes if ranks share nodes, or messages share the network.
 
 pub mod costs;
 mod host;
@@ -42,20 +43,20 @@ pub use prepared::PreparedOperations;
 /// The parameters of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loggops {
-    /// `L`: time in the network, whatever the size.
+    /// `L`: time in the network, independent of the size.
     pub latency: Time,
     /// `o`: processor time of a message, on each side.
     pub overhead: Time,
     /// `g`: shortest time between two messages at an interface.
     pub gap: Time,
-    /// `G`: what each byte after the first adds to the gap.
+    /// `G`: time that each byte after the first adds to the gap.
     pub gap_per_byte: TimePerByte,
     /// `S`: larger messages wait for their receiver.
     pub eager_up_to: Option<Bytes>,
 }
 
 impl Loggops {
-    /// The parameters that a network gives, whatever its own rule.
+    /// Takes the parameters from a network, whatever the network's own rule.
     pub fn from_network(network: &Network) -> Loggops {
         Loggops {
             latency: network.nic.latency,
@@ -78,12 +79,13 @@ impl Loggops {
     }
 }
 
-/// Runs a schedule and tells an observer what happens; messages are called by the number of their send among all
-/// operations, rank by rank. A message is received when its receiver's processor takes it from the network, whether or
-/// not a receive is posted; `posted` tells of receives that come after that.
+/// Replays a schedule and reports its events to an observer. Messages are numbered by their send among all operations, rank
+/// by rank. A message is received when its receiver's processor takes it from the network, whether or not a receive has been
+/// posted; `posted` reports receives that are posted after that.
 ///
 /// # Errors
-/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other; those of a sharing model.
+/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other; errors of a sharing
+/// model.
 pub fn placed<O: Observer>(
     schedule: &Schedule,
     costs: LogGopsCosts<'_>,

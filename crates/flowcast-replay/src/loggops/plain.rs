@@ -1,7 +1,7 @@
-//! The rules as they stand: one queue of all events, blocked ones put back.
+//! A direct implementation of the rules: one queue of all events, and blocked events return to it.
 //!
-//! The evident twin of [`super::queues`], and the engine for what that one leaves out: several processors or interfaces
-//! in a rank, any source, any tag.
+//! It is the reference for [`super::queues`], and the engine for everything that [`super::queues`] does not support: several
+//! processors or interfaces in a rank, any source, any tag.
 
 use std::{
     cmp::Reverse,
@@ -28,10 +28,11 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// Runs a schedule and tells an observer what happens, as [`super::placed`] does.
+/// Replays a schedule and reports its events to an observer, as [`super::placed`] does.
 ///
 /// # Errors
-/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other; those of a sharing model.
+/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other; errors of a sharing
+/// model.
 pub fn run<O: Observer>(
     schedule: &Schedule,
     costs: LogGopsCosts<'_>,
@@ -68,7 +69,7 @@ impl PlainMessage {
 /// Sender, receiver and tag.
 type Channel = (Rank, Rank, Option<u32>);
 
-/// An entry of the queue: time, then creation.
+/// An entry of the queue, ordered by time, then by creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PlainEntry {
     time: Time,
@@ -76,43 +77,43 @@ struct PlainEntry {
     event: PlainEvent,
 }
 
-/// A rank's clocks and queues.
+/// Clocks and queues of a rank.
 #[derive(Default, Clone)]
 struct PlainHost {
     cpus: Vec<Time>,
     sending: Vec<Time>,
     receiving: Vec<Time>,
-    /// Posted receives, by operation.
+    /// Posted receives, as operations.
     posted: MatchQueue<u32>,
-    /// Messages that nobody has asked for.
+    /// Messages that arrived before a receive was posted.
     unexpected: MatchQueue<PlainMessage>,
-    /// Dependencies that each operation still waits for.
+    /// Number of dependencies that each operation still waits for.
     open: Vec<u32>,
     free: Vec<u32>,
     done: usize,
     compute: Time,
     overhead: Time,
-    /// The same of a rank with several processors, which may do them at once.
+    /// Computation and overhead of a rank with several processors, which may overlap in time.
     work: Vec<Segment>,
 }
 
 struct PlainEngine<'a, O> {
     schedule: &'a Schedule,
     observer: &'a mut O,
-    /// The number of each rank's first operation, as observers count them.
+    /// Number of each rank's first operation, as observers count operations.
     bases: Vec<u32>,
     parameters: Loggops,
     carrier: FlowCarrier<'a>,
-    /// Messages that share the network, by slot, and whether the last byte is there.
+    /// Messages that share the network, by slot; `true` if the last byte has arrived.
     flows: HashMap<Slot, (PlainMessage, bool)>,
-    /// Those from one rank to another with one tag: they are matched in the order of their sends, as MPI promises.
+    /// Messages of each channel in the order of their sends, in which they are matched, as MPI guarantees.
     in_order: HashMap<Channel, VecDeque<Slot>>,
     hosts: Vec<PlainHost>,
     queue: BinaryHeap<Reverse<PlainEntry>>,
     created: u64,
     messages: u64,
     bytes: u64,
-    /// The first message that met a smaller receive, with the receive's operation.
+    /// The first message that met a smaller receive, with that receive's operation.
     truncated: Option<(PlainMessage, u32)>,
 }
 
@@ -178,7 +179,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         }
     }
 
-    /// The last byte of a message that shared the network is there.
+    /// The last byte of a message that shared the network has arrived.
     fn deliver(&mut self, delivery: Delivery) {
         let Delivery {
             slot,
@@ -300,7 +301,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             self.carrier
                 .depart(slot, message.size, now + overhead, travel);
         } else {
-            // Bytes that the receiver's processor moves are still to come then.
+            // The bytes that the receiver's processor moves are not included in this time.
             self.push(
                 now + overhead + latency + (bytes - on_receiver),
                 PlainEvent::Message(message),
@@ -321,7 +322,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
                 self.compare(message, index);
                 let slot = self.slot(message);
                 self.observer.posted(slot, now);
-                // The receive decides by its own size, but a sender that went on at once cannot be released again.
+                // The receive decides by its own size, but a sender that has already continued cannot be released again.
                 if self.parameters.is_rendezvous(size)
                     && self.parameters.is_rendezvous(message.size)
                 {
@@ -386,7 +387,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         self.queue_touched(touched);
     }
 
-    /// Notes a receive that is too small for the message that it meets.
+    /// Records a receive that is too small for its message.
     fn compare(&mut self, message: PlainMessage, recv: u32) {
         if matches!(self.node(message.to, recv).operation, Operation::Recv { size, .. } if size < message.size)
         {
@@ -394,7 +395,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         }
     }
 
-    /// The sender of a rendezvous message goes on now.
+    /// The sender of a rendezvous message continues now.
     fn release_sender(&mut self, now: Time, message: PlainMessage, cpu: u8, nic: u8) {
         self.mark_done(message.from, message.node);
         let slot = self.slot(message);
@@ -410,7 +411,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         *nic = now.max(*nic);
     }
 
-    /// What observers call a message by.
+    /// Number by which observers know a message.
     fn slot(&self, message: PlainMessage) -> Slot {
         Slot(self.bases[message.from].wrapping_add(message.node))
     }
@@ -519,9 +520,9 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         }
     }
 
-    /// Some operations never ran: a receive without a message, or operations that wait for each other.
+    /// Finds the reason why some operations never ran: a receive without a message, or operations that wait for each other.
     fn explain_stop(&self) -> SimulateError {
-        // What a rank that has done everything was to send or receive will never come: that is the fault to name.
+        // A rank that has executed all its operations will never send or receive anything else: that is the fault to report.
         let is_done = |rank: Rank| self.hosts[rank].done == self.schedule.graphs[rank].nodes.len();
         let mut waits = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
@@ -571,7 +572,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         }
     }
 
-    /// A rank whose operations wait for a rendezvous or for each other.
+    /// The wait of a rank whose operations wait for a rendezvous or for each other.
     fn other_wait(&self, rank: usize, host: &PlainHost) -> Wait {
         let rank_id = Rank(rank as u32);
         let sent = |message: &PlainMessage| message.from == rank_id;

@@ -1,9 +1,9 @@
-//! A schedule laid out for the fast engine: few bytes for each operation, matches by number.
+//! A schedule in the layout of the fast engine: few bytes per operation, matches by number.
 //!
-//! With many ranks each walks through memory of its own, too many for the processor to read ahead: the speed is that of
-//! the cache lines that each message takes. So what never changes (24 bytes an operation) stands apart from what does (4,
-//! how many others it waits for), dependents that are neighbours are not listed, and channels are numbered in the order
-//! in which their receiver asks.
+//! With many ranks, each walks through its own memory, in too many streams for the processor to read ahead. The speed is
+//! then determined by the number of cache lines per message. Constant data (24 bytes per operation) are therefore separate
+//! from changing data (4 bytes: the number of dependencies that it waits for). Adjacent dependents are not listed, and
+//! channels are numbered in the order of the receiver's receives.
 
 use super::message::ScheduleMessage;
 use flowcast_program::{
@@ -13,14 +13,14 @@ use flowcast_program::{
 use flowcast_units::{Bytes, Rank};
 use std::borrow::Borrow;
 
-/// What an operation is.
+/// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum OperationKind {
     Send = 0,
     Recv = 1,
     Calc = 2,
-    /// Not an operation: the message of a send, on its way.
+    /// Not an operation: the message of a send, in flight.
     Message = 3,
 }
 
@@ -28,16 +28,18 @@ pub(super) enum OperationKind {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct PreparedOp {
-    /// Of a computation the nanoseconds as bits; else the number of the size, and above it that of the channel.
+    /// For a computation, the bits of its nanoseconds; otherwise the index of the size, and above it the index of the
+    /// channel.
     pub payload: u64,
-    /// The rank itself of a computation or receive, the receiver of a send.
+    /// The receiver for a send; otherwise the rank itself.
     pub peer: u32,
-    /// Whom it releases: so many by its start, then so many by its end, from the first on; see `is_run`.
+    /// Start of its dependents: `by_start` operations that its start releases, then `by_end` that its end releases; see
+    /// `is_run`.
     pub first: u32,
     pub by_end: u32,
     pub by_start: u16,
     pub kind: OperationKind,
-    /// Whether the dependents are neighbours and `first` is the first of them, not a place in the list.
+    /// `true` if the dependents are adjacent and `first` is the first of them, not an index into the list.
     pub is_run: bool,
 }
 
@@ -54,26 +56,27 @@ impl PreparedOp {
 /// A schedule without wildcards, with one processor and one interface in each rank.
 #[derive(Default)]
 pub struct PreparedOperations {
-    /// The first operation of each rank, and the end.
+    /// First operation of each rank, and the number of all operations.
     pub(super) bases: Vec<u32>,
     pub(super) ops: Vec<PreparedOp>,
     pub(super) dependents: Vec<u32>,
-    /// How many others each operation waits for at the beginning, and above that ([`KIND_SHIFT`]) its kind.
+    /// Number of dependencies that each operation waits for at the start, and above that ([`KIND_SHIFT`]) its kind.
     pub(super) open: Vec<u32>,
     pub(super) sizes: Vec<Bytes>,
     pub(super) channels: usize,
-    /// The tag of each channel.
+    /// Tag of each channel; -1 if it has none.
     tags: Vec<i32>,
 }
 
-/// Where the kind of an operation stands above its number or above the count of those that it waits for.
+/// Position of an operation's kind, above its number or above the number of its dependencies.
 pub(super) const KIND_SHIFT: u32 = 30;
 
-/// More operations than this do not fit the keys of events.
+/// Limit of the number of operations: more do not fit into the keys of events.
 const MOST: usize = 1 << KIND_SHIFT;
 
 impl PreparedOperations {
-    /// `None` if the schedule has wildcards or several processors or interfaces in a rank, or is too large.
+    /// Lays out a schedule. Returns `None` if the schedule has wildcards or several processors or interfaces in a rank, or
+    /// is too large.
     pub fn new(schedule: &Schedule) -> Option<PreparedOperations> {
         let numbers = Numbers::from_schedule(schedule)?;
         Some(PreparedOperations::from_graphs(
@@ -82,11 +85,11 @@ impl PreparedOperations {
         ))
     }
 
-    /// The same, and each rank's part of the schedule is given up once it is laid out, so that the memory of both is never
-    /// needed at once.
+    /// Lays out a schedule and drops each rank's part of it once it is laid out, so that both layouts never occupy memory at
+    /// the same time.
     ///
     /// # Errors
-    /// The schedule, where [`PreparedOperations::new`] gives nothing.
+    /// The schedule, if [`PreparedOperations::new`] would return `None`.
     pub fn instead_of(schedule: Schedule) -> Result<PreparedOperations, Schedule> {
         match Numbers::from_schedule(&schedule) {
             Some(numbers) => Ok(PreparedOperations::from_graphs(
@@ -120,7 +123,7 @@ impl PreparedOperations {
         prepared
     }
 
-    /// What an operation sends.
+    /// The message that an operation sends.
     pub(super) fn sent(&self, operation: u32) -> ScheduleMessage {
         let op = &self.ops[operation as usize];
         let (size, tag) = (
@@ -169,8 +172,9 @@ impl PreparedOperations {
         self.bases.push(self.ops.len() as u32);
     }
 
-    /// The first of neighbours, or where a list of dependents begins, which is appended unless it is the one before: what
-    /// is waited for together releases the same.
+    /// Stores a list of dependents. Returns the first of them and `true` if they are adjacent, otherwise the start of the
+    /// list and `false`. A list equal to the one before is not stored again: operations that are waited for together release
+    /// the same dependents.
     fn put_dependents(&mut self, list: impl Iterator<Item = u32> + Clone) -> (u32, bool) {
         let first = list.clone().next().unwrap_or(0);
         if list
@@ -193,7 +197,7 @@ impl PreparedOperations {
     }
 }
 
-/// Receiver, sender and tag, which are known.
+/// Receiver, sender and tag; the latter two are always present.
 type PreparedChannel = (Rank, Option<Rank>, Option<u32>);
 
 #[derive(Default)]
@@ -204,7 +208,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// With the channels of all receives; `None` if the schedule has something that the fast engine has not.
+    /// Numbers the channels of all receives; `None` if the schedule has a feature that the fast engine does not support.
     fn from_schedule(schedule: &Schedule) -> Option<Numbers> {
         let operations: usize = schedule.graphs.iter().map(|graph| graph.nodes.len()).sum();
         let dependencies: usize = schedule.graphs.iter().map(Graph::count_dependencies).sum();

@@ -1,16 +1,17 @@
-//! The same rules without putting blocked events back: four queues in each rank, each first in, first out.
+//! The rules of the module `plain` without returning blocked events to a queue: four queues in each rank, each first in,
+//! first out.
 //!
-//! What waits in a rank can be told from its clocks at any time:
-//! - a computation starts when the processor is free, a send when processor and sending interface are: neither before
-//!   an older one of its kind;
-//! - a receive is posted at the time the processor was to be free when the receive became free;
-//! - a message is taken when it is there and processor and receiving interface are free. All messages travel equally
-//!   long, so those to one rank arrive in the order of their creation.
+//! The clocks of a rank determine what waits in it at any time:
+//! - a computation starts when the processor is free, a send when the processor and the sending interface are free; neither
+//!   starts before an older one of its kind;
+//! - a receive is posted at the time at which, when it became free, the processor was due to be free;
+//! - a message is taken when it has arrived and the processor and the receiving interface are free. All messages have the
+//!   same travel time, so messages to a rank arrive in the order of their creation.
 //!
-//! So the next event of a rank is the least of four, by time and then by creation, and a tournament of the ranks, or for
-//! many of them a ladder queue, gives the next of all. No event is looked at twice, where the plain engine looks at each blocked
-//! one again whenever the processor becomes free: `n` sends at once cost it `n^2` looks. After the queues have grown,
-//! nothing is allocated.
+//! The next event of a rank is therefore the least of four, by time and then by creation. A tournament of the ranks, or a
+//! ladder queue for many ranks, finds the next event of all ranks. No event is examined twice. The plain engine examines
+//! each blocked event again whenever the processor becomes free: `n` simultaneous sends cost it `n^2` steps. After the
+//! queues have grown, nothing is allocated.
 
 use super::{
     Loggops,
@@ -27,12 +28,13 @@ use flowcast_program::slot::Slot;
 use flowcast_traffic::queues::{KeyQueue, NEVER, ladder::Ladder, tournament::Tournament};
 use flowcast_units::{Bytes, Rank, Time};
 
-/// Runs a schedule; `None` if it does not come to its end. [`super::plain`] then stops at the same place and tells why.
+/// Replays a schedule; `None` if it does not reach its end. [`super::plain`] then stops at the same place and reports the
+/// reason.
 pub fn run(prepared: &PreparedOperations, parameters: Loggops) -> Option<Outcome> {
     attempt(prepared, parameters, &mut Unobserved)
 }
 
-/// Runs a schedule and tells an observer what happens; `None` if it does not come to its end.
+/// Replays a schedule and reports its events to an observer; `None` if it does not reach its end.
 pub(super) fn attempt<O: Observer>(
     prepared: &PreparedOperations,
     parameters: Loggops,
@@ -51,20 +53,20 @@ pub(super) fn attempt<O: Observer>(
     }
 }
 
-/// Receives of a channel that wait for messages, or messages that wait for receives: never both.
+/// Receives of a channel that wait for messages, or messages that wait for receives, never both.
 #[derive(Debug, Clone, Copy)]
 struct QueueChannel {
-    /// The operation, and above it whether it is a message.
+    /// The first operation, with the bit `MESSAGE` if it is a message.
     first: u32,
     last: u32,
 }
 
-/// An operation that waits for nothing: its number, and above that its kind.
+/// An operation without open dependencies: its number, and above that its kind.
 #[derive(Debug, Clone, Copy)]
 struct FreeOperation(u32);
 
 impl FreeOperation {
-    /// The operation of this number, if it is open to nothing.
+    /// The operation with this number, if its number of open dependencies is 0.
     #[inline(always)]
     fn new(open: u32, node: u32) -> Option<FreeOperation> {
         let is_free = open.is_multiple_of(1 << KIND_SHIFT);
@@ -86,17 +88,18 @@ impl FreeOperation {
     }
 }
 
-/// Marks messages in [`QueueChannel`].
+/// Bit that marks messages in [`QueueChannel`].
 const MESSAGE: u32 = 1 << 31;
 const NOBODY: u32 = u32::MAX;
 
-/// How far ahead in the schedule operations are asked for.
+/// Prefetch distance, in operations of the schedule.
 const AHEAD: u32 = 12;
 
-/// From so many ranks on, their states do not stay in the nearest cache, and knowing far ahead who comes next pays.
+/// Number of ranks from which their states do not fit into the nearest cache, so that knowing the next ranks far ahead is
+/// worthwhile.
 const MANY_RANKS: usize = 2048;
 
-/// From so many ranks on, looking ahead pays at all.
+/// Number of ranks from which looking ahead is worthwhile at all.
 const SOME_RANKS: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +108,7 @@ struct SizeCost {
     rendezvous: bool,
 }
 
-/// The parameters as the events need them.
+/// Parameters in the form that events need.
 #[derive(Debug, Clone, Copy)]
 struct QueueCosts {
     overhead: Time,
@@ -121,10 +124,10 @@ struct QueueEngine<'a, O, Q> {
     hosts: Vec<Host>,
     overflow: Vec<Overflow>,
     order: Q,
-    /// How many others each operation still waits for, and above that its kind: what becomes free is queued without a look at
-    /// the operation itself, which is far away.
+    /// Number of dependencies that each operation still waits for, and above that its kind. With the kind stored here, free
+    /// operations are queued without access to the operation itself, which is not in the cache.
     open: Vec<u32>,
-    /// The next in its channel, where there is one.
+    /// Next operation in the same channel, if there is one.
     behind: Vec<u32>,
     channels: Vec<QueueChannel>,
     free: Vec<FreeOperation>,
@@ -133,7 +136,7 @@ struct QueueEngine<'a, O, Q> {
     done: usize,
     messages: u64,
     bytes: u64,
-    /// Whether a receive has met a larger message.
+    /// `true` if a receive has met a larger message.
     truncates: bool,
 }
 
@@ -226,7 +229,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         self.outcome()
     }
 
-    /// Asks the memory for what the events that come next will need, in the order in which one thing leads to another.
+    /// Prefetches the data of the next events, in stages: each stage needs the data of the stage before.
     #[inline(always)]
     fn look_ahead(&self) {
         let [first, second, third, fourth] = self.order.soon();
@@ -246,7 +249,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         }
     }
 
-    /// The operation, or the channel of the message.
+    /// Prefetches the operation, or the channel of the message.
     #[inline(always)]
     fn prefetch_operation(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
@@ -267,7 +270,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         }
     }
 
-    /// Whom it goes to, what it meets, or what it releases.
+    /// Prefetches the receiver, the counterpart in the channel, or the dependents of the next operation.
     #[inline(always)]
     fn prefetch_partner(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
@@ -295,7 +298,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         }
     }
 
-    /// What a receive that a message meets releases, or the message that a receive meets.
+    /// Prefetches the dependents of the receive that a message meets, or the message that a receive meets.
     #[inline(always)]
     fn prefetch_dependents(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
@@ -393,7 +396,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         self.start(op);
         if let Some(sent) = self.meet(op.channel(), node) {
             self.observer.posted(Slot(sent), now);
-            // The receive decides by its own size, but a sender that went on at once cannot be released again.
+            // The receive decides by its own size, but a sender that has already continued cannot be released again.
             let size = self.prepared.ops[sent as usize].size();
             self.compare(op, size);
             if self.sizes[size as usize].rendezvous && self.sizes[op.size() as usize].rendezvous {
@@ -448,7 +451,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         self.queue_free(rank);
     }
 
-    /// Notes whether a receive is too small for its message; most are of one size with it.
+    /// Records a receive that is too small for its message. Usually both have the same size.
     #[inline(always)]
     fn compare(&mut self, recv: &PreparedOp, size: u32) {
         if recv.size() != size {
@@ -457,7 +460,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         }
     }
 
-    /// Takes the first of the other kind out of the channel, or joins the channel.
+    /// Removes and returns the first counterpart in the channel, or appends `own` to the channel.
     #[inline(always)]
     fn meet(&mut self, channel: u32, own: u32) -> Option<u32> {
         let channel = &mut self.channels[channel as usize];
@@ -483,7 +486,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         Some(node)
     }
 
-    /// A rendezvous: the sender goes on now, then the receiver; of the ranks the lower first.
+    /// Completes a rendezvous: sender and receiver continue now, the lower rank first.
     #[inline(never)]
     fn finish_both(&mut self, now: Time, rank: Rank, recv: &PreparedOp, sent: u32) {
         let sender = Rank(self.prepared.bases.partition_point(|base| *base <= sent) as u32 - 1);
@@ -500,7 +503,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
             self.queue_free(rank);
         }
         if sender != rank {
-            // What the start of the receive has freed is its own rank's.
+            // The operations that the start of the receive has released belong to the receiver's rank.
             std::mem::swap(&mut self.free, &mut self.set_aside);
             self.end(sent);
             self.queue_free(sender);
@@ -544,7 +547,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         }
     }
 
-    /// Queues the operations that have become free, sends, then receives, then computations, and sets the rank's key.
+    /// Queues the operations that have become free (sends, then receives, then computations) and updates the rank's key.
     #[inline(always)]
     fn queue_free(&mut self, rank: Rank) {
         let host = &mut self.hosts[rank];
@@ -571,7 +574,7 @@ impl<'a, O: Observer, Q: KeyQueue> QueueEngine<'a, O, Q> {
         self.order.set(rank.0, host.next(rank));
     }
 
-    /// `None` if something was left undone, or a receive was too small.
+    /// Outcome of the replay; `None` if an operation did not end, or a receive was too small.
     fn outcome(self) -> Option<Outcome> {
         if self.truncates && room::is_lacking_in(self.prepared)
             || self.done < self.prepared.ops.len()

@@ -1,5 +1,5 @@
-//! Whether the receives of a schedule have room for its messages. Messages that share the network may overtake each other here, which
-//! MPI's do not; so only receives count that are too small however they meet.
+//! Sizes of a schedule's receives compared with its messages. Messages that share the network may overtake each other here,
+//! which MPI messages do not. A receive therefore counts as too small only if no order of matching has enough room.
 
 use std::{
     cmp::Reverse,
@@ -11,7 +11,7 @@ use super::prepared::{OperationKind, PreparedOperations};
 use flowcast_program::schedule::{Operation, Schedule};
 use flowcast_units::{Bytes, Rank};
 
-/// Whether some message of a schedule is larger than each receive that is left for it.
+/// `true` if some message of a schedule is larger than every receive that remains for it.
 pub(super) fn is_lacking(schedule: &Schedule) -> bool {
     let has_wildcard = |operation: &Operation| {
         matches!(
@@ -47,7 +47,7 @@ pub(super) fn is_lacking(schedule: &Schedule) -> bool {
     )
 }
 
-/// The same of a prepared schedule, which has no wildcards.
+/// `true` if this holds for a prepared schedule, which has no wildcards.
 pub(super) fn is_lacking_in(prepared: &PreparedOperations) -> bool {
     let operations = prepared
         .ops
@@ -56,7 +56,7 @@ pub(super) fn is_lacking_in(prepared: &PreparedOperations) -> bool {
     lacks_room(operations.map(|op| (op.channel(), op.kind, prepared.sizes[op.size() as usize])))
 }
 
-/// The largest message of a channel needs the largest receive, the next one the next.
+/// Compares sizes in each channel: the largest message needs the largest receive, the next one the next.
 fn lacks_room<C: Eq + Hash>(operations: impl Iterator<Item = (C, OperationKind, Bytes)>) -> bool {
     let mut channels: HashMap<C, [Vec<Reverse<Bytes>>; 2]> = HashMap::new();
     for (channel, kind, size) in operations {

@@ -1,4 +1,4 @@
-//! The messages of a schedule. Observers know a message by the number of its send among all operations.
+//! Messages of a schedule. Observers know a message by the number of its send among all operations.
 
 use super::{
     message::ScheduleMessage,
@@ -10,12 +10,12 @@ use flowcast_program::{
 };
 use flowcast_units::Rank;
 
-/// The messages of a schedule, as its observers have to know them.
+/// Messages of a schedule in the form that observers need.
 pub struct Sends<'a> {
     source: SendSource<'a>,
-    /// The first operation of each rank, and the end.
+    /// First operation of each rank, and the number of all operations.
     bases: Vec<u32>,
-    /// For each 64 operations a bit for each that sends, and how many sends there are before them.
+    /// One bit for each operation, set if it is a send, in groups of 64; `before` is the number of sends before each group.
     words: Vec<u64>,
     before: Vec<u32>,
     count: u32,
@@ -28,14 +28,14 @@ enum SendSource<'a> {
 }
 
 impl<'a> Sends<'a> {
-    /// Of a schedule as it was read.
+    /// Lists the messages of a schedule as it was read.
     pub fn from_schedule(schedule: &'a Schedule) -> Sends<'a> {
         let nodes = schedule.graphs.iter().flat_map(|graph| &graph.nodes);
         let sends = nodes.map(|node| matches!(node.operation, Operation::Send { .. }));
         Sends::new(SendSource::Graphs(schedule), schedule.bases(), sends)
     }
 
-    /// Of one that is laid out for the fast engine.
+    /// Lists the messages of a schedule in the layout of the fast engine.
     pub(crate) fn of_prepared(prepared: &'a PreparedOperations) -> Sends<'a> {
         let sends = prepared.ops.iter().map(|op| op.kind == OperationKind::Send);
         Sends::new(
@@ -68,28 +68,28 @@ impl<'a> Sends<'a> {
         }
     }
 
-    /// How many messages there are.
+    /// Number of messages.
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// The number of ranks.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.bases.len() - 1
     }
 
-    /// The number of a message among all sends.
+    /// Number of a message among all sends.
     pub fn number(&self, slot: Slot) -> u32 {
         let (word, bit) = (slot.index() / 64, slot.0 % 64);
         self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
     }
 
-    /// The rank that sends the message of this slot.
+    /// Rank that sends the message of this slot.
     pub fn sender(&self, slot: Slot) -> Rank {
         Rank(self.bases.partition_point(|base| *base <= slot.0) as u32 - 1)
     }
 
-    /// What its sender, which is known, sends.
+    /// The message that the given sender sends with this slot.
     pub fn sent(&self, from: Rank, slot: Slot) -> ScheduleMessage {
         match self.source {
             SendSource::Prepared(prepared) => prepared.sent(slot.0),
@@ -109,7 +109,7 @@ impl<'a> Sends<'a> {
         }
     }
 
-    /// Every message with its sender, in the order of their slots.
+    /// All messages with their senders, in the order of their slots.
     pub fn all(&self) -> impl Iterator<Item = (Rank, ScheduleMessage)> + '_ {
         (0..self.ranks()).flat_map(move |rank| {
             let slots = (self.bases[rank]..self.bases[rank + 1]).map(Slot);
@@ -119,7 +119,7 @@ impl<'a> Sends<'a> {
         })
     }
 
-    /// Processors of the rank that uses most.
+    /// Number of processors of the rank that uses the most.
     pub fn cpus(&self) -> usize {
         match self.source {
             SendSource::Prepared(_) => 1,

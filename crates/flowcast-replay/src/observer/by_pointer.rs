@@ -1,5 +1,5 @@
-//! Any observer behind a pointer, for engines whose events cost so much more than a call through a table that they need not
-//! be compiled once for each observer.
+//! An observer behind a pointer, for engines whose events cost much more than a virtual call. Such engines are compiled
+//! once, not once per observer.
 
 use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};

@@ -1,4 +1,4 @@
-//! What each message loses to others, and at which link: for `--explain`.
+//! Time that each message loses to other messages, and the link where it does: for `--explain`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,10 +9,10 @@ use flowcast_units::Time;
 
 use crate::outcome::{DelayedMessage, LevelDelay};
 
-/// So many messages are told, those that lose most.
+/// Maximum number of messages in the report: those that lose the most.
 const MOST_TOLD: usize = 100;
 
-/// What links have cost so far. Several threads may note different links.
+/// Losses at links so far. Several threads may record messages on different links.
 #[derive(Debug)]
 pub(crate) struct LinkDelays {
     fabric: Fabric,
@@ -21,13 +21,13 @@ pub(crate) struct LinkDelays {
 
 #[derive(Debug)]
 struct NotedDelays {
-    /// By link.
+    /// Losses, indexed by link.
     links: Vec<LinkDelay>,
-    /// Messages that lost most, in no order.
+    /// Messages with the largest losses, in no particular order.
     worst: Vec<(Time, Slot, LinkId)>,
 }
 
-/// What a link has cost.
+/// Loss at one link.
 #[derive(Debug, Clone, Copy, Default)]
 struct LinkDelay {
     /// Messages that lost more here than at any other link.
@@ -36,7 +36,7 @@ struct LinkDelay {
 }
 
 impl LinkDelays {
-    /// No message has lost anything yet.
+    /// Creates an empty record of losses.
     pub(super) fn new(fabric: &Fabric) -> LinkDelays {
         LinkDelays {
             fabric: fabric.without_paths(),
@@ -68,7 +68,8 @@ impl LinkDelays {
         }
     }
 
-    /// By class of links what they cost, those that cost nothing left out, and the messages that lost most, the worst first.
+    /// Losses of each class of links, without classes that lost nothing, and the messages with the largest losses, the worst
+    /// first.
     pub(crate) fn finish(&self) -> (Vec<LevelDelay>, Vec<DelayedMessage>) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         noted.keep_worst();
@@ -120,21 +121,21 @@ impl NotedDelays {
     }
 }
 
-/// Messages that move, and what each has lost until now.
+/// Moving messages with their losses so far.
 #[derive(Debug)]
 pub(super) struct MessageDelays {
     links: Arc<LinkDelays>,
-    /// By the index of the flow, which is used again after its end.
+    /// Indexed by flow; an index is reused after the flow's end.
     moving: Vec<MovingMessage>,
 }
 
 #[derive(Debug, Clone)]
 struct MovingMessage {
-    /// Since when it has the rate that it has.
+    /// Start of its current rate.
     since: Time,
-    /// The link that limits it, and the part of its time that it loses there.
+    /// The link that limits it, and the fraction of its time that it loses there.
     limit: Option<(LinkId, f64)>,
-    /// What it has lost at each link that has limited it.
+    /// Loss at each link that has limited it.
     lost: Vec<(LinkId, Time)>,
 }
 
@@ -150,7 +151,7 @@ impl MessageDelays {
         Arc::clone(&self.links)
     }
 
-    /// A message that moves gets another rate, or its first.
+    /// A moving message gets a new rate, or its first.
     pub(super) fn change(&mut self, fabric: &Fabric, change: RateChange, now: Time) {
         let index = change.flow as usize;
         if self.moving.len() <= index {
@@ -173,7 +174,7 @@ impl MessageDelays {
         };
     }
 
-    /// A message's last byte passes; its index is free for another.
+    /// The last byte of a message passes; its index may be reused.
     pub(super) fn end(&mut self, index: u32, slot: Slot, now: Time) {
         let Some(moving) = self.moving.get_mut(index as usize) else {
             return;

@@ -1,4 +1,4 @@
-//! Between which nodes the messages of a program go, and in which racks these stand.
+//! Pairs of nodes that exchange a program's messages, and the racks of these nodes.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Node, Rank, Time};
 
-/// As [`routes_of`], of a program.
+/// Result of [`routes_of`] for a program.
 pub(super) fn routes_of_program(program: &Program, placement: &Placement) -> (Vec<Flow>, Vec<u32>) {
     let counts = (program.streams(), program.messages() as usize);
     routes_of(counts, placement, |rank| {
@@ -27,7 +27,8 @@ pub(super) fn routes_of_program(program: &Program, placement: &Placement) -> (Ve
     })
 }
 
-/// By slot: what the cables on the way of the first message between its nodes add to its latency; empty if nothing.
+/// Latency that cables add to each message, indexed by slot, on the route of the first message between its nodes; empty
+/// without such latency.
 pub(crate) fn cable_latencies(
     program: &Program,
     placement: &Placement,
@@ -55,8 +56,8 @@ pub(crate) fn cable_latencies(
     Ok(of_slot.collect())
 }
 
-/// A flow for each pair of nodes that exchange messages, of which only the ends matter here; and which of them each slot
-/// takes.
+/// One flow for each pair of nodes that exchange messages, of which only the ends matter here, and the flow's index for each
+/// slot.
 pub(super) fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
     (ranks, slots): (usize, usize),
     placement: &Placement,
@@ -65,7 +66,7 @@ pub(super) fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
     const NONE: u32 = u32::MAX;
     let mut flows = Vec::new();
     let mut route_of = vec![0; slots];
-    // Ranks by node, so that one row of numbers is enough.
+    // Ranks are grouped by node, so that one row of numbers is enough.
     let mut ranks: Vec<Rank> = Rank::all(ranks).collect();
     ranks.sort_by_key(|rank| placement.node(*rank));
     let mut known = vec![NONE; placement.nodes()];
@@ -94,7 +95,7 @@ pub(super) fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
     (flows, route_of)
 }
 
-/// The racks of the machine in which the nodes of these flows stand, where those are joined by a backbone.
+/// The racks of the nodes of these flows, if a backbone joins the machine's racks.
 pub(crate) fn racks_of(flows: &[Flow], network: &Network) -> Racks {
     let nodes = flows
         .iter()
@@ -110,7 +111,7 @@ pub(crate) fn racks_of(flows: &[Flow], network: &Network) -> Racks {
     Racks::in_blocks(nodes, nodes_per_rack)
 }
 
-/// A flow for each pair of nodes between which one-sided transfers go.
+/// One flow for each pair of nodes with one-sided transfers between them.
 pub(crate) fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow> {
     let ranks = if program.accesses().is_empty() {
         0

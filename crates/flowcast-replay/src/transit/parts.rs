@@ -1,12 +1,13 @@
 //! A network in parts that share no link, solved by several threads.
 //!
-//! One thread follows the ranks. What they send because a message has arrived reaches the links of the network after the
-//! sender's overhead and the latency, the look-ahead: what happens in the network until then is settled (Chandy and Misra,
-//! 1979). So up to this horizon each part is solved by itself, by whichever thread comes to it first. The ranks are followed in
-//! the order of time through what a round has found while the others solve the next one, whose horizon the first of it gives.
+//! One thread follows the ranks. A message that a rank sends because of an arrival reaches the links of the network only
+//! after the look-ahead: the sender's overhead and the latency. Everything that happens in the network until then is settled
+//! (Chandy and Misra, 1979). Each part can therefore be solved independently up to this horizon, by the first free thread.
+//! The thread that follows the ranks processes the results of a round in the order of time while the other threads solve the
+//! next round. The first of these results determines the horizon of that round.
 //!
-//! A part solves the same equations in the same order whether it is alone or not, so that the result is that of one thread to
-//! the last bit, and observers are notified in the same order.
+//! A part solves the same equations in the same order, alone or not. The result is therefore identical to that of one
+//! thread, to the last bit, and observers get the same events in the same order.
 
 use std::{
     cmp::Reverse,
@@ -24,21 +25,21 @@ use flowcast_network::sharing::SharingError;
 use flowcast_program::slot::Slot;
 use flowcast_units::Time;
 
-/// Parts for each thread, so that those that are ahead help the others.
+/// Number of parts per thread; several, so that faster threads can help slower ones.
 const PARTS: usize = 4;
 
-/// So many events up to the horizon are worth the meeting of two threads.
+/// Number of events up to the horizon from which several threads are worthwhile.
 const WORTH_MEETING: usize = 16;
 
-/// So often a thread looks for work before it lets others run in between.
+/// Number of times that a thread looks for work before it yields to other threads between two looks.
 const LOOKS: u32 = 4_000;
 
-/// Others are late if so many looks for each event of a round were not enough: they have no processor of their own. Then so many
-/// rounds at most, as a power of two, are solved without them.
+/// Other threads are late if this number of looks per event of a round was not enough: they have no processor of their own.
+/// The next rounds are then solved without them; the maximum number of these rounds is a power of two with this exponent.
 const LOOKS_PER_EVENT: usize = 32;
 const LONGEST_PENALTY: u32 = 10;
 
-/// Which part of the network each message crosses.
+/// Part of the network that each message crosses.
 #[derive(Debug, Clone)]
 pub(crate) struct Division {
     parts: usize,
@@ -47,8 +48,8 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    /// Components dealt to parts for so many threads, with about as many messages for each; none if nearly all messages cross
-    /// one of them. By route the component, by slot the route.
+    /// Assigns components to parts for this number of threads, with about the same number of messages in each part. Returns
+    /// `None` if nearly all messages cross the same part. `components` is indexed by route, `route_of` by slot.
     pub(crate) fn new(
         components: &[u32],
         route_of: &[u32],
@@ -85,45 +86,45 @@ impl Division {
         })
     }
 
-    /// How many parts there are, two at least.
+    /// Number of parts, at least 2.
     pub(crate) fn parts(&self) -> usize {
         self.parts
     }
 }
 
-/// The least time from an arrival to the first link of a message that a rank sends because of it.
+/// Minimum time from an arrival to the first link of a message that a rank sends because of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LookAhead {
-    /// Of the sender's processor.
+    /// Part of it on the sender's processor.
     pub overhead: Time,
-    /// Between the processor and the first link.
+    /// Part of it between the processor and the first link.
     pub latency: Time,
 }
 
 impl LookAhead {
-    /// What happens before this is settled if nothing has yet to happen before `next`. The sum rounds as that of the message
-    /// does, so that the message is not earlier by a bit.
+    /// Time before which everything is settled, if the next event is at `next`. The sum is rounded in the same order as the
+    /// message's own sum, so that no message is earlier by a bit.
     fn horizon(self, next: Time) -> Time {
         next + self.overhead + self.latency
     }
 }
 
-/// A message that has arrived: small, since it mostly has to come from the cache of another processor.
+/// A message that has arrived. It is small, since it usually comes from the cache of another processor.
 #[derive(Debug, Clone, Copy)]
 struct ArrivedMessage {
     delivery: Delivery,
-    /// Whether it had nothing to move: of what arrives at the same time, that comes last.
+    /// `true` if it had no bytes to move: it is delivered last among messages that arrive at the same time.
     is_empty: bool,
 }
 
 impl ArrivedMessage {
-    /// As one thread delivers them.
+    /// Sort key for the order in which a single thread delivers messages.
     fn order(&self) -> (Time, bool, Slot) {
         (self.delivery.arrival, self.is_empty, self.delivery.slot)
     }
 }
 
-/// One part, with what it is given and what it finds in a round.
+/// One part with the input and the results of a round.
 struct PartRound {
     network: Shared,
     departures: Vec<Leaving>,
@@ -133,7 +134,7 @@ struct PartRound {
 }
 
 impl PartRound {
-    /// Solves all that happens before the horizon.
+    /// Solves everything that happens before the horizon.
     fn solve(&mut self, horizon: Time) {
         self.failure = self.try_to_solve(horizon).err();
     }
@@ -145,7 +146,7 @@ impl PartRound {
         }
         let limit = Some(Time::from_nanos(horizon.as_nanos().next_down()));
         while let Some(progress) = self.network.deliver(limit)? {
-            // No sender is held, and none waits for its receiver.
+            // No sender is held, and no sender waits for its receiver.
             if let Progress::Arrived(delivery) = progress {
                 self.found.push(ArrivedMessage {
                     delivery,
@@ -158,18 +159,18 @@ impl PartRound {
     }
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct ThreadMeeting {
     rounds: Vec<Mutex<PartRound>>,
-    /// By part: whether no thread has begun it in this round.
+    /// `true` if no thread has started the part in this round, indexed by part.
     are_open: Vec<AtomicBool>,
     /// Bits of the horizon of this round.
     horizon: AtomicU64,
-    /// How many rounds there were.
+    /// Number of rounds so far.
     number: AtomicU32,
-    /// How many parts are solved in this round.
+    /// Number of parts solved in this round.
     solved: AtomicUsize,
-    /// Whether a thread has ended.
+    /// `true` if a thread has ended.
     over: AtomicBool,
 }
 
@@ -178,7 +179,7 @@ impl ThreadMeeting {
         self.rounds[part].lock().expect("no other thread panics")
     }
 
-    /// Begins a round, in which other threads may help.
+    /// Starts a round in which other threads may help.
     fn open(&self, horizon: Time) {
         self.horizon.store(horizon.as_nanos().to_bits(), Release);
         self.solved.store(0, Release);
@@ -188,14 +189,14 @@ impl ThreadMeeting {
         self.number.fetch_add(1, Release);
     }
 
-    /// Solves a round in which too little happens for others to help.
+    /// Solves a round that is too small for other threads to help.
     fn solve(&self, horizon: Time) {
         let parts = self.rounds.len();
         (0..parts).for_each(|part| self.round(part).solve(horizon));
         self.solved.store(parts, Release);
     }
 
-    /// Solves a part unless another thread has begun it.
+    /// Solves a part unless another thread has started it.
     fn help_with(&self, part: usize) {
         if self.are_open[part].swap(false, AcqRel) {
             let horizon = f64::from_bits(self.horizon.load(Acquire));
@@ -204,7 +205,7 @@ impl ThreadMeeting {
         }
     }
 
-    /// Solves all parts that no other thread has begun, from one on.
+    /// Solves all parts that no other thread has started, beginning with `first`.
     fn help(&self, first: usize) {
         let parts = self.rounds.len();
         (first..parts)
@@ -212,7 +213,7 @@ impl ThreadMeeting {
             .for_each(|part| self.help_with(part));
     }
 
-    /// Helps in round after round.
+    /// Helps in every round until a thread ends.
     fn help_always(&self, first: usize) {
         let _over = OverAtLast(&self.over);
         let (mut number, mut looks) = (0, 0);
@@ -231,7 +232,7 @@ impl ThreadMeeting {
         }
     }
 
-    /// Solves what is left of a round, and waits for the others: how often it has looked whether they are done.
+    /// Solves the remaining parts of a round and waits for the other threads. Returns the number of looks during that wait.
     fn close(&self) -> u32 {
         self.help(0);
         let mut looks = 0u32;
@@ -247,7 +248,7 @@ impl ThreadMeeting {
     }
 }
 
-/// Tells the other threads that this one has ended, be it by a panic.
+/// Notifies the other threads that this one has ended, even after a panic.
 struct OverAtLast<'a>(&'a AtomicBool);
 
 impl Drop for OverAtLast<'_> {
@@ -256,7 +257,7 @@ impl Drop for OverAtLast<'_> {
     }
 }
 
-/// Follows ranks through a network whose parts are solved by so many threads.
+/// Follows ranks through a network whose parts are solved by this number of threads.
 pub(crate) fn side_by_side<R>(
     parts: Vec<Shared>,
     division: &Division,
@@ -302,28 +303,29 @@ pub(crate) fn side_by_side<R>(
     })
 }
 
-/// A network in parts, as the walk over the ranks sees it. If it fails, one thread has to say why: another part may have failed
-/// before.
+/// A network in parts, as seen by the walk over the ranks. After a failure, a single thread has to find the error again:
+/// another part may have failed at an earlier time.
 pub(crate) struct PartedNetwork<'a> {
     meeting: &'a ThreadMeeting,
     division: &'a Division,
-    /// By part: what goes there before the next round.
+    /// Departures into each part before the next round, indexed by part.
     departures: Vec<Vec<Leaving>>,
-    /// How much the next round may have to do.
+    /// Expected number of events of the next round.
     expected: usize,
-    /// Whether a round has begun of which it is not known what it finds.
+    /// `true` if a round has started whose results have not been collected.
     is_open: bool,
-    /// How often others were late more often than not, and how many rounds are solved without them for that.
+    /// Lateness of other threads: grows by late rounds, falls by other rounds. `alone` is the number of next rounds to solve
+    /// without them.
     late: u32,
     alone: u32,
-    /// Before this nothing happens in any part, but for what that round finds.
+    /// Time before which nothing happens in any part, apart from the results of the round in progress.
     next: Time,
-    /// What was found up to the horizon, the last first.
+    /// Arrivals up to the horizon, the last one first.
     found: Vec<ArrivedMessage>,
 }
 
 impl PartedNetwork<'_> {
-    /// Begins a round if anything may happen in it.
+    /// Starts a round if anything may happen in it.
     fn begin_round(&mut self) -> Result<(), SharingError> {
         let found = self.found.last();
         let found = found.map_or(Time::NEVER, |found| found.delivery.arrival);
@@ -333,7 +335,7 @@ impl PartedNetwork<'_> {
             return Ok(());
         }
         if horizon <= settled {
-            // The look-ahead is lost in the digits of a time as large as this.
+            // The look-ahead is less than the precision of such a large time.
             let seconds = settled.as_seconds();
             return Err(SharingError::TooLong {
                 seconds,
@@ -350,13 +352,13 @@ impl PartedNetwork<'_> {
             self.meeting.solve(horizon);
         } else {
             self.meeting.open(horizon);
-            // Else the others might do it all while this thread follows ranks.
+            // Otherwise other threads might solve all parts while this thread follows ranks.
             self.meeting.help_with(0);
         }
         Ok(())
     }
 
-    /// Takes over what the round has found.
+    /// Collects the results of the round.
     fn end_round(&mut self) -> Result<(), SharingError> {
         let looks = self.meeting.close();
         self.is_open = false;
@@ -374,7 +376,7 @@ impl PartedNetwork<'_> {
             self.late = LONGEST_PENALTY.min(self.late + 2);
             self.alone = 1 << self.late;
         }
-        // Merges what each part has in order.
+        // Merges the arrivals of the parts, each of which is in order.
         self.found.sort_by_key(|found| Reverse(found.order()));
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! One-sided communication and files in a replay without contention.
 //!
-//! For locks and files the order of requests in time counts. Ranks run as far as they can; when none can, the earliest
-//! request is served, or the message that arrives before it. No earlier one can come after it, because whatever else a
-//! rank waits for follows from a later request or arrival. Where messages share the network, transfers share it with them.
+//! For locks and files, the order of requests in time matters. Ranks run as far as they can. When no rank can continue, the
+//! earliest request is served, or a message that arrives before it. No earlier request can appear later, because anything
+//! else that a rank waits for follows from a later request or arrival. If messages share the network, transfers share it
+//! with them.
 
 use super::{RankState, WalkEngine, lanes::later};
 use crate::{

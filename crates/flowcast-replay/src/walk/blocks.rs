@@ -1,10 +1,10 @@
-//! One walk on several processors: blocks of ranks, each followed by a thread of its own.
+//! Parallel walk: blocks of ranks, each followed by its own thread.
 //!
-//! Where messages do not disturb each other, what a rank does depends on its own past and on the times at which messages
-//! reach it, in whatever order the ranks are followed. So threads need neither a common clock nor a look-ahead: each
-//! follows its ranks as far as they go, hands arrivals over to the threads of their receivers, and the result is the one
-//! of a single thread to the last bit. A thread that has nothing to follow waits for arrivals; once all wait and none is in
-//! a ring, the walk is over.
+//! If messages do not affect each other, the history of a rank depends only on its own past and on the arrival times of its
+//! messages, whatever the order in which ranks are followed. The threads therefore need neither a common clock nor a
+//! look-ahead. Each thread follows its ranks as far as possible and passes arrivals to the threads of their receivers. The
+//! result is identical to that of a single thread, to the last bit. A thread without runnable ranks waits for arrivals. Once
+//! all threads wait and no arrival is in a ring, the walk is over.
 
 use std::{
     collections::VecDeque,
@@ -25,13 +25,14 @@ use flowcast_network::sharing::SharingError;
 use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
-/// With fewer messages than this, threads cost more than they save.
+/// Number of messages below which threads cost more than they save.
 pub(super) const MANY_MESSAGES: u32 = 1 << 18;
 
-/// So often a thread looks for arrivals before it says that it waits, and then lets others run in between.
+/// Number of times that a thread looks for arrivals before it reports that it waits; it then yields to other threads between
+/// two looks.
 const LOOKS: u32 = 2000;
 
-/// What all ranks spend; none if some wait for ever.
+/// Outcome of each rank; `None` if some ranks wait forever.
 pub(super) fn run(walk: &Walk<'_, 1>, threads: usize) -> Option<Vec<RankOutcome>> {
     let blocks = blocks(walk.program, threads);
     let common = Common {
@@ -67,7 +68,7 @@ pub(super) fn run(walk: &Walk<'_, 1>, threads: usize) -> Option<Vec<RankOutcome>
     Some(parts?.concat())
 }
 
-/// Follows the ranks of a block to the end.
+/// Follows the ranks of a block to their end.
 fn follow(
     walk: &Walk<'_, 1>,
     block: Range<u32>,
@@ -89,7 +90,7 @@ fn follow(
     Some(ranks.iter().map(RankState::outcome).collect())
 }
 
-/// Neighbouring ranks with about equally many instructions in all.
+/// Ranges of consecutive ranks with about the same total number of instructions.
 fn blocks(program: &Program, threads: usize) -> Vec<Range<u32>> {
     let streams = program.streams() as u32;
     let words = |rank: u32| program.words(Rank(rank)).len() as u64 + 1;
@@ -105,23 +106,23 @@ fn blocks(program: &Program, threads: usize) -> Vec<Range<u32>> {
     blocks
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Common {
     /// The first slot of each block.
     firsts: Vec<Slot>,
-    /// By block of the sender, then of the receiver.
+    /// Rings, indexed by the block of the sender, then of the receiver.
     rings: Vec<Vec<SpanRing>>,
-    /// How many threads wait for arrivals.
+    /// Number of threads that wait for arrivals.
     waiting: AtomicUsize,
-    /// How often a thread has ceased to wait.
+    /// Number of times that a thread has stopped waiting.
     resumed: AtomicUsize,
-    /// Whether a thread has ended, which it does when all have nothing left to follow, or when it fails.
+    /// `true` if a thread has ended, either because no thread has anything left to follow or because the thread failed.
     over: AtomicBool,
 }
 
 impl Common {
-    /// Whether all threads wait and none will ever have anything to follow. A thread that takes an arrival says before that it
-    /// waits no more, so that no arrival is overlooked between the ring and the rank.
+    /// `true` if all threads wait and none will ever have anything to follow. A thread that takes an arrival first reports
+    /// that it no longer waits, so that no arrival is overlooked between the ring and the rank.
     fn is_over(&self) -> bool {
         let resumed = self.resumed.load(SeqCst);
         self.over.load(SeqCst)
@@ -131,13 +132,13 @@ impl Common {
     }
 }
 
-/// Where the messages of one block leave it and those of others come in.
+/// Exchange of messages between one block and the other blocks.
 struct Border<'a> {
     common: &'a Common,
     own: Range<Slot>,
     writers: Vec<RingWriter<'a>>,
     readers: Vec<RingReader<'a>>,
-    /// Arrivals for which a ring had no place, with the block that they go to.
+    /// Arrivals for which a ring had no space, with their destination block.
     left_over: VecDeque<(usize, Slot, Time)>,
     waits: bool,
 }
@@ -158,7 +159,7 @@ impl<'a> Border<'a> {
         }
     }
 
-    /// Shows the others all that there is place for.
+    /// Publishes as many arrivals to other threads as the rings have space for.
     fn show(&mut self) {
         while let Some(&(block, slot, arrival)) = self.left_over.front()
             && self.writers[block].write(slot, arrival)
@@ -186,7 +187,7 @@ impl<'a> Border<'a> {
         }))
     }
 
-    /// Nothing has come for some time.
+    /// Reports that this thread waits; returns `true` if the walk is over. It is called after some time without arrivals.
     fn is_over(&mut self) -> bool {
         if !self.waits {
             self.waits = true;

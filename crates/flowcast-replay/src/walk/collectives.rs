@@ -1,5 +1,5 @@
-//! What a rank does at a collective: who has come to which, and when it is done. Who is last, and so whose bytes decide, may
-//! differ between networks.
+//! Collectives in a walk: the ranks that have arrived, and the end of each operation. The last rank to arrive, whose bytes
+//! determine the cost, may differ between networks.
 
 use super::{
     RankState, WalkEngine,
@@ -16,17 +16,17 @@ use std::array::from_fn;
 
 /// A rank's arrival at a collective.
 pub(super) struct Entry<const W: usize> {
-    /// The rank that comes to it.
+    /// The arriving rank.
     pub rank: Rank,
     /// Index of its call among those of the program.
     pub call: u32,
-    /// When its start-up was over, on each network.
+    /// End of its start-up, on each network.
     pub came: Times<W>,
-    /// When its own part of a root-synchronous operation is done.
+    /// End of its own part of a root-synchronous operation.
     pub own_end: Times<W>,
 }
 
-/// The last to come; of those of equal time the one with the highest rank.
+/// The last rank to arrive; among equal times, the highest rank.
 #[derive(Clone, Copy)]
 struct Last<const W: usize> {
     came: Times<W>,
@@ -38,29 +38,29 @@ struct Last<const W: usize> {
 #[derive(Clone, Copy)]
 struct Execution<const W: usize> {
     last: Last<W>,
-    /// The last among those that call themselves the root.
+    /// The last rank to arrive among those that call themselves the root.
     root: Last<W>,
     has_root: bool,
-    /// When the part of a root-synchronous operation that is done last is done.
+    /// End of the part of a root-synchronous operation that ends last.
     last_part: Times<W>,
-    /// When the rank of that part came on the first network, and that rank.
+    /// Arrival time, on the first network, of the rank of that part, and that rank.
     last_part_of: (Time, Rank),
     finish: Times<W>,
-    /// When the rank came that decided the end on the first network, and that rank.
+    /// Arrival time, on the first network, of the rank that determined the end, and that rank.
     decided: (Time, Rank),
 }
 
-/// When an operation is done; who decided that on the first network, and when that rank came.
+/// End of an operation; then, for the first network, the arrival time of the rank that determined it, and that rank.
 type CollectiveEnd<const W: usize> = (Times<W>, (Time, Rank));
 
-/// What is kept of every execution.
+/// Progress of each execution.
 #[derive(Clone, Copy)]
 struct CollectivesProgress {
     entered: u32,
     left: u32,
     /// Its number in the slab, from the first arrival to the last departure.
     number: u32,
-    /// The rank that came to wait last; the others follow through `next_waiting`.
+    /// The last rank that started to wait; the other ranks follow through `next_waiting`.
     waiting: u32,
 }
 
@@ -69,7 +69,7 @@ const NOBODY: u32 = u32::MAX;
 /// All executions of collectives in a walk.
 pub(super) struct Collectives<'a, const W: usize> {
     program: &'a Program,
-    /// What they cost on each of the networks.
+    /// Costs of collectives on each network.
     pub costs: CollectiveCosts<'a, W>,
     progress: Vec<CollectivesProgress>,
     next_waiting: Vec<u32>,
@@ -77,7 +77,7 @@ pub(super) struct Collectives<'a, const W: usize> {
 }
 
 impl<'a, const W: usize> Collectives<'a, W> {
-    /// None has begun.
+    /// The collectives of a program before any of them has started.
     pub(super) fn new(program: &'a Program, costs: &'a LaneCosts<'a, W>) -> Self {
         let progress = CollectivesProgress {
             entered: 0,
@@ -94,7 +94,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
         }
     }
 
-    /// A rank comes. If it is the one that all wait for, those that wait become ready.
+    /// Records the arrival of a rank. If it is the last one, all waiting ranks become ready.
     pub(super) fn enter(&mut self, instance: u32, entry: &Entry<W>, ready: &mut Vec<Rank>) {
         let members = self.members(instance);
         let progress = &mut self.progress[instance as usize];
@@ -115,7 +115,8 @@ impl<'a, const W: usize> Collectives<'a, W> {
         }
     }
 
-    /// A rank leaves an operation that is done; if it is not, the rank becomes ready when the last has come.
+    /// Returns the end of an operation for a rank that leaves it. If the operation has not ended, returns `None`, and the
+    /// rank becomes ready when the last rank arrives.
     pub(super) fn finish(&mut self, instance: u32, rank: Rank) -> Option<CollectiveEnd<W>> {
         let members = self.members(instance);
         let progress = &mut self.progress[instance as usize];
@@ -130,7 +131,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
         Some((finish, decided))
     }
 
-    /// A rank asks no more; what the last one leaves behind serves another execution.
+    /// Records that a rank no longer needs the execution. After the last rank, its place in the slab is reused.
     pub(super) fn leave(&mut self, instance: u32) {
         let members = self.members(instance);
         let progress = &mut self.progress[instance as usize];
@@ -149,7 +150,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
 
 impl<const W: usize> Execution<W> {
     fn new() -> Execution<W> {
-        // Every arrival is later: times are not negative.
+        // Every arrival is later, since times are not negative.
         let before_all = Time::from_nanos(-1.0);
         let nobody = Last {
             came: [before_all; W],
@@ -173,7 +174,7 @@ impl<const W: usize> Execution<W> {
             self.root.replace_if_later(entry);
             self.has_root = true;
         }
-        // Of equal ends the one that came later decides, of those that came together the one with the highest rank.
+        // Among equal ends, the rank that arrived later decides; among equal arrivals, the highest rank.
         let (end, own) = (entry.own_end[0], (entry.came[0], entry.rank));
         if (end, own) > (self.last_part[0], self.last_part_of) {
             self.last_part_of = own;
@@ -216,7 +217,7 @@ impl<const W: usize> Last<W> {
     fn replace_if_later(&mut self, entry: &Entry<W>) {
         for lane in 0..W {
             let (came, kept) = (entry.came[lane], self.came[lane]);
-            // Without a branch, so that several lanes are done at once.
+            // Without a branch, so that several lanes are processed at the same time.
             let is_later = (came > kept) | ((came == kept) & (entry.rank > self.rank[lane]));
             self.came[lane] = if is_later { came } else { kept };
             self.rank[lane] = if is_later {
@@ -279,7 +280,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         Some(())
     }
 
-    /// When a rank's own data has reached the root of a root-synchronous collective.
+    /// Time at which a rank's own data has reached the root of a root-synchronous collective.
     fn own_end(&self, rank: Rank, call: u32, came: &Times<W>) -> Times<W> {
         let made = self.program.call(call);
         if made.mode != CollectiveMode::RootSynchronous || made.is_root {
@@ -305,7 +306,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         Some(())
     }
 
-    /// A rank that has spent `startup` leaves a collective once that is done.
+    /// A rank that has spent `startup` leaves a collective at the collective's end.
     fn leave_collective(
         &mut self,
         rank: Rank,

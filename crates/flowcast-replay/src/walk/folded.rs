@@ -1,5 +1,5 @@
-//! A program with loops on one network: each part is walked on its own from where the one before it has ended, and loops are
-//! walked until they repeat themselves.
+//! A program with loops on one network: each part is walked separately, starting where the part before it has ended. Loops
+//! are walked until they repeat a pattern.
 
 use std::collections::HashMap;
 
@@ -25,38 +25,39 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// So many times the longest part must fit into the times that are exact at first.
+/// Initial room: the exact range of times must hold the longest part this many times.
 const ROOM: f64 = 16.0;
 
-/// By how much there is more room in the next attempt.
+/// Factor by which the room grows in the next attempt.
 const MORE_ROOM: f64 = 256.0;
 
-/// With more room than this a tick would be longer than a nanosecond.
+/// Largest room: with more, a tick would be longer than a nanosecond.
 const MOST_ROOM: Time = Time::from_nanos((1u64 << 52) as f64);
 
 /// A program with loops on a network, ready to run.
 pub struct FoldedReplay<'a> {
     replays: Vec<Replay<'a>>,
-    /// Which of them comes when.
+    /// Order of the replays, as indices into `replays`.
     parts: Vec<Part<usize>>,
 }
 
-/// What the replay of a program with loops gives.
+/// Result of the replay of a program with loops.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoldedOutcome {
     /// The times of the ranks.
     pub outcome: Outcome,
     /// Iterations of the outermost loops.
     pub iterations: u64,
-    /// How many of them were walked, or walked again for a check; the others were added.
+    /// Number of iterations that were walked, including those walked again for a check; all others were extrapolated.
     pub walked: u64,
-    /// What each cost was rounded to a multiple of.
+    /// Tick: each cost was rounded to a multiple of it.
     pub tick: Time,
 }
 
 impl<'a> FoldedReplay<'a> {
-    /// Of the replays of the parts. `None` where an iteration is more than maxima of sums, or where something lasts beyond
-    /// one: one-sided communication and files, ranks that answer one another in calls alone, collectives whose cost depends on who comes last, progress streams.
+    /// Creates the replay from the replays of the parts. Returns `None` if an iteration is more than maxima of sums, or if
+    /// something lasts beyond an iteration: one-sided communication and files, ranks that answer each other in calls only,
+    /// collectives whose cost depends on the last rank to arrive, progress streams.
     pub fn new(parts: Vec<Part<Replay<'a>>>) -> Option<FoldedReplay<'a>> {
         let mut replays = Vec::new();
         let parts = map_all(parts, &mut |replay| {
@@ -72,10 +73,10 @@ impl<'a> FoldedReplay<'a> {
         })
     }
 
-    /// Runs to the end; `None` if the ranks come too far from each other for times that are exact.
+    /// Runs to the end; `None` if the times of the ranks differ too much to be exact.
     ///
     /// # Errors
-    /// [`SimulateError::Deadlock`].
+    /// [`SimulateError::Deadlock`] if ranks wait for each other.
     pub fn run(&self) -> Result<Option<FoldedOutcome>, SimulateError> {
         let mut longest = Time::from_nanos(1.0);
         for replay in &self.replays {
@@ -163,14 +164,14 @@ impl<'a> FoldedReplay<'a> {
     }
 }
 
-/// The walks of a program's parts, one after the other.
+/// Successive walks of a program's parts.
 struct Passes<'a> {
     walks: &'a [Walk<'a, 1>],
     grid: LaneGrid,
     streams: usize,
-    /// By part and rank: what one pass spends on computation and overhead, in ticks.
+    /// Computation and overhead of one pass, in ticks, indexed by part, then by rank.
     spent: Vec<Vec<[i64; 2]>>,
-    /// Empty: the memory of the states of the last pass.
+    /// Always empty: keeps the memory of the last pass's states for reuse.
     states: Vec<RankState<'static, 1>>,
 }
 
@@ -210,7 +211,7 @@ impl Passes<'_> {
         for (rank, state) in ended.iter().enumerate() {
             now.above[rank] = ticks(state.time[0])?;
             if let Some(free) = now.above.get_mut(streams + rank) {
-                // Before the rank goes on it asks for nothing.
+                // Until the rank continues, it does not use its interface.
                 *free = ticks(later(state.interface_free[0], state.time[0]))?;
             }
         }
@@ -225,7 +226,7 @@ impl Passes<'_> {
     }
 }
 
-/// The memory of states for others.
+/// Empties a vector of states, so that its memory serves other states.
 fn emptied<'a>(mut states: Vec<RankState<'_, 1>>) -> Vec<RankState<'a, 1>> {
     states.clear();
     states
@@ -234,7 +235,7 @@ fn emptied<'a>(mut states: Vec<RankState<'_, 1>>) -> Vec<RankState<'a, 1>> {
         .collect()
 }
 
-/// Whether what happens to each rank is a maximum of sums, and nothing lasts beyond the end but the times of the ranks.
+/// `true` if the history of each rank is a maximum of sums, and nothing but the times of the ranks lasts beyond the end.
 fn is_maxima_of_sums(replay: &Replay<'_>) -> bool {
     let program = replay.program;
     let is_plain = program.accesses().is_empty() && program.progress_streams().is_empty();
@@ -243,7 +244,7 @@ fn is_maxima_of_sums(replay: &Replay<'_>) -> bool {
         && (program.calls().is_empty() || collectives_cost_the_same(replay))
 }
 
-/// Whether each collective costs the same whoever decides its end.
+/// `true` if the cost of each collective does not depend on the rank that determines its end.
 fn collectives_cost_the_same(replay: &Replay<'_>) -> bool {
     let (program, costs) = (replay.program, &replay.costs);
     let mut known: HashMap<(u32, usize), Time> = HashMap::new();
@@ -265,7 +266,7 @@ fn collectives_cost_the_same(replay: &Replay<'_>) -> bool {
     executions.iter().all(LoopExecution::is_decided)
 }
 
-/// What an execution of a collective costs: as the roots, and as the other ranks have it.
+/// Cost of an execution of a collective, separately for roots and for other ranks.
 #[derive(Debug, Clone, Copy, Default)]
 struct LoopExecution {
     roots: Agreed,
@@ -293,7 +294,7 @@ impl LoopExecution {
         self.mode = Some(mode);
     }
 
-    /// Where there is a root, its call counts.
+    /// `true` if the cost is determined. If there is a root, its call counts.
     fn is_decided(&self) -> bool {
         let decides = if self.roots.cost.is_some() {
             self.roots

@@ -1,57 +1,59 @@
-//! A loop whose iterations are maxima of sums, walked until they repeat themselves, and the rest of it added at once.
+//! Loops whose iterations are maxima of sums: walked until they repeat a pattern, then the remaining iterations are added in
+//! one step.
 //!
-//! Let `x` be the times of all ranks at the boundary of an iteration, relative to nothing that the iteration itself looks at,
-//! and `f` one iteration, or `p` of them. Each component of `f` is a maximum of sums of components of `x` and constants: it is
-//! convex, does not fall where `x` grows, and `f(x + c) = f(x) + c` for the same `c` in all components.
+//! Let `x` be the times of all ranks at the boundary of an iteration, relative to a time that the iteration itself does not
+//! depend on, and `f` one iteration, or `p` of them. Each component of `f` is a maximum of sums of components of `x` and
+//! constants: it is convex, it never decreases when `x` increases, and `f(x + c) = f(x) + c` for the same `c` in all
+//! components.
 //!
-//! - If `f(x - c) = x`, then `f(x) = x + c`, and so on for ever: nothing is left to check.
-//! - If `f(x - 2d) = x - d` and `f(x - d) = x` for steps `d` that differ between ranks, look at
-//!   `g(t) = f(x + td) - (x + (t+1)d)`. It is convex in each component and 0 at `t = -2` and `t = -1`, so behind them it is
-//!   never negative, and once it has left 0 it does not come back. So `g(m) = 0`, which one walk of `f` shows, makes all
-//!   iterations up to the one that begins at `x + md` exact; and the largest such `m` is found by bisection. A rank that gains
-//!   on another in each iteration and overtakes it late is where `g` leaves 0.
+//! - If `f(x - c) = x`, then `f(x) = x + c`, and so on forever: no check is needed.
+//! - If `f(x - 2d) = x - d` and `f(x - d) = x` for steps `d` that differ between ranks, consider
+//!   `g(t) = f(x + td) - (x + (t+1)d)`. It is convex in each component and 0 at `t = -2` and `t = -1`. After these points it
+//!   is therefore never negative, and once it has left 0 it does not return. So `g(m) = 0`, which one walk of `f` shows,
+//!   makes all iterations up to the one that starts at `x + md` exact; bisection finds the largest such `m`. `g` leaves 0
+//!   where a rank that gains on another in each iteration finally overtakes it.
 
 use std::collections::VecDeque;
 
 use super::grid::LaneGrid;
 
-/// Iterations that a pattern may have at most.
+/// Maximum number of iterations of a pattern.
 const LONGEST_PERIOD: usize = 64;
 
-/// Numbers that are kept of iterations before.
+/// Maximum number of values kept of earlier iterations.
 const MOST_KEPT: usize = 1 << 26;
 
-/// A jump by fewer patterns than this is worth less than what it takes to find it.
+/// Minimum number of patterns for which a jump is worth the cost of finding it.
 const WORTH: u64 = 8;
 
-/// The times of all ranks where an iteration begins, in ticks: those of each above the earliest.
+/// Times of all ranks at the start of an iteration, in ticks: the earliest time, and the distance of each rank from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Boundary {
     earliest: i128,
-    /// The smallest is 0.
+    /// Distance from the earliest time, by index; the smallest is 0.
     pub above: Vec<i64>,
 }
 
-/// Why a loop was not walked to its end.
+/// Reasons why a loop was not walked to its end.
 #[derive(Debug, PartialEq)]
 pub(super) enum JumpStop<E> {
-    /// The ranks are too far from each other for times that are exact.
+    /// The times of the ranks differ too much to be exact.
     Unreachable,
-    /// An iteration failed; the loop ends there.
+    /// An iteration failed, which ends the loop.
     Failed(E),
 }
 
-/// How a loop was walked.
+/// Counts of a loop's iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Walked {
-    /// Iterations that were walked, those that only checked a jump among them.
+    /// Iterations that were walked, including those that only checked a jump.
     pub walked: u64,
-    /// Iterations that were added.
+    /// Iterations that were added without a walk.
     pub jumped: u64,
 }
 
 impl Boundary {
-    /// Of so many times, all 0.
+    /// A boundary with `times` times, all 0.
     pub(super) fn new(times: usize) -> Boundary {
         Boundary {
             earliest: 0,
@@ -59,24 +61,24 @@ impl Boundary {
         }
     }
 
-    /// The times have been changed: the smallest is 0 again.
+    /// Restores the smallest distance to 0 after a change of times.
     pub(super) fn settle(&mut self) {
         let least = self.above.iter().copied().min().unwrap_or(0);
         self.earliest += i128::from(least);
         self.above.iter_mut().for_each(|time| *time -= least);
     }
 
-    /// A time from the start.
+    /// Time since the start, in ticks.
     pub(super) fn time(&self, index: usize) -> i128 {
         self.earliest + i128::from(self.above[index])
     }
 
-    /// What was added to a time of `before`.
+    /// Difference from the same time in `before`.
     fn step(&self, before: &Boundary, index: usize) -> i128 {
         self.time(index) - before.time(index)
     }
 
-    /// So many steps on; `None` if its times are too far from each other.
+    /// The boundary after `times` such steps; `None` if its times differ too much.
     fn on(&self, steps: &[i128], times: u64) -> Option<Boundary> {
         let ahead: Option<Vec<i128>> = (0..steps.len())
             .map(|index| {
@@ -98,10 +100,10 @@ impl Boundary {
     }
 }
 
-/// Walks `count` iterations, or as few of them as show where they lead.
+/// Walks `count` iterations, or only as many of them as determine the result.
 ///
 /// # Errors
-/// Those of `body`, which walks one.
+/// Errors of `body`, which walks one iteration.
 pub(super) fn repeat<E>(
     count: u64,
     now: &mut Boundary,
@@ -142,7 +144,7 @@ pub(super) fn repeat<E>(
     Ok(walked)
 }
 
-/// The largest number from 0 to `most` for which it holds, where it holds for all smaller ones.
+/// The largest number from 0 to `most` for which `holds` is true. It must be true for all smaller numbers as well.
 fn farthest<E>(most: u64, mut holds: impl FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
     if most == 0 || holds(most)? {
         return Ok(most);
@@ -168,17 +170,17 @@ fn farthest<E>(most: u64, mut holds: impl FnMut(u64) -> Result<bool, E>) -> Resu
     Ok(known)
 }
 
-/// Iterations that move each time by a step of its own.
+/// A pattern of iterations that advance each time by its own step.
 struct LoopPattern {
     period: usize,
-    /// Of each time, in ticks.
+    /// Step of each time, in ticks.
     steps: Vec<i128>,
-    /// Whether all steps are the same.
+    /// `true` if all steps are equal.
     is_even: bool,
 }
 
 impl LoopPattern {
-    /// Whether the iterations go on by the same steps so many times.
+    /// `true` if the iterations repeat the same steps for this number of patterns.
     fn holds<E>(
         &self,
         now: &Boundary,
@@ -202,11 +204,11 @@ impl LoopPattern {
     }
 }
 
-/// Where the last iterations began, the newest first.
+/// Starts of the last iterations, the newest first.
 struct Past {
     boundaries: VecDeque<Boundary>,
     most: usize,
-    /// By period: a time at which it was last seen not to be one.
+    /// Indices of times that most recently disproved a period, indexed by period: for even and for uneven steps.
     witnesses: Vec<(usize, usize)>,
 }
 
@@ -225,7 +227,7 @@ impl Past {
         self.boundaries.push_front(now.clone());
     }
 
-    /// The shortest pattern that the last iterations show; `also_uneven` if the steps of the ranks may differ.
+    /// The shortest pattern in the last iterations; with `also_uneven`, the steps of the ranks may differ.
     fn pattern(&mut self, also_uneven: bool) -> Option<LoopPattern> {
         let longest = (self.boundaries.len() - 1).min(self.witnesses.len() - 1);
         (1..=longest).find_map(|period| {
@@ -254,13 +256,13 @@ impl Past {
         })
     }
 
-    /// Whether all times have moved by the same step; else one that has not.
+    /// Checks that all times have advanced by the same step; otherwise returns the index of one that has not.
     fn differs_evenly(&self, period: usize, witness: usize) -> Result<(), usize> {
         let [now, before] = [0, period].map(|age| &self.boundaries[age].above);
         all(now.len(), witness, |index| now[index] == before[index])
     }
 
-    /// Whether each time has moved by the same step twice; else one that has not.
+    /// Checks that each time has advanced by its own step twice; otherwise returns the index of one that has not.
     fn repeats(&self, period: usize, witness: usize) -> Result<(), usize> {
         let [now, before, long_ago] = [0, period, 2 * period].map(|age| &self.boundaries[age]);
         all(now.above.len(), witness, |index| {
@@ -269,7 +271,7 @@ impl Past {
     }
 }
 
-/// Whether something is so of all numbers below `count`; else one of which it is not. The witness is asked first.
+/// Checks a condition for all numbers below `count`; otherwise returns one that violates it. The witness is checked first.
 fn all(count: usize, witness: usize, is_so: impl Fn(usize) -> bool) -> Result<(), usize> {
     if witness < count && !is_so(witness) {
         return Err(witness);
@@ -282,7 +284,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A matrix of the max-plus algebra: row by row, what each time is the maximum of.
+    /// A matrix of the max-plus algebra: each row lists the terms whose maximum is the new time.
     type Matrix = Vec<Vec<Option<i64>>>;
 
     fn apply(matrix: &Matrix, now: &mut Boundary) {
@@ -314,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_rank_that_overtakes_late_ends_the_jump_where_it_does() {
-        // The second takes 1 more in each iteration and is 1000 behind when the first looks at it.
+        // The second rank takes 1 more in each iteration, and starts 1000 behind the first rank's dependence on it.
         let matrix = vec![vec![Some(10), Some(-1000)], vec![None, Some(11)]];
         for count in [900, 1009, 1010, 1011, 1012, 5000] {
             let (now, walked) = jumped(&matrix, count);
@@ -336,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_pattern_of_three_iterations_is_found() {
-        // A ring in which each looks at the one before it only, by costs that differ.
+        // A ring in which each rank depends only on the one before it, with different costs.
         let matrix = vec![
             vec![None, None, Some(1)],
             vec![Some(5), None, None],
@@ -367,7 +369,7 @@ mod tests {
         let row = move |size: usize| proptest::collection::vec(cost.clone(), size);
         let matrix = move |size: usize| proptest::collection::vec(row(size), size);
         (1usize..7).prop_flat_map(matrix).prop_map(|mut matrix| {
-            // A rank does not end before it begins.
+            // A rank does not end before it starts.
             for (index, row) in matrix.iter_mut().enumerate() {
                 row[index] = Some(row[index].unwrap_or(0).max(0));
             }

@@ -1,4 +1,4 @@
-//! Times and costs on several networks, lane beside lane: lane 0 is the first network.
+//! Times and costs on several networks, side by side in lanes; lane 0 is the first network.
 
 use std::{array::from_fn, collections::HashMap};
 
@@ -16,7 +16,7 @@ pub(super) fn later(a: Time, b: Time) -> Time {
     if a > b { a } else { b }
 }
 
-/// Lane by lane, the sum.
+/// Sum of two sets of times, lane by lane.
 #[inline(always)]
 pub(super) fn plus<const W: usize>(times: &Times<W>, more: &Times<W>) -> Times<W> {
     from_fn(|lane| times[lane] + more[lane])
@@ -31,48 +31,49 @@ pub(crate) struct LaneClass<const W: usize> {
     pub held: Times<W>,
     pub leaves: Times<W>,
     pub rendezvous: bool,
-    /// Whether the sender goes on while its interface is busy.
+    /// `true` if the sender continues while its interface is busy.
     pub queues: bool,
-    /// Whether ranks wait for messages to leave interfaces, so that all of them are noted.
+    /// `true` if ranks wait for messages to leave interfaces, so that all these times are recorded.
     pub is_noted: bool,
 }
 
-/// What a message costs on one kind of route, as in [`PathCosts`].
+/// Costs of messages on one kind of route, as in [`PathCosts`].
 pub(crate) struct LanePath<const W: usize> {
     pub recv_before: Times<W>,
     pub recv_after: Times<W>,
     pub classes: Vec<LaneClass<W>>,
 }
 
-/// What matters of interfaces on any of the networks.
+/// Properties of interfaces on any of the networks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interfaces {
-    /// Whether one rests after a message. If not, when it is free never matters.
+    /// `true` if an interface rests after a message. Otherwise the time at which an interface is free never matters.
     pub are_busy: bool,
-    /// Whether ranks wait for messages to leave them.
+    /// `true` if ranks wait for messages to leave interfaces.
     pub have_queues: bool,
 }
 
-/// The costs of up to `W` networks that agree on which sends wait for their receiver, and on whether overheads depend on the
+/// Costs of up to `W` networks that agree on the sends that wait for their receiver, and on whether overheads depend on the
 /// size.
 pub(crate) struct LaneCosts<'a, const W: usize> {
     pub paths: Vec<LanePath<W>>,
-    /// By rank; absent if all processors compute at the speed of the trace.
+    /// Speed of each processor, indexed by rank; `None` if all processors compute at the speed of the trace.
     pub speeds: Option<Vec<[f64; W]>>,
     pub interfaces: Interfaces,
-    /// By lane; the lanes behind the last network repeat it.
+    /// Network of each lane; lanes after the last network repeat it.
     pub networks: [&'a Costs; W],
-    /// What all times are multiples of.
+    /// Grid on which all times lie.
     pub(super) grid: LaneGrid,
 }
 
 impl<'a, const W: usize> LaneCosts<'a, W> {
-    /// Of at least one network.
+    /// Costs on at least one network.
     pub(crate) fn new(costs: &[&'a Costs]) -> LaneCosts<'a, W> {
         LaneCosts::of_part(costs, costs)
     }
 
-    /// Of one part of a program, with the costs of all its parts, which leave interfaces busy to one another.
+    /// Costs of one part of a program. `parts` are the costs of all its parts: one part may leave interfaces busy for the
+    /// next.
     pub(super) fn of_part(costs: &[&'a Costs], parts: &[&Costs]) -> LaneCosts<'a, W> {
         let networks: [&Costs; W] = from_fn(|lane| costs[lane.min(costs.len() - 1)]);
         let first = networks[0];
@@ -94,7 +95,7 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
         }
     }
 
-    /// The same costs, each as the nearest multiple of a grid's tick.
+    /// Rounds each cost to the nearest multiple of the grid's tick.
     pub(super) fn on(self, grid: LaneGrid) -> LaneCosts<'a, W> {
         let speeds = |rank| from_fn(|lane| self.networks[lane].speeds[rank]);
         LaneCosts {
@@ -105,7 +106,7 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
         }
     }
 
-    /// The receiver's processor time on the message of a slot.
+    /// Processor time of the receiver after the message of a slot has arrived.
     #[inline(always)]
     pub(super) fn received_after<'p>(&self, path: &'p LanePath<W>, slot: Slot) -> &'p Times<W> {
         match self.networks[0].class_of_slot.get(slot.index()) {
@@ -159,8 +160,8 @@ impl<const W: usize> LanePath<W> {
     }
 }
 
-/// What collectives cost on all networks, each computed when it first occurs: by call or communicator, and by the group
-/// of the rank that counts.
+/// Costs of collectives on all networks, each computed on first use. The key is the call or communicator, and the group of
+/// the rank that counts.
 pub(super) struct CollectiveCosts<'a, const W: usize> {
     networks: &'a [&'a Costs; W],
     grid: LaneGrid,
@@ -169,7 +170,7 @@ pub(super) struct CollectiveCosts<'a, const W: usize> {
 }
 
 impl<'a, const W: usize> CollectiveCosts<'a, W> {
-    /// None is known yet.
+    /// Empty costs.
     pub(super) fn new(costs: &'a LaneCosts<'a, W>) -> Self {
         let LaneCosts { networks, grid, .. } = costs;
         CollectiveCosts {
@@ -180,12 +181,13 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
         }
     }
 
-    /// What ranks of one group have in common.
+    /// Group of a rank; ranks of the same group have the same costs.
     pub(super) fn group(&self, rank: Rank) -> usize {
         self.networks[0].group_index(rank)
     }
 
-    /// What the operation takes after all have come if this rank's call, number `index`, decides.
+    /// Duration of the operation after all ranks have arrived, if the call of this rank, with the number `index`, determines
+    /// it.
     pub(super) fn duration(&mut self, index: u32, call: &CollectiveCall, rank: Rank) -> &Times<W> {
         let networks = self.networks;
         let key = (index, self.group(rank));
@@ -221,8 +223,8 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
 
 /// Start-up of a collective.
 pub(super) struct Startup<const W: usize> {
-    /// Where it is called: whole nanoseconds.
+    /// Start-up of the call, in whole nanoseconds.
     pub of_call: Times<W>,
-    /// Where it is waited for.
+    /// Start-up of the wait.
     pub of_wait: Times<W>,
 }

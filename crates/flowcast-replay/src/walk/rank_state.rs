@@ -1,33 +1,33 @@
-//! How far a rank has come, and its times on each of the networks.
+//! Progress of a rank, and its times on each of the networks.
 
 use super::lanes::{Times, later};
 use crate::{outcome::RankOutcome, transit::ReceivePosted};
 use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
-/// Where a rank is. The order in which ranks run does not depend on times, so only these differ between networks.
+/// State of a rank. The order in which ranks run does not depend on times, so only the times differ between networks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RankState<'a, const W: usize> {
     pub(super) words: &'a [u32],
-    /// The next instruction.
+    /// Position of the next instruction.
     pub(super) at: usize,
     pub(super) first_slot: Slot,
-    /// The slot of the next receive to post.
+    /// Slot of the next receive to post.
     pub(super) next_slot: Slot,
-    /// Whether the instruction was begun and waits for others.
+    /// `true` if the instruction has been started and waits for other ranks.
     pub(super) entered: bool,
     pub(super) done: bool,
     pub time: Times<W>,
     pub compute: Times<W>,
-    /// When the sending interface may start the next message.
+    /// Earliest time at which the sending interface may start the next message.
     pub(super) interface_free: Times<W>,
-    /// On the first network, when it last left a call in which it polled for messages.
+    /// Time at which it last left a call in which it polled for messages, on the first network.
     pub(super) polled: Time,
-    /// On the first network.
+    /// Overhead on the first network.
     pub overhead: Time,
 }
 
-/// The processor's part of a send on the first network: when it was called, begun and done.
+/// The processor's part of a send on the first network: the times of its call, start and end.
 #[derive(Clone, Copy)]
 pub(super) struct Begun {
     pub call: Time,
@@ -54,7 +54,7 @@ impl<'a, const W: usize> RankState<'a, W> {
         }
     }
 
-    /// The same where the rank begins at `time` and its interface is free at `free`.
+    /// Moves the start of the rank to `time`, with its interface free from `free` on.
     pub(super) fn from(self, time: Time, free: Time) -> RankState<'a, W> {
         RankState {
             time: [time; W],
@@ -63,7 +63,7 @@ impl<'a, const W: usize> RankState<'a, W> {
         }
     }
 
-    /// The processor's part of a send, once the interface is free; its message departs when that is done.
+    /// Executes the processor's part of a send, once the interface is free; the message departs at the end of this part.
     #[inline(always)]
     pub(super) fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> Begun {
         let call = self.time[0];
@@ -88,7 +88,7 @@ impl<'a, const W: usize> RankState<'a, W> {
         }
     }
 
-    /// The processor's part of a send that leaves its message to the interface, and when that departs.
+    /// Executes the processor's part of a send that leaves its message to the interface. Also returns the time of departure.
     #[inline(always)]
     pub(super) fn begin_queued_send(
         &mut self,

@@ -1,8 +1,8 @@
 //! Messages whose sender waits for its receiver.
 //!
-//! A transfer starts when the receive is posted and the sender's overhead is over. Where RTS and CTS cross the network
-//! ([`Transit::HANDSHAKES`]), the message departs with its RTS and the transit handles both; elsewhere they cost nothing, or
-//! what the network's rule for the transfer says.
+//! A transfer starts when the receive has been posted and the sender's overhead is over. If RTS and CTS cross the network
+//! ([`Transit::HANDSHAKES`]), the message departs with its RTS, and the transit handles both. Otherwise they cost nothing,
+//! or their cost is part of the network's rule for the transfer.
 
 use super::{
     RankState, WalkEngine,
@@ -19,28 +19,28 @@ use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 use std::array::from_fn;
 
-/// What senders and receivers know of each other.
+/// Shared state of senders and receivers.
 pub(crate) struct Handshakes<'a, const W: usize> {
-    /// By slot: when the receiver came; or the pending send.
+    /// Time at which the receiver became ready, or the pending send, by slot.
     pub posted: Slots<W>,
-    /// By slot, if handshakes take the network: when the receiver had last polled, when it came.
+    /// Time of the receiver's last poll when it became ready, indexed by slot, if handshakes cross the network.
     polled: Vec<Time>,
-    /// When the senders of messages may go on.
+    /// Times from which the senders of messages may continue.
     pub released: Slots<W>,
-    /// By slot: whether the sender ever asks for that; empty if it may.
+    /// `true` if the sender ever waits for its release, indexed by slot; if empty, every sender may.
     awaited: &'a [bool],
-    /// Sends whose receiver has not come.
+    /// Sends whose receiver is not ready.
     pending: Slab<PendingSend<W>>,
 }
 
-/// A rendezvous send whose receiver has not come.
+/// A rendezvous send whose receiver is not ready.
 struct PendingSend<const W: usize> {
     ready: Times<W>,
     class: u32,
 }
 
 impl<'a, const W: usize> Handshakes<'a, W> {
-    /// Of the messages of a program, if any of them waits for its receiver.
+    /// State for the messages of a program, if any of them waits for its receiver.
     pub(crate) fn new<T: Transit>(
         program: &Program,
         has_rendezvous: bool,
@@ -61,15 +61,15 @@ impl<'a, const W: usize> Handshakes<'a, W> {
         }
     }
 
-    /// The sender of a message has not waited for its receiver.
+    /// Records that the sender of a message does not wait for its receiver.
     #[inline(always)]
     pub(crate) fn skip(&mut self, slot: Slot) {
         self.posted.close(slot);
         self.released.close(slot);
     }
 
-    /// A receiver is ready for the message of a slot; `polled` where the handshake takes the network. Gives the send that waits
-    /// for that and may start.
+    /// Records that a receiver is ready for the message of a slot; `polled` is present if the handshake crosses the network.
+    /// Returns the send that was waiting for the receiver and may start.
     #[inline(always)]
     pub(crate) fn post(
         &mut self,
@@ -98,7 +98,7 @@ impl<'a, const W: usize> Handshakes<'a, W> {
         None
     }
 
-    /// The RTS of a message; unless its receive is posted, the send waits for that.
+    /// Returns the RTS of a message. If its receive has not been posted, the send waits for it.
     pub(crate) fn request(&mut self, program: &Program, from: Rank, slot: Slot, send: u32) -> Rts {
         let mut posted = None;
         if let Known::Time(number) = self.posted.look(slot) {
@@ -112,7 +112,7 @@ impl<'a, const W: usize> Handshakes<'a, W> {
         Rts { from, to, posted }
     }
 
-    /// Whether the sender of a message may not go on yet.
+    /// `true` if the sender of a message may not continue yet.
     pub(crate) fn holds(&self, slot: Slot) -> bool {
         !matches!(self.released.look(slot), Known::Time(_))
     }
@@ -121,7 +121,7 @@ impl<'a, const W: usize> Handshakes<'a, W> {
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     WalkEngine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 {
-    /// A blocking receive.
+    /// Executes a blocking receive.
     pub(super) fn post_and_receive(
         &mut self,
         rank: Rank,
@@ -152,7 +152,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// A rendezvous transfer starts: the receiver learns of its arrival, the sender of its release.
+    /// Starts a rendezvous transfer and records its arrival for the receiver and its release for the sender.
     fn transfer(&mut self, slot: Slot, class: u32, ready: &Times<W>, posted: &Times<W>) {
         let cost = &self.path(slot).classes[class as usize];
         let start: Times<W> = from_fn(|lane| later(ready[lane], posted[lane]));
@@ -165,19 +165,19 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         self.release(slot, &plus(&start, &cost.held));
     }
 
-    /// The transit has brought sender and receiver together.
+    /// The handshake between sender and receiver is complete: the data depart.
     pub(super) fn meet(&mut self, departure: Departure) {
         let Departure {
             slot, start, cost, ..
         } = departure;
         self.transit.depart(departure);
-        // A sender that is not held by the transfer itself need not wait for its end.
+        // A sender that is not held by the transfer itself does not wait for its end.
         if cost.held == Time::ZERO {
             self.release(slot, &[start; W]);
         }
     }
 
-    /// The sender of a rendezvous message may go on from this time.
+    /// Lets the sender of a rendezvous message continue from this time.
     fn release(&mut self, slot: Slot, time: &Times<W>) {
         let Handshakes {
             released, awaited, ..
@@ -190,7 +190,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         self.ready.extend(waits.map(Rank));
     }
 
-    /// The sender of a message may go on, if that holds it.
+    /// Lets the sender of a message continue if the message holds it.
     pub(super) fn let_go(&mut self, slot: Slot, time: Time) {
         if RENDEZVOUS && slot.0 < self.program.messages() && self.handshakes.holds(slot) {
             self.release(slot, &[time; W]);
@@ -244,7 +244,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         });
     }
 
-    /// Waits until the sender of a slot may go on.
+    /// Waits until the sender of a slot may continue.
     fn until_released(
         &mut self,
         rank: Rank,

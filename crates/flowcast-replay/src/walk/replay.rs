@@ -19,9 +19,9 @@ use flowcast_program::{program::Program, slot::Slot};
 pub struct Replay<'a> {
     pub(crate) program: &'a Program,
     pub(crate) placement: Placement,
-    /// What messages, collectives and accesses cost.
+    /// Costs of messages, collectives and accesses.
     pub costs: Costs,
-    /// The number of each message's route; empty if all messages take the same.
+    /// Route number of each message, indexed by slot; empty if all messages take the same route.
     pub route_of: Vec<u16>,
     pub(crate) threads: usize,
 }
@@ -30,7 +30,7 @@ impl<'a> Replay<'a> {
     /// Computes the costs of all messages.
     ///
     /// # Errors
-    /// [`SimulateError::Placement`] if the network has more kinds of nodes than routes can be numbered.
+    /// [`SimulateError::Placement`] if there are more routes than route numbers.
     pub fn new(
         program: &'a Program,
         network: &Network,
@@ -48,16 +48,16 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// The same; [`Replay::run`] may use so many threads where they make it faster. The result does not depend on it.
+    /// Lets [`Replay::run`] use up to this number of threads where that is faster. The result does not depend on it.
     #[must_use]
     pub fn on_threads(self, threads: usize) -> Replay<'a> {
         Replay { threads, ..self }
     }
 
-    /// Runs to the end.
+    /// Runs the replay to the end.
     ///
     /// # Errors
-    /// [`SimulateError::Deadlock`].
+    /// [`SimulateError::Deadlock`] if ranks wait for each other.
     pub fn run(&self) -> Result<Outcome, SimulateError> {
         if self.threads > 1 && self.program.messages() >= blocks::MANY_MESSAGES {
             return self.divided(self.threads);
@@ -65,18 +65,17 @@ impl<'a> Replay<'a> {
         self.observed(&mut Unobserved)
     }
 
-    /// Whether several threads can run it: no sender waits for its receiver, and ranks do nothing together but exchange
-    /// messages.
+    /// `true` if several threads can run it: no sender waits for its receiver, and ranks interact only through messages.
     pub fn is_divisible(&self) -> bool {
         self.program.calls().is_empty()
             && self.program.accesses().is_empty()
             && !self.costs.has_rendezvous()
     }
 
-    /// Runs to the end on so many threads, however short it is; on one if it is not divisible.
+    /// Runs to the end on this number of threads, however short the program is, or on one thread if it is not divisible.
     ///
     /// # Errors
-    /// [`SimulateError::Deadlock`].
+    /// [`SimulateError::Deadlock`] if ranks wait for each other.
     pub fn divided(&self, threads: usize) -> Result<Outcome, SimulateError> {
         let costs = LaneCosts::<1>::new(&[&self.costs]);
         if self.is_divisible()
@@ -84,21 +83,21 @@ impl<'a> Replay<'a> {
         {
             return Ok(Outcome::new(self.program, ranks.into_iter()));
         }
-        // Why ranks wait for ever is seen where all of them are.
+        // Only a replay of all ranks together shows why ranks wait forever.
         self.observed(&mut Unobserved)
     }
 
-    /// The program that is replayed.
+    /// The replayed program.
     pub fn program(&self) -> &'a Program {
         self.program
     }
 
-    /// Where the ranks run.
+    /// Mapping of the ranks to nodes.
     pub fn placement(&self) -> &Placement {
         &self.placement
     }
 
-    /// The number of a message's route.
+    /// Route number of a message.
     #[inline]
     pub fn route_number(&self, slot: Slot) -> usize {
         self.route_of
@@ -106,20 +105,20 @@ impl<'a> Replay<'a> {
             .map_or(0, |route| usize::from(*route))
     }
 
-    /// What messages cost on the route that this one takes.
+    /// Costs of messages on the route of this message.
     pub fn path(&self, slot: Slot) -> &PathCosts {
         &self.costs.paths[self.route_number(slot)]
     }
 
-    /// The costs in use.
+    /// Costs in use.
     pub fn costs(&self) -> &Costs {
         &self.costs
     }
 
-    /// Runs and tells an observer what happens.
+    /// Runs and reports the events to an observer.
     ///
     /// # Errors
-    /// As [`Replay::run`].
+    /// The same as for [`Replay::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
         if self.costs.needs_polling() {
             return self.in_calls(&mut ByPointer(observer));
@@ -127,15 +126,15 @@ impl<'a> Replay<'a> {
         self.through(observer, &mut Undisturbed)
     }
 
-    /// Event by event, since ranks answer one another in MPI calls alone.
+    /// Runs event by event, since ranks answer each other in MPI calls only.
     fn in_calls(&self, observer: &mut ByPointer<'_>) -> Result<Outcome, SimulateError> {
         self.through(observer, &mut Handshakes::above(InOrder::default()))
     }
 
-    /// Runs through a network and tells an observer what happens.
+    /// Runs through a network and reports the events to an observer.
     ///
     /// # Errors
-    /// As [`Replay::run`], and those of the network's model.
+    /// The same as for [`Replay::run`], and errors of the network's model.
     pub(crate) fn through<O: Observer, T: Transit>(
         &self,
         observer: &mut O,

@@ -1,5 +1,5 @@
-//! A ring of arrivals from one thread to one other. Neither waits for the other, and the cache lines of one are only rarely
-//! touched by the other: arrivals are shown, and their places given back, several at a time.
+//! A ring of arrivals from one thread to another. Neither thread waits for the other. To rarely touch the other thread's
+//! cache lines, a thread publishes arrivals, and returns their places, several at a time.
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
@@ -9,13 +9,13 @@ use std::sync::atomic::{
 use flowcast_program::slot::Slot;
 use flowcast_units::Time;
 
-/// A power of two.
+/// Number of places, a power of two.
 const PLACES: usize = 1 << 12;
 
-/// At the latest after so many arrivals they are shown.
+/// Number of arrivals after which they are published at the latest.
 const TOGETHER: usize = 8;
 
-/// Keeps what two threads write off each other's cache lines, of which processors fetch two at a time.
+/// Separates data written by two threads into different cache lines, of which processors fetch two at a time.
 #[repr(align(128))]
 #[derive(Default)]
 struct Apart<T>(T);
@@ -26,12 +26,12 @@ struct RingPlace {
     arrival: AtomicU64,
 }
 
-/// What both threads see.
+/// State shared by both threads.
 pub(super) struct SpanRing {
     places: Box<[RingPlace]>,
-    /// How many arrivals were ever shown.
+    /// Number of arrivals ever published.
     written: Apart<AtomicUsize>,
-    /// How many places were ever given back.
+    /// Number of places ever returned.
     read: Apart<AtomicUsize>,
 }
 
@@ -52,17 +52,17 @@ impl SpanRing {
     }
 }
 
-/// The end of the thread that writes.
+/// The writing thread's end.
 pub(super) struct RingWriter<'a> {
     ring: &'a SpanRing,
     written: usize,
     shown: usize,
-    /// How many places had been given back when the ring was last looked at.
+    /// Number of returned places at the last look at the ring.
     read: usize,
 }
 
 impl<'a> RingWriter<'a> {
-    /// Of a new ring.
+    /// Creates the writer of a new ring.
     pub(super) fn new(ring: &'a SpanRing) -> RingWriter<'a> {
         RingWriter {
             ring,
@@ -72,7 +72,7 @@ impl<'a> RingWriter<'a> {
         }
     }
 
-    /// Puts an arrival in, which the reader may see only after [`RingWriter::show`]; false if the ring is full.
+    /// Adds an arrival, which the reader may see only after [`RingWriter::show`]; returns `false` if the ring is full.
     pub(super) fn write(&mut self, slot: Slot, arrival: Time) -> bool {
         if self.written - self.read == PLACES {
             self.read = self.ring.read.0.load(Acquire);
@@ -90,7 +90,7 @@ impl<'a> RingWriter<'a> {
         true
     }
 
-    /// Shows what was put in.
+    /// Publishes the added arrivals.
     pub(super) fn show(&mut self) {
         if self.shown != self.written {
             self.shown = self.written;
@@ -99,16 +99,16 @@ impl<'a> RingWriter<'a> {
     }
 }
 
-/// The end of the thread that reads.
+/// The reading thread's end.
 pub(super) struct RingReader<'a> {
     ring: &'a SpanRing,
     read: usize,
-    /// How many had been shown when the ring was last looked at.
+    /// Number of published arrivals at the last look at the ring.
     written: usize,
 }
 
 impl<'a> RingReader<'a> {
-    /// Of a new ring.
+    /// Creates the reader of a new ring.
     pub(super) fn new(ring: &'a SpanRing) -> RingReader<'a> {
         RingReader {
             ring,
@@ -117,7 +117,7 @@ impl<'a> RingReader<'a> {
         }
     }
 
-    /// Whether there is an arrival to take out.
+    /// `true` if there is an arrival to read.
     pub(super) fn has_any(&mut self) -> bool {
         if self.read == self.written {
             self.ring.read.0.store(self.read, Release);
@@ -126,7 +126,7 @@ impl<'a> RingReader<'a> {
         self.read != self.written
     }
 
-    /// Takes out an arrival.
+    /// Removes and returns an arrival; `None` if there is none.
     pub(super) fn read(&mut self) -> Option<(Slot, Time)> {
         if !self.has_any() {
             return None;

@@ -1,4 +1,4 @@
-//! Sends, the interface that takes their messages, and waits for messages to leave it.
+//! Sends, the interface that takes their messages, and waits for messages to leave the interface.
 
 use super::{
     RankState, WalkEngine,
@@ -12,7 +12,7 @@ use crate::{
 use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
-/// A message that is sent, and what it costs on its route.
+/// A message to send, with its costs on its route.
 #[derive(Clone, Copy)]
 pub(super) struct SendCosts<'a, const W: usize> {
     pub class: u32,
@@ -23,14 +23,14 @@ pub(super) struct SendCosts<'a, const W: usize> {
 impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     WalkEngine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 {
-    /// A message that is sent, with its costs.
+    /// A message to send, with its costs.
     #[inline(always)]
     pub(super) fn send_costs(&self, class: u32, slot: Slot) -> SendCosts<'a, W> {
         let cost = &self.path(slot).classes[class as usize];
         SendCosts { class, slot, cost }
     }
 
-    /// A message that waits for no receiver.
+    /// Sends a message that waits for no receiver.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -53,8 +53,9 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// The processor's part of a send, and when the message departs: once the interface is free for it. Unless the interface
-    /// queues messages, the processor begins no earlier. Later waits know when the message has left.
+    /// Executes the processor's part of a send. Also returns the time at which the message departs: once the interface is
+    /// free for it. Unless the interface queues messages, the processor starts no earlier. The time at which the message has
+    /// left is recorded for later waits.
     #[inline(always)]
     pub(super) fn begin_by_interface(
         &mut self,
@@ -71,7 +72,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             }
         };
         if cost.is_noted {
-            // A rendezvous is waited for by its release.
+            // A wait for a rendezvous message ends with its release.
             let left = if cost.rendezvous {
                 [Time::ZERO; W]
             } else {
@@ -95,7 +96,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         (sent, departs)
     }
 
-    /// A wait for a message to leave the interface.
+    /// Waits for a message to leave the interface.
     #[inline(always)]
     pub(super) fn until_left(&mut self, rank: Rank, state: &mut RankState<'a, W>, ago: u32) {
         let Some(left) = self.leaving.get(rank, ago) else {

@@ -1,6 +1,6 @@
-//! What is known about the time of each slot: 64 bits a slot, however many networks the walk serves. One network's time
-//! stands there itself. Those of several lie in a slab, of which few places are in use at once, and the slot has their
-//! number.
+//! Known times of slots: 64 bits per slot, whatever the number of networks in the walk. With one network, the time is stored
+//! directly. With several networks, the times are in a slab, few places of which are in use at the same time, and the slot
+//! stores the index of its place.
 
 use super::lanes::Times;
 use crate::{prefetch::prefetch_behind, slab::Slab};
@@ -8,40 +8,42 @@ use flowcast_program::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
 
-/// What is known about the time of a slot.
+/// Knowledge about the time of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Nothing, and nobody waits for it.
+    /// The time is unknown, and nothing waits for it.
     Nothing,
-    /// Nothing; a rank, or a pending send, waits for it.
+    /// The time is unknown; this rank or pending send waits for it.
     Awaited(u32),
-    /// The time: the bits of the only network's, which is not negative, or a number in the slab.
+    /// The time is known: its bits (it is not negative) with one network, or its index in the slab.
     Time(u64),
 }
 
-/// No time, nobody waits: zero, so that the pages of all slots come from the system as they are needed.
+/// Code of an unknown time without a waiter. It is zero, so that the system provides the pages of the slots only as they are
+/// needed.
 const NOTHING: u64 = 0;
 
-/// All bits of a time are inverted where it stands, and then this one, the sign, is set. Else 1 more than who waits.
+/// Sign bit. A known time is stored with all its bits inverted, which sets this bit. A waiter is stored as its number plus
+/// 1.
 const IS_TIME: u64 = 1 << 63;
 
-/// The time was used: it is not later than that of the rank that asks. Stands for time 0 on all networks.
+/// Code of a time that has been used: it is not later than the time of the rank that looks. It stands for time 0 on all
+/// networks.
 const PAST: u64 = 0;
 
-/// Slots in a cache line. What is sent to one receiver fills its slots one after the other, so that the line behind is
-/// needed soon.
+/// Number of slots in a cache line. Messages to one receiver fill its slots in order, so that the next line is needed soon.
 const SLOTS_AHEAD: usize = 8;
 
 /// A time for each slot, once it is known.
 pub(crate) struct Slots<const W: usize> {
-    /// The number of the first.
+    /// Number of the first slot.
     first: Slot,
     known: Vec<u64>,
     times: Slab<Times<W>>,
 }
 
 impl<const W: usize> Slots<W> {
-    /// Slots of which nothing is known.
+    /// Creates slots with unknown times.
     pub(crate) fn new(slots: Range<Slot>) -> Slots<W> {
         let mut times = Slab::default();
         let count = (slots.end - slots.start) as usize;
@@ -58,7 +60,7 @@ impl<const W: usize> Slots<W> {
         slot.0.wrapping_sub(self.first.0) as usize
     }
 
-    /// What is known.
+    /// Knowledge about the time of a slot.
     #[inline(always)]
     pub(crate) fn look(&self, slot: Slot) -> Known {
         match self.known[self.place(slot)] {
@@ -68,7 +70,7 @@ impl<const W: usize> Slots<W> {
         }
     }
 
-    /// The time of a slot is known now, lane by lane. Gives who waits for it.
+    /// Sets the time of a slot, lane by lane. Returns the waiter.
     #[inline(always)]
     pub(crate) fn fill(&mut self, slot: Slot, time: impl Fn(usize) -> Time) -> Option<u32> {
         let known = if W == 1 {
@@ -85,7 +87,7 @@ impl<const W: usize> Slots<W> {
         (before != NOTHING).then(|| (before - 1) as u32)
     }
 
-    /// Uses the time of a slot, which needs it no more: the time of each lane.
+    /// Uses the time of a slot, which is not stored any longer; returns the time of each lane.
     #[inline(always)]
     pub(crate) fn take(&mut self, slot: Slot, known: u64) -> impl Fn(usize) -> Time {
         if W > 1 && known != PAST {
@@ -107,13 +109,13 @@ impl<const W: usize> Slots<W> {
         }
     }
 
-    /// Asks for what is known of a slot, which need not be one of these.
+    /// Prefetches a slot, which need not be one of these.
     #[inline(always)]
     pub(crate) fn prefetch(&self, slot: Slot) {
         prefetch_behind(&self.known, self.place(slot));
     }
 
-    /// Nobody will ask for more than whether the time is over. Gives who waits.
+    /// Closes a slot: from now on only the fact that its time has passed matters. Returns the waiter.
     #[inline(always)]
     pub(crate) fn close(&mut self, slot: Slot) -> Option<u32> {
         let before = self.look(slot);
@@ -127,7 +129,7 @@ impl<const W: usize> Slots<W> {
         None
     }
 
-    /// Somebody waits for the time of a slot.
+    /// Records a waiter for the time of a slot.
     #[inline(always)]
     pub(crate) fn wait(&mut self, slot: Slot, who: u32) {
         let place = self.place(slot);
@@ -135,7 +137,7 @@ impl<const W: usize> Slots<W> {
     }
 }
 
-/// By slot: whether its sender ever asks when it may go on. If not, the time of that need not be kept.
+/// `true` if the sender ever waits for its release, indexed by slot. Otherwise the time of the release need not be stored.
 pub(crate) fn awaited_sends(program: &Program) -> Vec<bool> {
     let mut awaited = vec![false; program.messages() as usize];
     let mut sends = Vec::new();

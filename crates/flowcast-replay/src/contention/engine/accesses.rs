@@ -1,8 +1,8 @@
 //! One-sided communication and files, event by event.
 //!
-//! The rules are those of the replay without limits; in addition, the data of a put or accumulate need the links and the bus
-//! of a message to the target, those of a get the ones of a message from there. Requests and answers of locks, and
-//! requests to files, need none. The processor of the target takes no part, whoever has it.
+//! The rules are the same as in the replay without limits. In addition, the data of a put or accumulate need the links and
+//! the bus of a message to the target, and the data of a get need those of a message from the target. Requests and answers
+//! of locks, and requests to files, need no links. The target's processor takes no part, whichever rank occupies it.
 
 use super::ContentionEngine;
 use crate::{
@@ -115,7 +115,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// Something that the access of a rank waits for has happened.
+    /// Continues a rank's access after an event that it waited for.
     pub(crate) fn go_on_with_access(&mut self, rank: Rank) {
         let state = &self.ranks[rank];
         if let Some((Op::Access(index), _)) = opcodes::decode(state.words, state.at as usize)
@@ -125,7 +125,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The data of a transfer have all links that they need.
+    /// Starts the data of a transfer that has all links that it needs.
     pub(crate) fn begin_one_sided(&mut self, number: u32) {
         let (now, message) = (self.pending.now(), self.messages[number]);
         if T::SHARED && message.is(MessageMark::Steals) {
@@ -144,7 +144,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The data of a transfer are there; its rank goes on if it waited for nothing else.
+    /// The data of a transfer have arrived; the rank continues if it waits for nothing else.
     pub(crate) fn transferred(&mut self, number: u32) {
         let ContendedMessage {
             class: transfer, ..

@@ -1,4 +1,4 @@
-//! Collectives: who has come, who waits, and when the operation begins and ends.
+//! Collectives: the ranks that have arrived or wait, and the start and the end of the operation.
 
 use super::ContentionEngine;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 use flowcast_program::{program::CollectiveMode, slot::Slot};
 use flowcast_units::{Rank, Time};
 
-/// A rank that has come, and its call.
+/// A rank that has arrived, and its call.
 #[derive(Debug, Clone, Copy, Default)]
 struct CollectiveEntry {
     rank: Rank,
@@ -27,24 +27,26 @@ struct CollectiveEntry {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CollectiveState {
     entered: u32,
-    /// Members whose part of a root-synchronous operation is done.
+    /// Number of members whose part of a root-synchronous operation is complete.
     parts: u32,
     begun: bool,
     done: bool,
-    /// The last to come.
+    /// The last rank to arrive.
     last: CollectiveEntry,
-    /// The last to come among those that call themselves the root.
+    /// The last rank to arrive among those that call themselves the root.
     root: Option<CollectiveEntry>,
-    /// Who decided the end and when that rank came: the last to come, or the one whose part was last at the root.
+    /// The arrival time and the rank that determine the end: the last rank to arrive, or the one whose part reached the root
+    /// last.
     decided: (Time, Rank),
-    /// When that was decided.
+    /// Time at which `decided` was set.
     decided_at: Time,
-    /// The ranks that wait, in the order of their coming.
+    /// Waiting ranks, in the order of their arrival.
     waiting: Vec<Rank>,
 }
 
 impl CollectiveState {
-    /// A rank that came at `by.0` brings the end nearer now; of several at the same time the last to have come counts.
+    /// Records that a rank with arrival time `by.0` advances the collective now. Among several at the same time, the one
+    /// that arrived last counts.
     fn decide(&mut self, now: Time, by: (Time, Rank)) {
         if now > self.decided_at || by.0 >= self.decided.0 {
             self.decided = by;
@@ -52,14 +54,14 @@ impl CollectiveState {
         }
     }
 
-    /// The call whose sizes count: that of the root, without one that of the last to come.
+    /// The call whose sizes apply: the root's call, or without a root the call of the last rank to arrive.
     fn deciding(&self) -> CollectiveEntry {
         self.root.unwrap_or(self.last)
     }
 }
 
 impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
-    /// A collective call.
+    /// Executes a collective call.
     pub(crate) fn collective(&mut self, rank: Rank, call: u32, instance: u32) -> Step {
         let made = self.program.call(call);
         if self.ranks[rank].phase == RankPhase::Begin {
@@ -80,7 +82,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.enter(rank, call, instance);
         let waits_for_own_part = made.mode == CollectiveMode::RootSynchronous && !made.is_root;
         if waits_for_own_part {
-            // The part of a rank goes to the root like a message that needs no start-up.
+            // A rank's part travels to the root like a message without a start-up.
             let message = ContendedMessage::new(Slot(instance), rank, 0, Purpose::Part);
             let (route, times) = self.costs.to_root(self.placement, rank, made);
             self.send_beside(message, made.root.unwrap_or(rank), route, times);
@@ -122,7 +124,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// Sends what is no ordinary message and so long on the links and in flight.
+    /// Sends something other than an ordinary message, with the given times on the links and in flight.
     pub(super) fn send_beside(
         &mut self,
         mut message: ContendedMessage,
@@ -136,7 +138,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.hand_over(number);
     }
 
-    /// The part of a rank is with the root.
+    /// A rank's part has reached the root.
     pub(crate) fn part_arrived(&mut self, rank: Rank, instance: u32) {
         let communicator = self.program.communicator_of(instance);
         let came = self.ranks[rank].before;
@@ -144,12 +146,13 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         collective.parts += 1;
         collective.decide(self.pending.now(), (came, rank));
         self.advance_collective(instance, communicator);
-        // It waited for its own part only, even if that was what all were waiting for.
+        // The rank waited for its own part only, even if all other ranks waited for this part, too.
         self.leave_after(rank, instance, (came, rank));
         self.advance(rank, Place::Back);
     }
 
-    /// Begins the operation once all have come; ends a root-synchronous one once all parts are with the root.
+    /// Starts the operation once all members have arrived; ends a root-synchronous operation once all parts have reached the
+    /// root.
     fn advance_collective(&mut self, instance: u32, communicator: u32) {
         let collective = &mut self.collectives[instance as usize];
         let members = self.program.communicator(communicator).members.len() as u32;
@@ -178,7 +181,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A collective asks for the buses of the next of its sites, or has all and begins.
+    /// Requests the buses of the next site of a collective, or starts the collective if it has the buses of all sites.
     pub(crate) fn ask_next_site(&mut self, number: u32) {
         let message = &mut self.messages[number];
         let communicator = self.program.instances()[message.slot];
@@ -192,7 +195,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A collective has all buses and takes its time.
+    /// Starts a collective that has all buses; it takes the time of its cost.
     fn begin_collective(&mut self, number: u32) {
         let collective = &self.collectives[self.messages[number].slot];
         let CollectiveEntry { rank, call } = collective.deciding();
@@ -206,7 +209,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         );
     }
 
-    /// A collective is done: messages that waited for its buses start, then the ranks go on.
+    /// A collective has ended: messages that waited for its buses start, then the ranks continue.
     pub(crate) fn gathered(&mut self, number: u32) {
         let Slot(instance) = self.messages[number].slot;
         let costs = self.costs;
@@ -218,7 +221,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.end_collective(instance);
     }
 
-    /// Wakes all that wait, the one whose call decided last.
+    /// Wakes all waiting ranks; the rank whose call determined the sizes comes last.
     fn end_collective(&mut self, instance: u32) {
         let collective = &mut self.collectives[instance as usize];
         collective.done = true;
@@ -231,7 +234,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A wait for a non-blocking collective, which costs a start-up of its own.
+    /// A wait for a non-blocking collective, which has a start-up of its own.
     pub(crate) fn wait_collective(&mut self, rank: Rank, instance: u32) -> Step {
         if self.ranks[rank].phase == RankPhase::Begin {
             let communicator = self.program.communicator_of(instance);
@@ -245,7 +248,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.until_done(rank, instance)
     }
 
-    /// A rank goes on from a collective, which it left behind without waiting or waited for to the end.
+    /// Reports that a rank continues after a collective, which it either did not wait for or waited for to the end.
     fn leave(&mut self, rank: Rank, instance: u32) {
         let collective = &self.collectives[instance as usize];
         let decided = if collective.done {
@@ -256,7 +259,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.leave_after(rank, instance, decided);
     }
 
-    /// A rank goes on from a collective whose end `last`, a time and a rank, decided.
+    /// Reports that a rank continues after a collective whose end was determined by `last`, a time and a rank.
     fn leave_after(&mut self, rank: Rank, instance: u32, last: (Time, Rank)) {
         let ContendedRank {
             call,

@@ -1,9 +1,9 @@
-//! Turns on a processor that are not simply first come, first served: slices, switches and preemption.
+//! Scheduling of processors other than first come, first served: slices, switches and preemption.
 //!
-//! A turn consists of a context switch (if that costs anything) and of one or more slices of processor time. Under
-//! round robin a slice ends with the quantum; a rank that has lost its processor begins a new quantum, one that kept
-//! it for a call goes on with the old one. Under preemptive priority a slice ends when a rank of a smaller number wants
-//! the processor.
+//! A turn consists of a context switch (if that has a cost) and one or more slices of processor time. Under round robin, a
+//! slice ends with the quantum. A rank that has lost its processor starts a new quantum; one that kept it for a call
+//! continues with the old one. Under preemptive priority, a slice ends when a rank with a smaller number requests the
+//! processor.
 
 use super::ContentionEngine;
 use crate::{
@@ -15,42 +15,42 @@ use flowcast_network::machine::scheduler::{Policy, Scheduler};
 use flowcast_program::opcodes::{self, Op};
 use flowcast_units::{Rank, Time};
 
-/// What the scheduler knows about a rank.
+/// The scheduler's state of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct SchedulingShare {
-    /// Processor time that the turn still needs, once that is known.
+    /// Processor time that the turn still needs, if it is known yet.
     rest: Option<Time>,
-    /// How much of its quantum it has used.
+    /// Used part of its quantum.
     used: Time,
-    /// Whether it has kept its processor since.
+    /// `true` if it has kept its processor since its last slice.
     kept: bool,
     switching: bool,
-    /// Whether the slice belongs to a computation.
+    /// `true` if the slice belongs to a computation.
     computes: bool,
     slice_start: Time,
-    /// When the slice ends.
+    /// End of the slice.
     due: Time,
 }
 
 /// The scheduler of all nodes.
 #[derive(Debug, Clone)]
 pub(crate) struct Scheduling {
-    /// Whether turns are not simply first come, first served, or cost something.
+    /// `true` unless turns are first come, first served, and switches are free.
     pub is_used: bool,
     policy: Policy,
     quantum: Time,
     context_switch: Time,
     priorities: Vec<i32>,
-    /// By rank; empty where it is not used.
+    /// Scheduler's state of each rank, indexed by rank; empty if scheduling is not used.
     shares: Vec<SchedulingShare>,
-    /// Ends of slices that were cut short: rank and time.
+    /// Slices that were cut short: the rank, and the original end.
     cut: Vec<(Rank, Time)>,
-    /// By node, if turns are preempted: the ranks that run there.
+    /// Running ranks of each node, indexed by node, if turns can be preempted; otherwise empty.
     running: Vec<Vec<Rank>>,
 }
 
 impl Scheduling {
-    /// Nothing runs yet.
+    /// The scheduler before anything runs.
     pub(crate) fn new(scheduler: &Scheduler, ranks: usize, nodes: usize) -> Scheduling {
         let is_used = scheduler.policy != Policy::Fifo || scheduler.context_switch > Time::ZERO;
         let preemptive = scheduler.policy == Policy::Priority && scheduler.preemptive;
@@ -66,12 +66,12 @@ impl Scheduling {
         }
     }
 
-    /// Whether a rank that goes on with a call keeps its processor without a look at the queue.
+    /// `true` if a rank that continues with a call keeps its processor without regard to the queue.
     pub(crate) fn keeps_processor(&self) -> bool {
         self.policy != Policy::Priority
     }
 
-    /// A rank has been queued.
+    /// Records that a rank has been queued.
     #[inline(always)]
     pub(crate) fn queued(&mut self, rank: Rank, place: Place) {
         if let Some(share) = self.shares.get_mut(rank.index()) {
@@ -79,7 +79,7 @@ impl Scheduling {
         }
     }
 
-    /// The rank that has to make room for this one, on a node without a free processor.
+    /// The running rank that has to give up its processor for `rank`, on a node without a free processor.
     fn victim(&self, rank: Rank, node: u32) -> Option<Rank> {
         let number = |rank: &Rank| self.priorities[*rank];
         let running = self.running.get(node as usize)?;
@@ -91,7 +91,7 @@ impl Scheduling {
             .filter(|running| number(running) > number(&rank) && !self.shares[*running].switching)
     }
 
-    /// How long the next slice of a rank that still needs `rest` is.
+    /// Duration of the next slice of a rank that still needs `rest`.
     fn slice(&mut self, rank: Rank, rest: Time) -> Time {
         if self.policy != Policy::RoundRobin {
             return rest;
@@ -108,7 +108,7 @@ impl Scheduling {
     }
 }
 
-/// The number of each rank.
+/// Priority number of each rank; empty without priorities.
 pub(crate) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
     match scheduler.policy {
         Policy::Priority => (0..ranks)
@@ -119,7 +119,7 @@ pub(crate) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
 }
 
 impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
-    /// A rank has got a processor.
+    /// A rank has got a processor: its switch or its slice starts.
     #[cold]
     pub(crate) fn start_scheduled_turn(&mut self, rank: Rank) {
         let now = self.pending.now();
@@ -153,7 +153,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.pending.at(now + slice, Event::turn(rank));
     }
 
-    /// Processor time that the turn needs in all.
+    /// Total processor time that the turn needs.
     fn needs(&mut self, rank: Rank) -> Time {
         let state = &mut self.ranks[rank];
         let computes = &mut self.scheduling.shares[rank].computes;
@@ -172,7 +172,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A slice of a rank, or the switch to it, has ended, unless the slice was cut short before; whether the rank goes on.
+    /// Ends a slice of a rank, or the switch to it, unless the slice was cut short before. Returns `true` if the rank
+    /// continues.
     #[cold]
     pub(crate) fn ends_turn(&mut self, rank: Rank) -> bool {
         let now = self.pending.now();
@@ -199,7 +200,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
         self.waits.preemptions += 1;
         self.processors.release(rank);
-        // Its computation may be its last instruction: it is queued although there is none behind.
+        // Its computation may be its last instruction: it is queued even without a further instruction.
         self.ranks[rank].queued = now;
         self.processors.queue(rank, Place::Back);
         if let Some(next) = self.processors.next_beside(rank) {
@@ -218,7 +219,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A rank wants a processor: one that runs on its node may have to make room.
+    /// A rank requests a processor: a rank that runs on the same node may have to give up its own.
     #[cold]
     pub(crate) fn make_room(&mut self, rank: Rank) {
         let node = self.processors.home(rank);

@@ -1,15 +1,16 @@
 //! Messages between nodes over a network that they share ([`Transit`]), here under Dimemas' rules.
 //!
-//! By rates, a message departs once it has its links and its bus, with its bytes alone. When the last of them has passed,
-//! the links, the bus and a held sender are free, and the message arrives a latency later. Where all messages have the same
-//! latency that is what the walk computes, which spends the latency first: all flows are shifted by it.
+//! With rates, a message departs once it has its links and its bus, and only its bytes take time in the network. When the
+//! last byte has passed, the links, the bus and a held sender are free, and the message arrives after its latency. If all
+//! messages have the same latency, the result is the same as in the walk, which spends the latency first: all flows are
+//! shifted by the latency.
 //!
-//! Packet by packet, messages need no links and no bus of the machine: they queue at interfaces and switches. RTS and CTS
-//! cross the network, and a rank answers them while it waits in a call. A held sender goes on when its system holds the rest
-//! of its message (`sharing.send_buffer`), without that when the last byte has arrived: the walk lets it go on a latency
-//! before, which nobody can know by then.
+//! With packets, messages need no links and no bus of the machine: they queue at interfaces and switches. RTS and CTS cross
+//! the network, and a rank answers them while it waits in a call. A held sender continues when its system holds the rest of
+//! its message (`sharing.send_buffer`), or without such a buffer when the last byte has arrived. The walk lets it continue
+//! one latency earlier, but that time is not known early enough here.
 //!
-//! What happens in the network up to the next event of the replay happens before it.
+//! Events in the network up to the next event of the replay happen before that event.
 
 use super::ContentionEngine;
 use crate::{
@@ -22,16 +23,16 @@ use flowcast_network::sharing::SharingError;
 use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
-/// What has to be known of messages that share the network; nothing if they do not.
+/// State of messages that share the network; empty if they do not.
 pub(crate) struct InTransit {
-    /// By slot: the number of its message.
+    /// Number of each slot's message, indexed by slot.
     numbers: Vec<u32>,
-    /// By rank, where RTS and CTS cross the network: when it last left a call in which it polled.
+    /// Time at which each rank last left a call in which it polled, indexed by rank, if RTS and CTS cross the network.
     pub polled: Vec<Time>,
 }
 
 impl InTransit {
-    /// Of the messages of a program.
+    /// State for the messages of a program.
     pub(crate) fn new<T: Transit>(program: &Program) -> InTransit {
         let slots = program.messages() as usize;
         InTransit {
@@ -46,9 +47,9 @@ fn rows(is_kept: bool, count: usize) -> usize {
 }
 
 impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
-    /// Lets the network go on to what happens there before the next event; whether there is anything.
+    /// Advances the network to its next event before the next event of the replay. Returns `true` if there is one.
     pub(crate) fn carry(&mut self) -> Result<bool, SharingError> {
-        // What is due now comes first: it may send more messages that start now.
+        // Events that are due now come first: they may send more messages that start now.
         let (now, next) = (self.pending.now(), self.pending.next_time());
         if next == Some(now) {
             return Ok(false);
@@ -75,7 +76,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         Ok(true)
     }
 
-    /// A message departs that has all links that it needs.
+    /// A message with all links that it needs departs.
     pub(crate) fn depart(&mut self, number: u32, rts: Option<Rts>) {
         let (now, ContendedMessage { slot, class, .. }) =
             (self.pending.now(), self.messages[number]);
@@ -101,7 +102,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         });
     }
 
-    /// The last byte of a message has passed the links; packet by packet it has arrived.
+    /// The last byte of a message has passed the links; at the packet level, it has arrived.
     fn delivered(&mut self, delivery: Delivery) {
         let Delivery {
             slot,
@@ -134,7 +135,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.pass_on(number, latency);
     }
 
-    /// The last byte of a message is so far from its receiver.
+    /// The last byte of a message arrives at its receiver after this latency.
     fn pass_on(&mut self, number: u32, latency: Time) {
         if T::CONTROL_FRAMES {
             return self.arrived(number);
@@ -148,7 +149,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.moved(number);
     }
 
-    /// The sender of a message may go on, if it waited for its receiver.
+    /// Lets the sender of a message continue if it waited for its receiver.
     fn let_go(&mut self, slot: Slot) {
         if self.has_rendezvous && self.handshakes.holds(slot) {
             self.release_sender(self.in_transit.numbers[slot]);
@@ -173,7 +174,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A rank does not answer until it waits again.
+    /// A rank stops answering until it waits again.
     #[inline(always)]
     pub(crate) fn stop_polling(&mut self, rank: Rank) {
         if T::HANDSHAKES {
@@ -181,7 +182,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A rank leaves a call in which it polled, at this time.
+    /// A rank leaves, at this time, a call in which it polled.
     #[inline(always)]
     pub(crate) fn leave_call(&mut self, rank: Rank, end: Time) {
         if T::HANDSHAKES {
