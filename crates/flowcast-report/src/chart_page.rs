@@ -1,22 +1,22 @@
-//! Words, pictures and tables of one result as one HTML page that loads nothing from anywhere.
+//! Text, pictures and tables of one result as a self-contained HTML page.
 
 use std::collections::BTreeMap;
 
 use crate::charts::{self, section, words};
 use flowcast_table::{Document, NotFinite, Table, rows};
 
-/// What is drawn, and of which JSON.
+/// Kind of picture, with the JSON that it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Picture {
-    /// No more than the bars of the tables.
+    /// No picture except the bars of the tables.
     Tables,
     /// A predicted time over a parameter: the JSON of `flowcast sensitivity`.
     Sensitivity,
-    /// Models of messages beside what was measured: the JSON of `flowcast fit --model`.
+    /// Models of messages beside the measurements: the JSON of `flowcast fit --model`.
     Models,
     /// The samples of each point: `points`, each with `label`, `times_us`, `low_us` and `high_us`.
     Samples,
-    /// Which algorithm is best where: the JSON of `flowcast collectives choose`.
+    /// The best algorithm by case: the JSON of `flowcast collectives choose`.
     Algorithms,
     /// Errors and durations of flows: the JSON of `flowcast validate pattern`.
     Flows,
@@ -27,7 +27,7 @@ pub enum Picture {
 }
 
 impl Picture {
-    /// How many parts stand above it: the words, and errors in short.
+    /// Number of parts above the picture: the text, and for some kinds a summary of the errors.
     fn place(self) -> usize {
         match self {
             Picture::Flows | Picture::Program => 2,
@@ -49,10 +49,10 @@ impl Picture {
     }
 }
 
-/// The whole page: words, picture, tables, and where the result comes from.
+/// Builds the whole page: text, picture, tables, and provenance of the result.
 ///
 /// # Errors
-/// A figure that cannot be told.
+/// A number that is not finite.
 pub fn chart_page(
     document: &Document,
     picture: Picture,

@@ -1,38 +1,38 @@
-//! Charts as SVG: points in panels with axes, and a key below them.
+//! Charts as SVG: points in panels with axes, and a legend below them.
 
 use std::fmt::Write as _;
 
 use flowcast_table::escape;
 
-/// Told apart by people who do not see all colours (Okabe and Ito).
+/// Colours that people with colour blindness can distinguish (Okabe and Ito).
 pub(crate) const COLOURS: [&str; 9] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#8c564b",
     "#b8a500",
 ];
-/// Dashes of the key in their turn, so that series that lie on one another are told apart.
+/// Dashes of the legend in turn, to distinguish series that coincide.
 const DASHES: [&str; 5] = ["none", "9 5", "3 3", "12 4 3 4", "5 9"];
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 260.0;
-/// Space on each side of a panel, and the height of a line of the key, in pixels.
+/// Margins of a panel, and the height of a line of the legend, in pixels.
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 24.0;
 const ABOVE: f64 = 36.0;
 const BELOW: f64 = 46.0;
 const LINE: f64 = 22.0;
 
-/// Values along a side of a panel.
+/// Axis of a panel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartAxis {
-    /// The quantity along it, with its unit unless the ticks have units.
+    /// Quantity on the axis, with its unit unless the ticks have units.
     pub title: String,
-    /// Where it begins and ends; what lies beyond is drawn at its end.
+    /// Start and end of the axis. Values beyond are drawn at the end.
     pub range: [f64; 2],
-    /// Places with what stands there.
+    /// Values and labels of the ticks.
     pub ticks: Vec<(f64, String)>,
 }
 
 impl ChartAxis {
-    /// A side over this range, with about five round ticks whose labels `show` writes.
+    /// Creates an axis over this range, with about five round ticks, which `show` labels.
     pub fn new(title: &str, range: [f64; 2], show: impl Fn(f64) -> String) -> ChartAxis {
         let [low, high] = range;
         let step = round_step((high - low) / 5.0);
@@ -48,7 +48,7 @@ impl ChartAxis {
         }
     }
 
-    /// Where a value lies from the beginning (0) to the end (1).
+    /// Position of a value between the start (0) and the end (1) of the axis.
     fn part(&self, value: f64) -> f64 {
         let [low, high] = self.range;
         ((value - low) / (high - low).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
@@ -64,7 +64,7 @@ pub struct Panel {
     pub x: ChartAxis,
     /// The vertical axis.
     pub y: ChartAxis,
-    /// The places of each of the chart's series.
+    /// Points of the panel, indexed by the chart's series.
     pub series: Vec<Vec<[f64; 2]>>,
 }
 
@@ -92,14 +92,14 @@ pub struct Panel {
 pub struct Chart {
     /// The headline of the picture.
     pub title: String,
-    /// The name of each series, as the key shows it.
+    /// Name of each series in the legend.
     pub names: Vec<String>,
-    /// In rows of two.
+    /// Panels, drawn in rows of two.
     pub panels: Vec<Panel>,
 }
 
 impl Chart {
-    /// An SVG document, 1,000 pixels wide.
+    /// Returns an SVG document, 1,000 pixels wide.
     pub fn to_svg(&self) -> String {
         let columns = self.panels.len().clamp(1, 2);
         let column = WIDTH / columns as f64;
@@ -137,7 +137,7 @@ impl Chart {
         svg + "</svg>\n"
     }
 
-    /// The names, with the earlier series that one lies on in all panels.
+    /// Names in the legend, with the earlier series that one coincides with in all panels.
     fn key(&self) -> Vec<String> {
         let names = self.names.iter().enumerate().map(|(at, name)| {
             let below = (0..at).find(|other| self.coincide(at, *other));
@@ -149,7 +149,7 @@ impl Chart {
         names.collect()
     }
 
-    /// Whether two series differ by less than can be seen, in all panels.
+    /// Returns `true` if the difference between two series is invisible in all panels.
     fn coincide(&self, one: usize, other: usize) -> bool {
         self.panels.iter().all(|panel| {
             let (one, other) = (&panel.series[one], &panel.series[other]);
@@ -195,14 +195,14 @@ impl Chart {
         }
     }
 
-    /// What a series is wider or larger by than the last, which lies above it: up to 1.6 pixels.
+    /// Additional width of a series relative to the last one, which is drawn above it: up to 1.6 pixels.
     fn width(&self, series: usize) -> f64 {
         let after = self.names.len() - 1 - series;
         1.6 * after as f64 / (self.names.len() - 1).max(1) as f64
     }
 }
 
-/// The beginning of a picture: its ground and its title.
+/// Start of a picture: background and title.
 pub(crate) fn opened(title: &str, [width, height]: [f64; 2]) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height:.0}\" width=\"{width}\" \
@@ -213,7 +213,7 @@ pub(crate) fn opened(title: &str, [width, height]: [f64; 2]) -> String {
     )
 }
 
-/// Words that begin, have their middle or end at a place.
+/// Writes text that starts, is centred or ends at a point.
 pub(crate) fn text(svg: &mut String, [x, y]: [f64; 2], anchor: &str, text: &str) {
     let _ = writeln!(
         svg,
@@ -222,7 +222,7 @@ pub(crate) fn text(svg: &mut String, [x, y]: [f64; 2], anchor: &str, text: &str)
     );
 }
 
-/// Words from below to above, with their middle at a place.
+/// Writes upward text that is centred at a point.
 fn upright(svg: &mut String, [x, y]: [f64; 2], text: &str) {
     let _ = writeln!(
         svg,
@@ -231,7 +231,7 @@ fn upright(svg: &mut String, [x, y]: [f64; 2], text: &str) {
     );
 }
 
-/// The least of 1, 2 or 5 times a power of ten that is not below.
+/// Smallest number of at least `about` that is 1, 2 or 5 times a power of ten.
 pub(crate) fn round_step(about: f64) -> f64 {
     let power = 10f64.powf(about.max(1e-9).log10().floor());
     let factors = [1.0, 2.0, 5.0, 10.0];

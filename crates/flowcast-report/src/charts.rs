@@ -1,5 +1,5 @@
-//! Curves in pages: uPlot, a small charting library, bundled so that pages load nothing. Pages put [`style`] and
-//! [`script`] into their one `<style>` and `<script>`, where `drawCurves(element, chart)` and the like draw into an
+//! Curves in pages: uPlot, a small charting library, bundled so that pages load nothing. Pages insert [`style`] and
+//! [`script`] into their one `<style>` and `<script>`. `drawCurves(element, chart)` and similar functions then draw into an
 //! element.
 
 use flowcast_table::{Document, escape};
@@ -8,10 +8,10 @@ const LICENCE: &str = include_str!("assets/uplot/LICENSE");
 const LIBRARY: &str = include_str!("assets/uplot/uPlot.iife.min.js");
 const STYLE: &str = include_str!("assets/uplot/uPlot.min.css");
 const DRAWING: &str = include_str!("assets/charts.js");
-/// The look of all pages.
+/// Style sheet of all pages.
 pub(crate) const LOOK: &str = include_str!("assets/style.css");
 
-/// What shows where tables and drawings scroll, behind the script of each page.
+/// Script that marks scrollable tables and drawings, placed behind the script of each page.
 pub(crate) const SCROLLS: &str = include_str!("assets/scrolls.js");
 
 /// Style sheet of the library.
@@ -19,15 +19,15 @@ pub fn style() -> &'static str {
     STYLE
 }
 
-/// The library with its licence, and what draws with it.
+/// The library with its licence, and the functions that draw with it.
 pub fn script() -> String {
-    // Its first line is a comment with an address; pages have none.
+    // The first line of the library is a comment with an address; pages have no addresses.
     let library = LIBRARY.split_once('\n').map_or(LIBRARY, |(_, code)| code);
     format!("/* uPlot 1.6.32\n{LICENCE}\n*/\n{library}\n{DRAWING}")
 }
 
-/// A page that loads nothing from anywhere: the title above `body`, sections of HTML of which the first stands on no card,
-/// and `code`, which finds `data`, JSON, and the library unless it is empty.
+/// Builds a self-contained page: the title above `body`, sections of HTML of which the first has no card, and `code`. The
+/// script `code` can use `data`, JSON, and the library; if `code` is empty, the library is omitted.
 pub(crate) fn page(title: &str, body: &str, data: &str, code: &str) -> String {
     let title = escape(title);
     let data = data.replace('<', "\\u003c");
@@ -46,7 +46,7 @@ pub(crate) fn page(title: &str, body: &str, data: &str, code: &str) -> String {
     .concat()
 }
 
-/// The words of a document, a paragraph for each line.
+/// Text of a document, a paragraph for each line.
 pub(crate) fn words(document: &Document) -> String {
     let lines = document.words().filter(|line| !line.is_empty());
     lines
@@ -54,7 +54,7 @@ pub(crate) fn words(document: &Document) -> String {
         .collect()
 }
 
-/// A part of a page, on a card of its own unless it is the first.
+/// Section of a page, with a heading unless that is empty. Each section except the first of a page has its own card.
 pub(crate) fn section(heading: &str, content: &str) -> String {
     let heading = if heading.is_empty() {
         String::new()

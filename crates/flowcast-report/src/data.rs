@@ -1,9 +1,9 @@
 //! The page's data as JSON (`flowcast/report/2`), small enough to embed.
 //!
-//! Times are whole nanoseconds. A replay of few intervals has for each rank a string of activity codes, one digit for
-//! each interval, beside the list of the intervals' durations; one of many has shares ([`shares_data`]). Messages are
-//! four columns: an index into `kinds` (source, destination, bytes, tag, call), the time of sending as the difference to
-//! the message before, the time from sending to arrival, and the time from arrival to the return of the receiver's call.
+//! Times are whole nanoseconds. A replay with few intervals has a string of activity codes for each rank, one digit for each
+//! interval, and the list of the intervals' durations. A replay with many intervals has shares ([`shares_data`]). Messages
+//! are four columns: an index into `kinds` (source, destination, bytes, tag, call), the time of sending as the difference to
+//! the previous message, the time from sending to arrival, and the time from arrival to the return of the receiver's call.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,7 +19,7 @@ use flowcast_observers::{distribution::TimeDistribution, journal::call_tallies::
 use flowcast_replay::{time_part::TimePart, timeline::Activity};
 use flowcast_units::Time;
 
-/// Steps of the critical path drawn for one network; beyond it the path is left out.
+/// Largest number of steps of a drawn critical path for one network. Longer paths are omitted.
 pub const MAX_STEPS: usize = 150_000;
 
 const ACTIVITIES: usize = Activity::ALL.len();
@@ -27,7 +27,7 @@ const ACTIVITIES: usize = Activity::ALL.len();
 /// Source, destination, bytes, tag, call.
 type DataKind = (u32, u32, u64, i32, usize);
 
-/// The data block of a page; safe inside a `<script>` element.
+/// Data block of a page; safe inside a `<script>` element.
 pub(crate) fn json(page: &Page) -> String {
     let data = PageData {
         schema: "flowcast/report/2",
@@ -37,8 +37,8 @@ pub(crate) fn json(page: &Page) -> String {
         networks: page.networks.iter().map(network_data).collect(),
         provenance: &page.provenance,
     };
-    // `<` stands only inside JSON strings, where its escape means the same, and without it no `</script>` or `<!--`
-    // can end the element early.
+    // `<` occurs only inside JSON strings, where its escape is equivalent. Without it no `</script>` or `<!--` can end the
+    // element early.
     serde_json::to_string(&data)
         .expect("the data has only texts, numbers and lists")
         .replace('<', "\\u003c")
@@ -60,10 +60,10 @@ struct NetworkData<'a> {
     title: &'a str,
     parameters: &'a str,
     makespan_ns: u64,
-    /// By rank.
+    /// End time of each rank, in nanoseconds.
     ends: Vec<u64>,
     nodes: Vec<u32>,
-    /// By rank, in each activity.
+    /// Time in each activity, indexed by rank, in nanoseconds.
     times: Vec<[u64; Activity::ALL.len()]>,
     intervals: usize,
     ranks: Option<Vec<RankData>>,
@@ -103,7 +103,7 @@ struct CallData<'a> {
     times: TimesData,
 }
 
-/// How long something took: `[from, number]` in classes that double, and sums.
+/// Distribution of durations: `[from, number]` in classes of doubling width, and sums.
 #[derive(Serialize)]
 struct TimesData {
     number: u64,
@@ -121,7 +121,7 @@ struct MessageData {
     wait: Vec<u64>,
 }
 
-/// The critical path from time 0 on: a digit for the limit of each step, its rank, its duration.
+/// Critical path from time 0 on: a digit for the limit of each step, its rank, its duration.
 #[derive(Serialize, Default)]
 struct PathData {
     limits: String,
@@ -129,7 +129,7 @@ struct PathData {
     nanos: Vec<u64>,
 }
 
-/// Messages and bytes by source and destination; a cell stands for `ranks_per_cell` ranks each way.
+/// Messages and bytes, indexed by source and destination. A cell covers `ranks_per_cell` ranks in each direction.
 #[derive(Serialize)]
 struct MatrixData {
     ranks_per_cell: usize,
@@ -145,7 +145,7 @@ struct SizeData {
     bytes: u64,
 }
 
-/// Messages and bytes by the time of sending, in intervals of `width_ns`.
+/// Messages and bytes in intervals of the time of sending, each `width_ns` wide.
 #[derive(Serialize)]
 struct RateData {
     width_ns: u64,
@@ -210,9 +210,10 @@ fn rank_data(intervals: &[LaneInterval]) -> RankData {
     }
 }
 
-/// By lane and bucket: a number whose bits say which activities occur, then their nanoseconds. Numbers have seven bits in
-/// each byte, the lowest first, and the eighth set where more follow; the bytes are text in base 64. What is rounded is the
-/// time since the start, so that the times of any number of buckets add up to the nanosecond.
+/// Shares of each lane and bucket: a number whose bits mark the activities that occur, followed by their nanoseconds.
+/// Numbers have seven bits in each byte, the lowest first, and the eighth bit is set if more bytes follow. The bytes are
+/// encoded as base 64. Rounding applies to the time since the start, so that the times of any number of buckets add up to
+/// the nanosecond.
 fn shares_data(shares: &LaneShares) -> SharesData {
     let LaneShares {
         width,
@@ -358,7 +359,7 @@ fn size_data(traffic: &DrawnTraffic) -> Vec<SizeData> {
         .collect()
 }
 
-/// Whole nanoseconds, rounded.
+/// Time in whole nanoseconds, rounded.
 fn whole_nanos(time: Time) -> u64 {
     time.as_nanos().round() as u64
 }

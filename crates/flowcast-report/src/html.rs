@@ -1,4 +1,4 @@
-//! The parts of the page that need no script: headline, table, bars, provenance.
+//! Parts of the page that need no script: headline, table, bars, provenance.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ const SCRIPT: [&str; 13] = [
     include_str!("assets/main.js"),
 ];
 
-/// The page as one HTML document, with its data and scripts inside.
+/// Builds the page as one HTML document, with its data and scripts inside.
 pub(crate) fn document(page: &Page) -> String {
     fill(
         TEMPLATE,
@@ -55,7 +55,7 @@ fn of_networks(page: &Page, part: fn(&Page, &NetworkView) -> String) -> String {
     networks.map(|network| part(page, network)).collect()
 }
 
-/// Puts values in the place of `{{name}}`, in one pass, so that a value that holds braces stays as it is.
+/// Replaces each `{{name}}` by its value in one pass, so that braces in a value stay unchanged.
 fn fill(template: &str, values: &[(&str, String)]) -> String {
     let mut filled = String::with_capacity(
         template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>(),
@@ -112,7 +112,7 @@ fn card(network: &NetworkView, standing: Option<&Standing>) -> String {
     )
 }
 
-/// The mean rank's computation, overhead and blocked time, as shares of its time.
+/// Computation, overhead and blocked time of the mean rank, as fractions of its time.
 fn classes(network: &NetworkView) -> String {
     let ranks = &network.outcome.ranks;
     let sum = |time: fn(&RankOutcome) -> Time| ranks.iter().map(time).sum::<Time>().as_nanos();
@@ -147,7 +147,7 @@ fn limits(limits: &Limits) -> String {
     if limits.parts.is_empty() && limits.sentence.is_empty() {
         return "not looked at".into();
     }
-    // Parts that would be shown as 0.0 % say nothing.
+    // Parts that would be shown as 0.0 % are not informative.
     let mut parts: Vec<_> = limits
         .parts
         .iter()
@@ -163,7 +163,7 @@ fn limits(limits: &Limits) -> String {
     format!("<p>{}</p><ul>{list}</ul>", escape(&limits.sentence))
 }
 
-/// The mean rank's time by activity; the length of the bar is the predicted time on the scale of the slowest network.
+/// Bar of the mean rank's time by activity. The length of the bar is the predicted time on the scale of the slowest network.
 fn bar(page: &Page, network: &NetworkView) -> String {
     let slowest = page
         .networks
@@ -236,7 +236,7 @@ fn provenance(page: &Page) -> String {
         .collect()
 }
 
-/// Ratio to the shortest prediction; nothing where there is nothing to compare.
+/// Ratio to the shortest prediction, or `None` if there is nothing to compare.
 fn times_shortest(page: &Page, makespan: Time) -> Option<f64> {
     let shortest = page
         .networks
@@ -247,7 +247,7 @@ fn times_shortest(page: &Page, makespan: Time) -> Option<f64> {
         .then(|| makespan.as_nanos() / shortest.as_nanos())
 }
 
-/// A time for people, to four digits.
+/// Formats a time for display, with four digits.
 pub(crate) fn shown(time: Time) -> String {
     let (number, unit) = number_and_unit(time);
     format!("{number} {unit}")

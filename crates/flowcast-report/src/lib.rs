@@ -1,10 +1,9 @@
-//! What people look at: one self-contained HTML page of a trace replayed on one or more networks, drawings of patterns,
-//! pages of validations, and the files of other programs ([`export`]).
+//! Reports: a self-contained HTML page of a trace replayed on one or more networks, drawings of patterns, pages of
+//! validations, and the files of other programs ([`export`]).
 //!
-//! [`Page::to_html`] turns plain results into a page that loads nothing from anywhere: styles, program and data stand
-//! in the one file. Equal input gives equal bytes; a date comes in through the provenance or not at all. Headline,
-//! table and bars are plain HTML and need no script; the script draws timelines and messages from a JSON block
-//! (`flowcast/report/2`, see `docs/reference/report.md`).
+//! [`Page::to_html`] turns plain results into a page that loads nothing: styles, program and data are in one file. Equal
+//! input gives equal bytes; a date can only be part of the provenance. Headline, table and bars are plain HTML and need no
+//! script. The script draws timelines and messages from a JSON block (`flowcast/report/2`, see `docs/reference/report.md`).
 //!
 //! ```
 //! use flowcast_replay::outcome::{Outcome, RankOutcome};
@@ -52,18 +51,18 @@ use standing::Interval;
 pub use data::MAX_STEPS;
 pub use drawing::{Drawing, MAX_CELLS, MAX_INTERVALS, MAX_MESSAGES};
 
-/// All that the page shows.
+/// Content of the page.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Page {
-    /// What was replayed, such as `NAS CG, class S, 4 ranks`.
+    /// Title of the page: the replayed program, such as `NAS CG, class S, 4 ranks`.
     pub title: String,
-    /// One more line on it; may be empty.
+    /// An additional line about it; may be empty.
     pub subtitle: String,
-    /// What the replays leave out or assume, a sentence each; may be empty.
+    /// Assumptions and omissions of the replays, a sentence each; may be empty.
     pub notes: Vec<String>,
-    /// The replays, in the order in which they are shown.
+    /// The replays, in the order of display.
     pub networks: Vec<NetworkView>,
-    /// Where the results come from: version, command, host, date.
+    /// Provenance of the results: version, command, host, date.
     pub provenance: BTreeMap<String, String>,
 }
 
@@ -72,30 +71,30 @@ pub struct Page {
 pub struct NetworkView {
     /// Short name, as given to `--network`.
     pub name: String,
-    /// One line for people.
+    /// One line for display.
     pub title: String,
-    /// Its parameters in one line; [`parameter_line`] writes it.
+    /// Parameters of the network in one line, as written by [`parameter_line`].
     pub parameters: String,
-    /// Whether some of its values stand in for unknown ones.
+    /// `true` if some of its values replace unknown ones.
     pub has_stand_ins: bool,
     /// The times of the ranks.
     pub outcome: Outcome,
-    /// Between which times the predicted one lies, if that is known.
+    /// Interval of the predicted time, if it is known.
     pub interval: Option<Interval>,
-    /// What each rank did when, and the messages.
+    /// Activities of each rank over time, and the messages.
     pub drawn: Drawing,
-    /// What the predicted time is made of.
+    /// Parts of the predicted time.
     pub limits: Limits,
 }
 
-/// What limits a program on a network: the parts of its critical path.
+/// Limits of a program on a network: the parts of its critical path.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Limits {
-    /// The parts; the page shows the largest first. Empty if nobody looked.
+    /// The parts; the page shows the largest first. Empty if the path was not computed.
     pub parts: Vec<LimitPart>,
-    /// The same in one line; may be empty.
+    /// Summary of the parts in one line; may be empty.
     pub sentence: String,
-    /// The path itself, from time 0 on without gaps, to be drawn over the timeline; may be empty.
+    /// The path itself, from time 0 on without gaps, for display over the timeline; may be empty.
     pub path: Vec<PathStep>,
 }
 
@@ -120,14 +119,14 @@ impl From<&CriticalPath> for Limits {
 /// One part of the critical path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitPart {
-    /// What it is, such as `latency`.
+    /// Name of the part, such as `latency`.
     pub label: String,
-    /// Its share of the path, 0 to 1.
+    /// Fraction of the path, from 0 to 1.
     pub share: f64,
 }
 
 impl Page {
-    /// Of a result: its title, its first sentence below that, and its other sentences above the networks.
+    /// Builds a page for a result: its title, its first sentence below that, and its other sentences above the networks.
     pub fn about(
         document: &Document,
         networks: Vec<NetworkView>,
@@ -144,7 +143,7 @@ impl Page {
         }
     }
 
-    /// The page as one HTML document.
+    /// Returns the page as one HTML document.
     ///
     /// # Errors
     /// A replay of 2^61 nanoseconds or 2^63 bytes.
@@ -156,7 +155,7 @@ impl Page {
 }
 
 impl NetworkView {
-    /// What a replay on a network gave, of which a journal kept a timeline; `path` is `None` if nobody looked.
+    /// Builds the view of a replay whose journal kept a timeline; `path` is `None` if it was not computed.
     pub fn new(
         network: &Network,
         replayed: Replayed<'_>,
@@ -174,20 +173,20 @@ impl NetworkView {
         }
     }
 
-    /// The name, with an asterisk where values stand in.
+    /// Name of the network, with an asterisk if some values replace unknown ones.
     pub fn marked_name(&self) -> String {
         let mark = if self.has_stand_ins { "*" } else { "" };
         format!("{}{mark}", self.name)
     }
 
-    /// The predicted time, with its interval if one is known.
+    /// Predicted time, with its interval if that is known.
     fn time(&self) -> String {
         self.interval
             .as_ref()
             .map_or_else(|| html::shown(self.outcome.makespan()), |of| of.to_string())
     }
 
-    /// Time in communication: the part of the ranks' time that is not the program's own computation, 0 to 1.
+    /// Fraction of the ranks' time that is not the program's own computation, from 0 to 1.
     pub fn communication_share(&self) -> f64 {
         let ranks = &self.outcome.ranks;
         let total: Time = ranks.iter().map(|rank| rank.end).sum();
@@ -199,8 +198,8 @@ impl NetworkView {
         }
     }
 
-    /// The rank that ends last. Of several that end together (after a barrier, say) it is the one that was blocked
-    /// least, for whom the others waited; then the lowest.
+    /// The rank that ends last. If several ranks end at the same time (after a barrier, for example), it is the one with the
+    /// least blocked time, for which the others waited; then the one with the lowest number.
     pub fn slowest_rank(&self) -> Option<Rank> {
         let ranks = &self.outcome.ranks;
         let slowest = (0..ranks.len()).min_by(|&a, &b| {
@@ -214,7 +213,7 @@ impl NetworkView {
     }
 }
 
-/// The parameters of a network that say most about it, in one line.
+/// The most informative parameters of a network, in one line.
 pub fn parameter_line(network: &Network) -> String {
     let nic = &network.nic;
     let mut parts = vec![format!("latency {}", html::shown(nic.latency))];

@@ -1,4 +1,5 @@
-//! Times between all pairs of nodes as one HTML page without scripts: a heat map for each size, and what is slow.
+//! Times between all pairs of nodes as one HTML page without scripts: a heat map for each size, and the findings about slow
+//! nodes and links.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,10 +11,10 @@ use flowcast_units::{Bytes, Node, Rounded, Time};
 use crate::charts::{self, section};
 use flowcast_table::escape;
 
-/// As many times as long as usual as has the strongest colour.
+/// Ratio to the usual time at which the colour is strongest.
 const STRONGEST: f64 = 2.0;
 
-/// One size of messages.
+/// Times for one message size.
 ///
 /// ```
 /// use flowcast_report::pairs_page::{PairMap, html};
@@ -31,15 +32,15 @@ const STRONGEST: f64 = 2.0;
 pub struct PairMap {
     /// Size of each message.
     pub size: Bytes,
-    /// What else was in flight, for people: `alone`, `both directions at once`.
+    /// Other traffic at the same time, for display: `alone`, `both directions at once`.
     pub company: String,
-    /// Of a message between two usual nodes, above 0.
+    /// Time of a message between two typical nodes, above 0.
     pub usual: Time,
-    /// Median times by sender and receiver.
+    /// Median times of each sender and receiver.
     pub times: BTreeMap<(Node, Node), Time>,
 }
 
-/// The page; `findings` are sentences, one at least.
+/// Builds the page; `findings` contains at least one sentence.
 pub fn html(title: &str, maps: &[PairMap], findings: &[String]) -> String {
     let words: String = findings
         .iter()

@@ -1,5 +1,5 @@
-//! Concurrent flows over time as an HTML page: which share of its uncontended rate each flow gets when, as curves to
-//! choose from, above the drawing of all flows.
+//! Concurrent flows over time as an HTML page: selectable curves of the fraction of its uncontended rate that each flow
+//! gets, above the drawing of all flows.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use flowcast_units::Rounded;
 
 const SCRIPT: &str = include_str!("assets/pattern.js");
 
-/// The page of a pattern: the words of its document, its flows in time, their rates and what bounds them.
+/// Builds the page of a pattern: the text of its document, its flows over time, their rates and bottlenecks.
 pub fn html(prediction: &FlowsPrediction, document: &Document) -> String {
     let flows: Vec<Value> = (0..prediction.flows.len())
         .map(|index| flow(prediction, index))
@@ -37,7 +37,7 @@ pub fn html(prediction: &FlowsPrediction, document: &Document) -> String {
     charts::page(&document.title, &body, &json!(flows).to_string(), SCRIPT)
 }
 
-/// What the script draws: the cells of a row, and the intervals.
+/// Data of a flow for the script: the cells of its row, and the intervals.
 fn flow(prediction: &FlowsPrediction, index: usize) -> Value {
     let predicted = &prediction.flows[index];
     let of = &predicted.flow;

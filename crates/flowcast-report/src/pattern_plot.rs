@@ -1,5 +1,5 @@
-//! Concurrent flows over time as a drawing: one row for each flow, a bar for each interval, as high and as dark as the
-//! flow's share (RR-5910, Figures 6, 8 and 9). A grey line below shows how long the flow would take alone.
+//! Concurrent flows over time as a drawing: one row for each flow, and a bar for each interval whose height and darkness
+//! show the flow's share (RR-5910, Figures 6, 8 and 9). A grey line below shows the flow's time without contention.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use flowcast_table::escape;
 use flowcast_traffic::flows::concurrent::FlowsPrediction;
 use flowcast_units::{Rounded, Time};
 
-/// More flows than a drawing can show.
+/// Largest number of flows in a drawing.
 pub const MOST_FLOWS: usize = 5000;
 
 const WIDTH: f64 = 1000.0;
@@ -17,7 +17,7 @@ const RIGHT: f64 = 30.0;
 const TOP: f64 = 70.0;
 const BOTTOM: f64 = 64.0;
 
-/// The drawing as an SVG document.
+/// Draws the flows as an SVG document.
 pub fn svg(prediction: &FlowsPrediction, title: &str) -> String {
     let scale = Scale::new(prediction);
     let height = TOP + scale.row * prediction.flows.len() as f64 + BOTTOM;
@@ -41,7 +41,7 @@ struct Scale {
 
 impl Scale {
     fn new(prediction: &FlowsPrediction) -> Scale {
-        // The last interval and the time alone may end behind the last flow by a latency.
+        // The last interval and the time alone may end after the last flow by a latency.
         let end = (0..prediction.flows.len())
             .map(|index| {
                 let flow = &prediction.flows[index];
@@ -166,7 +166,7 @@ fn draw_legend(out: &mut String) {
     text(out, [left + 312.0, 53.0], "start", "alone");
 }
 
-/// From amber (little) to blue (all), distinct for colour-blind readers as well.
+/// Colour of a share, from amber (little) to blue (all), also distinct for colour-blind readers.
 fn colour(share: f64) -> String {
     const STOPS: [(f64, [f64; 3]); 5] = [
         (0.0, [190.0, 50.0, 30.0]),

@@ -1,8 +1,8 @@
-//! What a place in a program is called.
+//! Names of places in a program.
 
 use flowcast_observers::explain::CallSite;
 
-/// `MPI_Waitall in function 12, caller 5, line 118`; numbers are the values of the trace's events.
+/// Formats a place as `MPI_Waitall in function 12, caller 5, line 118`; numbers are the values of the trace's events.
 pub fn site_name(site: &CallSite) -> String {
     let mut name = site.call.name();
     let parts = [

@@ -1,10 +1,10 @@
-//! How far a predicted time may be off, and where it stands among other predictions of the same program.
+//! Uncertainty of a predicted time, and its rank among other predictions of the same program.
 
 use std::fmt;
 
 use flowcast_units::{Rounded, Time};
 
-/// Between which times what is measured lies. Shown, it is the sentence `397 ms (372 to 421, 90 %)`.
+/// Interval that is expected to contain the measured time. It is displayed as `397 ms (372 to 421, 90 %)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
     /// The predicted time, between `low` and `high`.
@@ -13,31 +13,32 @@ pub struct Interval {
     pub low: Time,
     /// Upper end, at least the prediction.
     pub high: Time,
-    /// With which probability; less than was asked for where the accuracy record has too few errors.
+    /// Probability that the interval contains the measured time. It is below the requested one if the accuracy record has
+    /// too few errors.
     pub level: f64,
-    /// What it takes into account, in words: `parameters (64 draws) and the model's error on 72 patterns`.
+    /// Description of the included errors: `parameters (64 draws) and the model's error on 72 patterns`.
     pub covers: String,
 }
 
-/// Whether a prediction is the fastest of several. An interval decides: predictions whose intervals overlap are not told apart.
+/// Rank of a prediction among several. Intervals decide: predictions whose intervals overlap are not distinguished.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Standing {
     /// Its interval ends before all others begin.
     Fastest,
-    /// Its interval and that of the shortest prediction overlap; the smaller of the two probabilities.
+    /// Its interval overlaps the interval of the shortest prediction. The value is the smaller of the two probabilities.
     NotDistinguishable(f64),
-    /// The shortest prediction, where intervals are not known.
+    /// The shortest prediction, if intervals are unknown.
     Shortest,
-    /// Number of times as long as the fastest.
+    /// Ratio to the fastest prediction.
     TimesFastest(f64),
-    /// Number of times as long as the shortest prediction, of which nothing says that it is the fastest.
+    /// Ratio to the shortest prediction, which is not proven to be the fastest.
     TimesShortest(f64),
 }
 
 /// A predicted time, with its interval if one is known.
 pub type PredictedTime<'a> = (Time, Option<&'a Interval>);
 
-/// Where each of several predictions stands; nothing for fewer than two, or where the shortest takes no time.
+/// Rank of each of several predictions; empty for fewer than two, or if the shortest takes no time.
 pub fn standings(all: &[PredictedTime<'_>]) -> Vec<Standing> {
     let shortest = (0..all.len()).min_by_key(|at| all[*at].0);
     let Some(shortest) = shortest.filter(|at| all.len() > 1 && all[*at].0 > Time::ZERO) else {
@@ -66,10 +67,10 @@ pub fn standings(all: &[PredictedTime<'_>]) -> Vec<Standing> {
         .collect()
 }
 
-/// Predictions that differ by less than this share show as the same ratio.
+/// Relative difference below which predictions are shown with the same ratio.
 const LEAST_DIFFERENCE: f64 = 0.005;
 
-/// Which of several named predictions is the fastest, in a sentence; none for fewer than two.
+/// Sentence that names the fastest of several predictions; `None` for fewer than two.
 pub fn verdict(names: &[String], all: &[PredictedTime<'_>]) -> Option<String> {
     let standings = standings(all);
     let close = names.iter().zip(&standings);
@@ -135,7 +136,8 @@ impl fmt::Display for Interval {
     }
 }
 
-/// Three digits of the prediction, and more where the ends would otherwise be the same.
+/// Number of decimals for `count` significant digits. The prediction gets three digits and the width of the interval one, so
+/// that its ends differ.
 fn digits(of: f64, count: f64) -> f64 {
     if of > 0.0 {
         count - 1.0 - of.log10().floor()

@@ -1,7 +1,6 @@
-//! A sweep as one HTML page that loads nothing from anywhere: curves over a
-//! field, and a heat map of two.
+//! A sweep as one self-contained HTML page: curves over one field, and a heat map over two.
 //!
-//! The page holds the CSV as it is and draws it in the browser, so that [`csv_of`] gives it back.
+//! The page contains the CSV unchanged and draws it in the browser, so that [`csv_of`] can extract it.
 
 use serde_json::{Value, json};
 
@@ -12,8 +11,8 @@ const SCRIPT: &str = include_str!("assets/sweep.js");
 const BEGIN: &str = "<script type=\"text/csv\" id=\"rows\">";
 const END: &str = "</script>";
 
-/// The page of a sweep whose lines are `csv`: a comment, the columns (`set`, the fields, `makespan_s`,
-/// `communication_share`, perhaps `low_s` and `high_s`), then a line for each set.
+/// Builds the page of a sweep with the lines `csv`: a comment, the columns (`set`, the fields, `makespan_s`,
+/// `communication_share`, and optionally `low_s` and `high_s`), then a line for each set.
 pub fn html(title: &str, csv: &str) -> String {
     let results = json!([
         {"name": "predicted time", "column": "makespan_s", "show": "seconds"},
@@ -34,7 +33,7 @@ pub fn html(title: &str, csv: &str) -> String {
     charts::page(title, &body, &results.to_string(), SCRIPT)
 }
 
-/// What the description in the first line says of all rows.
+/// Notes about all rows, from the description in the first line.
 fn notes(csv: &str) -> String {
     let first = csv.lines().next().unwrap_or_default();
     let description: Value =
@@ -46,7 +45,7 @@ fn notes(csv: &str) -> String {
         .collect()
 }
 
-/// The lines that a page was made of; none if it is no page of a sweep.
+/// Extracts the CSV of a page, or returns `None` if it is not the page of a sweep.
 ///
 /// ```
 /// use flowcast_report::sweep_page::{csv_of, html};

@@ -183,7 +183,7 @@ fn the_table_says_how_long_who_and_why() {
     let html = page().to_html().unwrap();
     for expected in [
         "<th scope=\"row\">two-nodes</th><td class=\"n\"><span>6.000 us</span></td>",
-        // Of 2.5 + 6 us the ranks compute 3, handle messages for 0.5 and are blocked for 5.
+        // In a total of 2.5 + 6 us the ranks compute for 3, handle messages for 0.5 and are blocked for 5.
         "<td class=\"n\">35.3 %</td><td class=\"n\">5.9 %</td><td class=\"n\">58.8 %</td><td class=\"n\">1</td>",
         "<p>A faster link helps most.</p><ul><li><b>bandwidth</b><span>66.7 %</span>",
         "transfer 2.000 us, 33.3 %",

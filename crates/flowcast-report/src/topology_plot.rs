@@ -1,7 +1,7 @@
 //! A topology as a drawing: groups as blocks, switches as squares, nodes as dots, cables in the colour of their class.
 //!
-//! What would be too much to see is left out: only the first nodes, groups or rows are drawn, and the drawing says how many there
-//! are.
+//! Large topologies are drawn in part: only the first nodes, groups or rows appear, and the drawing states their total
+//! number.
 
 mod layout;
 
@@ -18,13 +18,13 @@ use flowcast_units::{Rate, Rounded, Time};
 use layout::{PlacedCable, SIDE, TopologyLayout, layout};
 
 const WIDTH: f64 = 1000.0;
-/// Above the picture, and for each line of the legend below it.
+/// Height of the space above the picture, and of each line of the legend below it.
 const TOP: f64 = 60.0;
 const LINE: f64 = 22.0;
-/// Dots at a switch; more nodes are written as a number.
+/// Largest number of dots at a switch. More nodes are written as a number.
 const MOST_DOTS: usize = 4;
 
-/// The drawing as an SVG document, where cables without a rate have that of the interfaces.
+/// Draws the topology as an SVG document. Cables without a rate have the interfaces' rate.
 ///
 /// # Errors
 /// A topology that cannot be built.
@@ -75,7 +75,8 @@ fn draw_cables(out: &mut String, layout: &TopologyLayout) {
     }
 }
 
-/// Counts at lines that stand for several cables, where there is room. The width and the title of a line show its count as well.
+/// Writes counts at lines that represent several cables, if there is space. The width and the title of a line show its count
+/// as well.
 fn draw_counts(out: &mut String, layout: &TopologyLayout) {
     let names = layout.blocks.iter().flat_map(|block| {
         let [x, y] = [block.at[0] + block.size[0] / 2.0, block.at[1] + 9.0];
@@ -94,8 +95,8 @@ fn draw_counts(out: &mut String, layout: &TopologyLayout) {
     }
 }
 
-/// Ends of a cable's line, and the point between them towards which it bends: a bow keeps cables apart that would lie on
-/// top of switches or of each other.
+/// Ends of a cable's line, and the point between them towards which it bends. The bend separates cables that would otherwise
+/// cover switches or each other.
 fn curve_of(cable: &PlacedCable) -> [[f64; 2]; 3] {
     let [[x1, y1], [x2, y2]] = cable.ends;
     let middle = [
@@ -105,7 +106,7 @@ fn curve_of(cable: &PlacedCable) -> [[f64; 2]; 3] {
     [cable.ends[0], middle, cable.ends[1]]
 }
 
-/// The point of a line about 20 pixels from one of its ends.
+/// Point of a line at about 20 pixels from one of its ends.
 fn near_drawn_end([first, middle, last]: [[f64; 2]; 3], end: usize) -> [f64; 2] {
     let [from, to] = if end == 0 {
         [first, last]
@@ -120,7 +121,7 @@ fn near_drawn_end([first, middle, last]: [[f64; 2]; 3], end: usize) -> [f64; 2] 
     })
 }
 
-/// Words in the middle of a place, legible on top of lines.
+/// Writes text centred at a point, legible on top of lines.
 fn framed(out: &mut String, [x, y]: [f64; 2], words: &str) {
     let _ = writeln!(
         out,
@@ -188,7 +189,7 @@ fn draw_legend(
     }
 }
 
-/// `global: 3 GB/s, 2 us; 288 cables`.
+/// Description of a class of cables, such as `global: 3 GB/s, 2 us; 288 cables`.
 fn described(class: &LinkClass, number: usize, layout: &TopologyLayout, interface: Rate) -> String {
     let rate = class.cables.rate.map_or(interface, LinkRate::goodput);
     let mut line = format!("{}: {} in each direction", class.name, Rounded(rate));
@@ -285,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Squares, and lines between them.
+    /// Number of squares, and of lines between them.
     fn counts(svg: &str) -> (usize, usize) {
         (
             svg.matches("stroke=\"#333\"").count(),
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn small_topologies_are_drawn_whole() {
-        // Lines to nodes and in the legend are lines, too.
+        // Lines to nodes and in the legend are lines as well.
         let tree = drawn(fat_tree(4, 1));
         assert_eq!(counts(&tree), (20, 32 + 16 + 3));
         let torus = drawn(grid(&[3, 3]));

@@ -1,4 +1,4 @@
-//! Numbers of variable length: seven bits in each byte, the lowest first, and the eighth set where more follow.
+//! Numbers of variable length: seven bits in each byte, the lowest first; the eighth bit is set if more bytes follow.
 
 /// Appends a number.
 pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut number: u64) {

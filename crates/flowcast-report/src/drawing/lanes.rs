@@ -1,8 +1,8 @@
-//! What ranks did when: exact intervals if there are few, else shares by bucket.
+//! Activities of ranks over time: exact intervals if there are few, otherwise shares by bucket.
 //!
-//! Buckets of equal width divide the run; a bucket of a lane, which is a rank or several neighbours, holds the time of
-//! each activity. So the times of a lane add up over any number of buckets: a zoom that joins buckets shows sums, never a
-//! choice between activities.
+//! Buckets of equal width divide the run. A lane is a rank or several neighbouring ranks; each of its buckets holds the time
+//! of each activity. The times of a lane therefore add up over any number of buckets. A zoom that joins buckets shows sums,
+//! never a choice between activities.
 
 use flowcast_replay::{
     outcome::Outcome,
@@ -10,13 +10,13 @@ use flowcast_replay::{
 };
 use flowcast_units::Time;
 
-/// Intervals that stand in a page as they are, for one network; beyond it shares by bucket do.
+/// Largest number of exact intervals in a page, for one network. Beyond it the page has shares by bucket.
 pub const MAX_INTERVALS: usize = 200_000;
 
-/// Buckets of all lanes together, at most.
+/// Largest number of buckets of all lanes together.
 pub const MAX_CELLS: usize = 1 << 18;
 
-/// Lanes with buckets of their own; beyond it neighbouring ranks share one.
+/// Largest number of lanes. Beyond it neighbouring ranks share one.
 const MAX_LANES: usize = 256;
 
 /// An interval of whole nanoseconds.
@@ -29,28 +29,28 @@ pub(crate) struct LaneInterval {
 /// The lanes of all ranks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Lanes {
-    /// By rank, from time 0 on without holes; empty if there are too many.
+    /// Intervals of each rank, from time 0 on without gaps; empty if there are too many.
     pub exact: Vec<Vec<LaneInterval>>,
-    /// If there are too many.
+    /// Shares by bucket, if there are too many intervals.
     pub shares: LaneShares,
     /// Number of intervals in all lanes.
     pub intervals: usize,
 }
 
-/// Times by lane and bucket.
+/// Times of lanes and buckets.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct LaneShares {
-    /// Width of a bucket in nanoseconds.
+    /// Width of a bucket, in nanoseconds.
     pub width: u64,
     pub buckets: usize,
     pub ranks_per_lane: usize,
     pub lanes: usize,
-    /// By lane, then by bucket: nanoseconds in each activity, summed over the lane's ranks.
+    /// Nanoseconds in each activity, summed over the lane's ranks. Ordered by lane, then by bucket.
     pub cells: Vec<[f64; Activity::ALL.len()]>,
 }
 
 impl Lanes {
-    /// Of all ranks; what the segments leave out before a rank's end is waiting for a processor.
+    /// Builds the lanes of all ranks. Time before a rank's end without a segment counts as waiting for a processor.
     pub(super) fn new(
         outcome: &Outcome,
         mut segments: impl Iterator<Item = Vec<Segment>>,
@@ -86,7 +86,7 @@ impl Lanes {
         lanes
     }
 
-    /// Whether each interval is there.
+    /// Returns `true` if every interval is present.
     pub(crate) fn are_exact(&self) -> bool {
         self.intervals <= MAX_INTERVALS
     }
@@ -120,7 +120,7 @@ impl LaneShares {
                 let part = until.min(edge);
                 cells[bucket][activity as usize] += part - reached;
                 reached = part;
-                // The last bucket takes what rounding puts behind it.
+                // The last bucket includes the time that rounding places behind it.
                 if reached >= edge && bucket + 1 < cells.len() {
                     bucket += 1;
                 } else if reached >= edge {
@@ -141,7 +141,7 @@ impl LaneShares {
     }
 }
 
-/// A rank's time from 0 to its end without holes, in intervals that are never empty.
+/// Divides a rank's time from 0 to its end into intervals, without gaps and without empty ones.
 fn intervals(segments: &[Segment], end: Time) -> Vec<LaneInterval> {
     let mut found: Vec<LaneInterval> = Vec::with_capacity(segments.len() + 1);
     let mut reached = 0;
@@ -165,7 +165,7 @@ fn intervals(segments: &[Segment], end: Time) -> Vec<LaneInterval> {
     found
 }
 
-/// Whole nanoseconds, rounded; what is not a sensible time counts as 0.
+/// Time in whole nanoseconds, rounded; invalid times count as 0.
 pub(super) fn whole_nanos(time: Time) -> u64 {
     time.as_nanos().round() as u64
 }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each bucket holds what the segments have in it, by looking at each nanosecond.
+        /// Each bucket contains the time of the segments within it, compared with a count of every nanosecond.
         #[test]
         fn shares_are_those_of_the_segments(
             ranks in prop::collection::vec(prop::collection::vec((0u32..40, 0usize..9), 0..30), 1..5),
@@ -237,7 +237,7 @@ mod tests {
         ) {
             let end = |rank: &[(u32, usize)]| rank.iter().map(|(nanos, _)| u64::from(*nanos)).sum::<u64>();
             let makespan = ranks.iter().map(|rank| end(rank)).max().unwrap() + longer;
-            // Few wide buckets, as of a long run, and two ranks in a lane.
+            // Few wide buckets, as in a long run, and two ranks in a lane.
             let ended = RankOutcome::new(nanos(makespan as f64), Time::ZERO, Time::ZERO);
             let mut shares = LaneShares::new(&Outcome { ranks: vec![ended; ranks.len()], ..Outcome::default() });
             (shares.width, shares.ranks_per_lane) = (makespan.div_ceil(8).max(1), 2);

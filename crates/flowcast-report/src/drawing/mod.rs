@@ -1,5 +1,5 @@
-//! What the page draws of a replay: where the time of each rank goes, when, and the messages; made small enough for a
-//! browser in one pass over the journal.
+//! Contents of the page for a replay: the time of each rank by activity, the activities over time, and the messages. One
+//! pass over the journal makes them small enough for a browser.
 
 mod lanes;
 mod traffic;
@@ -21,21 +21,21 @@ use flowcast_units::{Node, Rank, Time};
 /// Times by activity, in the order of [`Activity::ALL`].
 pub(crate) type Times = [Time; Activity::ALL.len()];
 
-/// A replay as it is drawn.
+/// Drawing data of a replay.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Drawing {
-    /// By rank: the node it runs on.
+    /// Node of each rank.
     pub(crate) nodes: Vec<Node>,
-    /// By rank; computation and overhead are those of the outcome, and the waits add up to its blocked time.
+    /// Times of each rank. Computation and overhead are those of the outcome, and the waits add up to its blocked time.
     pub(crate) times: Vec<Times>,
     pub(crate) lanes: Lanes,
     pub(crate) traffic: DrawnTraffic,
-    /// The calls by name.
+    /// Calls with their names.
     pub(crate) calls: Vec<(String, CallTally)>,
 }
 
 impl Drawing {
-    /// Of a replay whose journal kept a timeline.
+    /// Builds the drawing of a replay whose journal kept a timeline.
     pub fn new(replayed: Replayed<'_>) -> Drawing {
         let Replayed {
             placement,
@@ -60,7 +60,7 @@ impl Drawing {
         drawing
     }
 
-    /// Of what each rank did when, and of all messages in a fixed order.
+    /// Builds a drawing from the segments of each rank and from all messages in a fixed order.
     pub(crate) fn assemble(
         outcome: &Outcome,
         nodes: Vec<Node>,
@@ -86,7 +86,7 @@ impl Drawing {
         }
     }
 
-    /// The time of all ranks in an activity.
+    /// Total time of all ranks in an activity.
     pub(crate) fn time_in(&self, activity: Activity) -> Time {
         self.times
             .iter()
@@ -95,7 +95,7 @@ impl Drawing {
     }
 }
 
-/// The times of the segments; the rest of the blocked time is waiting for a processor.
+/// Sums the segments by activity. The rest of the blocked time is waiting for a processor.
 fn times_of(segments: &[Segment], outcome: &RankOutcome) -> Times {
     let mut times = Times::default();
     for segment in segments {
@@ -105,14 +105,14 @@ fn times_of(segments: &[Segment], outcome: &RankOutcome) -> Times {
     times[Activity::Overhead as usize] = outcome.overhead;
     times[Activity::ProcessorWait as usize] = Time::ZERO;
     let known: Time = times.iter().copied().sum();
-    // Sums in another order differ by less than any digit that is shown.
+    // Sums in another order differ by less than any displayed digit.
     let rest = outcome.end - known;
     let is_rounding = rest < outcome.end * 1e-12;
     times[Activity::ProcessorWait as usize] = if is_rounding { Time::ZERO } else { rest };
     times
 }
 
-/// What a kind of call is called in tables.
+/// Name of a kind of call in tables.
 fn call_name(kind: CallKind) -> String {
     match kind {
         CallKind::Function(function) => format!("MPI_{}", function.name()),

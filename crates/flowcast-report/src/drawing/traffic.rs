@@ -1,4 +1,4 @@
-//! The messages of a replay: sums over all of them, and those that are shown one by one.
+//! Messages of a replay: sums over all of them, and individual messages for display.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,8 @@ use flowcast_program::slot::Slot;
 use flowcast_replay::{outcome::Outcome, timeline::MessageSpan};
 use flowcast_units::Time;
 
-/// Messages that stand in a page one by one, for one network; beyond it the longest in flight stay.
+/// Largest number of individual messages in a page, for one network. Beyond it those with the longest time in flight are
+/// kept.
 pub const MAX_MESSAGES: usize = 80_000;
 
 /// Ranks along a side of the message matrix; beyond it neighbouring ranks share a cell.
@@ -17,44 +18,44 @@ const MATRIX_SIDE: usize = 128;
 /// Points of the curve of messages over time.
 const POINTS: usize = 512;
 
-/// How many messages there are, and their bytes.
+/// Number of messages, and their bytes.
 pub(crate) type Count = (u64, u64);
 
-/// A message that is shown.
+/// A displayed message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shown {
     slot: Slot,
     pub span: MessageSpan,
-    /// The call that sent it, as an index into the names.
+    /// Call that sent the message, as an index into the names.
     pub call: usize,
 }
 
-/// All messages.
+/// All messages of a replay.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct DrawnTraffic {
     pub number: usize,
-    /// By power of two of the size in bytes, the first for size 0.
+    /// Counts in classes of size, a class for each power of two of bytes; the first is for size 0.
     pub sizes: Vec<Count>,
-    /// From sending to arrival.
+    /// Times from sending to arrival.
     pub flights: TimeDistribution,
-    /// By source and destination, each way in units of `ranks_per_cell`.
+    /// Counts of each source and destination, both in units of `ranks_per_cell`.
     pub matrix: Vec<Count>,
     pub side: usize,
     pub ranks_per_cell: usize,
-    /// By the time of sending, in intervals of equal width.
+    /// Counts in intervals of the time of sending, of equal width.
     pub rate: Vec<Count>,
-    /// Their width in nanoseconds.
+    /// Width of these intervals, in nanoseconds.
     pub rate_width: u64,
-    /// Those that are shown, in the order of their sending.
+    /// Displayed messages, in the order of sending.
     pub shown: Vec<Shown>,
-    /// What the calls that sent them are called.
+    /// Names of the calls that sent them.
     pub call_names: Vec<String>,
-    /// Messages that were shorter in flight than this are not shown.
+    /// Messages with a shorter time in flight than this are not displayed.
     threshold: Time,
 }
 
 impl DrawnTraffic {
-    /// Without any message yet.
+    /// Creates traffic without messages.
     pub(super) fn new(outcome: &Outcome) -> DrawnTraffic {
         let ranks = outcome.ranks.len();
         let ranks_per_cell = ranks.div_ceil(MATRIX_SIDE).max(1);
@@ -72,7 +73,7 @@ impl DrawnTraffic {
         }
     }
 
-    /// One more message.
+    /// Adds a message.
     pub(super) fn add(&mut self, slot: Slot, span: MessageSpan) {
         let size = span.size.0;
         let count = |(messages, bytes): &mut Count| {
@@ -100,14 +101,14 @@ impl DrawnTraffic {
         }
     }
 
-    /// There are no more messages.
+    /// Completes the traffic: there are no more messages.
     pub(super) fn finish(&mut self) {
         self.keep_longest();
         self.shown
             .sort_unstable_by_key(|shown| (shown.span.sent, shown.slot));
     }
 
-    /// Says what the calls that sent the messages are called.
+    /// Sets the names of the calls that sent the messages.
     pub(crate) fn name_calls(&mut self, name: impl Fn(Slot) -> String) {
         for shown in &mut self.shown {
             let name = name(shown.slot);
@@ -122,7 +123,7 @@ impl DrawnTraffic {
         }
     }
 
-    /// How many are not shown.
+    /// Number of messages that are not displayed.
     pub(crate) fn left_out(&self) -> usize {
         self.number - self.shown.len()
     }
@@ -139,7 +140,7 @@ impl DrawnTraffic {
     }
 }
 
-/// From the call of the send to the return of the receive.
+/// Time from the call of the send to the return of the receive.
 fn in_flight(span: &MessageSpan) -> Time {
     span.received - span.sent
 }

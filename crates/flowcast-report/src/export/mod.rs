@@ -1,7 +1,7 @@
 //! A replay in the formats of other programs: Paraver and Perfetto, tables as CSV and Parquet.
 //!
-//! All writers stream: they hold no more than the journal that they read. Equal replays give equal bytes; dates come
-//! from the caller.
+//! All writers stream: they hold no more data than the journal that they read. Equal replays give equal bytes; dates are
+//! given by the caller.
 
 pub mod paraver;
 pub mod parquet;
@@ -20,21 +20,21 @@ use flowcast_replay::{
 };
 use flowcast_units::{Node, Rank};
 
-/// A replay, to be written.
+/// A replay to be exported.
 #[derive(Clone, Copy)]
 pub struct Replayed<'a> {
     /// The program or schedule that was replayed.
     pub trace: TraceRef<'a>,
-    /// Where its ranks ran.
+    /// Nodes of its ranks.
     pub placement: &'a Placement,
-    /// When its ranks ended, and how much they sent.
+    /// End times and traffic of its ranks.
     pub outcome: &'a Outcome,
-    /// What they did meanwhile.
+    /// Activities of its ranks.
     pub journal: &'a ReplayJournal<'a>,
 }
 
 impl Replayed<'_> {
-    /// The messages, by sender in the order of its sends.
+    /// Returns the messages of each sender in the order of its sends.
     pub fn messages(&self) -> impl Iterator<Item = MessageSpan> {
         self.ranks()
             .flat_map(|rank| self.journal.sent(rank))
@@ -45,23 +45,23 @@ impl Replayed<'_> {
         Rank::all(self.trace.ranks())
     }
 
-    /// The nodes on which ranks ran, each once.
+    /// Nodes on which ranks ran, each once.
     fn nodes(&self) -> BTreeSet<Node> {
         self.ranks().map(|rank| self.placement.node(rank)).collect()
     }
 }
 
-/// A node's process. Numbers begin at 1: process and thread 0 are the idle ones of an operating system.
+/// Process number of a node. Numbers start at 1: process and thread 0 are the idle ones of an operating system.
 fn pid(node: Node) -> u64 {
     u64::from(node.0) + 1
 }
 
-/// A rank's thread.
+/// Thread number of a rank.
 fn tid(rank: Rank) -> u64 {
     u64::from(rank.0) + 1
 }
 
-/// What a slice is called where slices have names.
+/// Name of a slice, for formats with named slices.
 fn slice_name(slice: Slice) -> &'static str {
     match slice.segment.activity {
         Activity::Transfer if slice.is_sender => "own transfer",

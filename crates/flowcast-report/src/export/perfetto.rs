@@ -9,7 +9,7 @@
 //!                 47: flow, 48: flow that ends (fixed64)   4: { 10: name  3: unsigned  4: signed }
 //! ```
 //!
-//! A node is a process, a rank a thread of it. A message is a flow from an instant in the call that sends it to an
+//! A node is a process, and a rank is a thread of it. A message is a flow from an instant in the call that sends it to an
 //! instant at the end of the call that receives it.
 
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ use flowcast_units::{Node, Rank, Time};
 /// Writes the trace.
 ///
 /// # Errors
-/// Those of `out`, and of a replay of 2^61 nanoseconds or 2^63 bytes.
+/// Errors of `out`, and a replay of 2^61 nanoseconds or 2^63 bytes.
 pub fn pftrace(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     replayed.outcome.in_nanos()?;
     for node in replayed.nodes() {
@@ -161,7 +161,7 @@ impl PerfettoMessage {
         self.block(field, &inner.bytes);
     }
 
-    /// A named number; its `kind` is the field that holds it.
+    /// Adds a named number; its `kind` is the field that holds it.
     fn annotation(&mut self, name: &str, kind: u32, value: u64) {
         self.message(4, |annotation| {
             annotation.text(10, name);

@@ -1,5 +1,5 @@
-//! Tables as CSV: messages, ranks, pairs of ranks. Above the columns stand `# key: value` lines with schema and
-//! provenance; times are in seconds.
+//! Tables as CSV: messages, ranks, pairs of ranks. `# key: value` lines above the columns contain schema and provenance.
+//! Times are in seconds.
 
 use std::{
     collections::BTreeMap,
@@ -11,16 +11,16 @@ use flowcast_network::name::is_hidden;
 use flowcast_replay::timeline::{Activity, MessageSpan};
 use flowcast_units::{Rank, Time};
 
-/// Where a table comes from, as keys and values of one line each.
+/// Provenance of a table, as keys and values of one line each.
 pub type Provenance = BTreeMap<String, String>;
 
 /// Name and version of the table of messages.
 pub const MESSAGES: &str = "flowcast/messages/1";
 
-/// One line for each message, by sender in the order of its sends.
+/// Writes one line for each message, ordered by sender and then by the sequence of its sends.
 ///
 /// # Errors
-/// Those of `out`, and of messages of 2^63 bytes or more.
+/// Errors of `out`, and messages of 2^63 bytes or more.
 pub fn messages(
     replayed: Replayed<'_>,
     provenance: &Provenance,
@@ -54,10 +54,10 @@ pub fn messages(
     text.finish()
 }
 
-/// One line for each rank: when it ended, where its time went, what it sent and received.
+/// Writes one line for each rank: its end, its time by activity, and its sent and received messages.
 ///
 /// # Errors
-/// Those of `out`, and of messages of 2^63 bytes or more.
+/// Errors of `out`, and messages of 2^63 bytes or more.
 pub fn ranks(
     replayed: Replayed<'_>,
     provenance: &Provenance,
@@ -99,10 +99,10 @@ pub fn ranks(
     Ok(())
 }
 
-/// One line for each sender and receiver: messages, bytes, and the time from send to arrival, summed and at most.
+/// Writes one line for each sender and receiver: messages, bytes, and the sum and maximum of the time from send to arrival.
 ///
 /// # Errors
-/// Those of `out`, and of messages of 2^63 bytes or more.
+/// Errors of `out`, and messages of 2^63 bytes or more.
 pub fn pairs(
     replayed: Replayed<'_>,
     provenance: &Provenance,
@@ -168,7 +168,7 @@ impl PairRow {
 fn write_head(schema: &str, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# schema: {schema}")?;
     for (key, value) in provenance {
-        // A line's end inside a value would begin a row.
+        // A line break inside a value would start a row.
         writeln!(out, "# {key}: {}", value.replace(is_hidden, " "))?;
     }
     Ok(())

@@ -1,34 +1,34 @@
-//! Lines of numbers and names, as the standard library would print them and several times as fast: a trace of a million
+//! Lines of numbers and names, in the format of the standard library and several times as fast. A trace of a million
 //! messages has eight million lines.
 
 use std::io::{self, Write};
 
-/// Text on its way to a file.
+/// Buffered text for a file.
 pub(super) struct ExportText<'a> {
     out: &'a mut dyn Write,
-    /// As many as there is room for, of which those before `end` are text.
+    /// Buffer. The bytes before `end` are text; the others are free.
     bytes: Vec<u8>,
     end: usize,
 }
 
-/// So much is handed over at a time.
+/// Number of bytes that are written to the file at a time.
 const ENOUGH: usize = 1 << 18;
 
-/// Room for most lines.
+/// Additional space, enough for most lines.
 const LINE: usize = 1 << 12;
 
-/// A text that stands at the beginning of many lines, padded so that it is copied as a whole.
+/// A text at the start of many lines, padded so that it is copied as a whole.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShortText {
     bytes: [u8; SHORT],
     length: usize,
 }
 
-/// Most bytes of a [`ShortText`].
+/// Capacity of a [`ShortText`], in bytes.
 const SHORT: usize = 48;
 
 impl ShortText {
-    /// Of at most 48 bytes.
+    /// Creates a short text of at most 48 bytes.
     pub(super) fn new(text: &str) -> ShortText {
         let mut bytes = [0; SHORT];
         bytes[..text.len()].copy_from_slice(text.as_bytes());
@@ -39,8 +39,8 @@ impl ShortText {
     }
 }
 
-/// Less than 10^8 in eight digits, the first of them in the lowest byte, as values from 0 to 9: the halves of a number are
-/// divided side by side.
+/// Converts a number below 10^8 to eight digits with values from 0 to 9, the first in the lowest byte. The halves of the
+/// number are divided in parallel.
 #[inline(always)]
 fn eight_digits(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
@@ -50,14 +50,14 @@ fn eight_digits(number: u64) -> u64 {
     tens | (twos - tens * 10) << 8
 }
 
-/// The characters of eight digits.
+/// Eight zero characters, to be added to eight digits.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// Eight digits are a number of this many.
+/// Smallest number with more than eight digits.
 const EIGHT_DIGITS: u64 = 100_000_000;
 
 impl<'a> ExportText<'a> {
-    /// Nothing is written yet. [`ExportText::finish`] hands over what is left in the end.
+    /// Creates an empty buffer. [`ExportText::finish`] writes the remaining text at the end.
     pub(super) fn new(out: &'a mut dyn Write) -> ExportText<'a> {
         ExportText {
             out,
@@ -66,7 +66,7 @@ impl<'a> ExportText<'a> {
         }
     }
 
-    /// Room for `N` bytes behind the text.
+    /// Returns space for `N` bytes behind the text.
     #[inline(always)]
     fn room<const N: usize>(&mut self) -> &mut [u8; N] {
         if self.bytes.len() < self.end + N {
@@ -82,7 +82,7 @@ impl<'a> ExportText<'a> {
         self.bytes.resize(self.end + count + LINE, 0);
     }
 
-    /// Text as it is.
+    /// Appends text unchanged.
     #[inline]
     pub(super) fn put(&mut self, text: &str) -> &mut Self {
         if self.bytes.len() - self.end < text.len() {
@@ -93,7 +93,7 @@ impl<'a> ExportText<'a> {
         self
     }
 
-    /// A short text, of which the first character is another one.
+    /// Appends a short text with its first character replaced by `sign`.
     #[inline(always)]
     pub(super) fn short_beginning_with(&mut self, sign: u8, text: &ShortText) -> &mut Self {
         let room = self.room();
@@ -103,7 +103,7 @@ impl<'a> ExportText<'a> {
         self
     }
 
-    /// A short text without its first character.
+    /// Appends a short text without its first character.
     #[inline(always)]
     pub(super) fn short_behind_first(&mut self, text: &ShortText) -> &mut Self {
         let [_, behind @ ..] = &text.bytes;
@@ -112,7 +112,7 @@ impl<'a> ExportText<'a> {
         self
     }
 
-    /// One character below 128.
+    /// Appends one ASCII character.
     #[inline(always)]
     pub(super) fn sign(&mut self, sign: u8) -> &mut Self {
         *self.room() = [sign];
@@ -120,7 +120,7 @@ impl<'a> ExportText<'a> {
         self
     }
 
-    /// A whole number.
+    /// Appends a whole number.
     #[inline(always)]
     pub(super) fn number(&mut self, number: u64) -> &mut Self {
         if number < 10 {
@@ -131,7 +131,7 @@ impl<'a> ExportText<'a> {
         self
     }
 
-    /// A whole number, and behind it a character below 128.
+    /// Appends a whole number, followed by an ASCII character.
     #[inline(always)]
     pub(super) fn number_and(&mut self, number: u64, sign: u8) -> &mut Self {
         if number >= EIGHT_DIGITS {
@@ -142,7 +142,7 @@ impl<'a> ExportText<'a> {
         self.eight_and((digits | ZEROS) >> (8 * zeros), 8 - zeros, sign)
     }
 
-    /// The same of more than eight digits: the first ones as a number, the last eight with their zeros.
+    /// The variant for more than eight digits: the first ones as a number, the last eight with leading zeros.
     #[inline(always)]
     fn long_number_and(&mut self, number: u64, sign: u8) -> &mut Self {
         let (first, last) = (number / EIGHT_DIGITS, number % EIGHT_DIGITS);
@@ -162,7 +162,7 @@ impl<'a> ExportText<'a> {
         self.number(number);
     }
 
-    /// So many of eight characters, and one more.
+    /// Appends the first `count` of eight characters, and one more character.
     #[inline(always)]
     fn eight_and(&mut self, eight: u64, count: u32, sign: u8) -> &mut Self {
         let all = u128::from(eight) | u128::from(sign) << (8 * count);
@@ -171,7 +171,7 @@ impl<'a> ExportText<'a> {
         self
     }
 
-    /// A whole number that may be negative.
+    /// Appends a whole number that may be negative.
     #[inline]
     pub(super) fn signed(&mut self, number: i64) -> &mut Self {
         if number < 0 {
@@ -180,11 +180,11 @@ impl<'a> ExportText<'a> {
         self.number(number.unsigned_abs())
     }
 
-    /// A finite number with the fewest digits that differ from those of all others, and without an exponent.
+    /// Appends a finite number with the fewest digits that identify it, without an exponent.
     pub(super) fn decimal(&mut self, number: f64) -> &mut Self {
         let mut buffer = zmij::Buffer::new();
         let shortest = buffer.format(number);
-        // An exponent has a sign and three digits at most.
+        // An exponent has a sign and at most three digits.
         let tail = shortest.len().saturating_sub(5);
         let Some(at) = shortest.as_bytes()[tail..]
             .iter()
@@ -214,10 +214,10 @@ impl<'a> ExportText<'a> {
         self
     }
 
-    /// The end of a line.
+    /// Ends a line.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     #[inline]
     pub(super) fn end_line(&mut self) -> io::Result<()> {
         self.sign(b'\n');
@@ -228,10 +228,10 @@ impl<'a> ExportText<'a> {
         }
     }
 
-    /// Hands over what is left.
+    /// Writes the remaining text.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.hand_over()
     }
@@ -278,7 +278,7 @@ mod tests {
             for number in decimals.into_iter().filter(|number| number.is_finite()) {
                 for number in [number, -number] {
                     let (own, usual) = (print_one(|text| text.decimal(number)), number.to_string());
-                    // Of two texts that are as short and as near, either may be taken: 1447655783922576.25 has two.
+                    // If two texts are equally short and equally near, either is correct: 1447655783922576.25 has two.
                     let is_other = own.len() == usual.len() && own.parse() == Ok(number);
                     prop_assert!(own == usual || is_other, "{own}, not {usual}");
                 }

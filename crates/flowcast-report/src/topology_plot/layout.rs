@@ -1,7 +1,8 @@
-//! Where the switches of a topology stand in a drawing, and which of them are drawn.
+//! Positions of a topology's switches in a drawing, and the choice of the drawn switches.
 //!
-//! Every shape gives each switch a column, a row and a block ([`TopologyShape::seat`]). Blocks stand on an ellipse, the rows of a block above
-//! each other. Beyond the most columns, rows and blocks, a place at the end stands for all switches that are left.
+//! Every shape gives each switch a column, a row and a block ([`TopologyShape::seat`]). Blocks stand on an ellipse, the rows
+//! of a block above each other. If there are too many columns, rows or blocks, a place at the end represents all other
+//! switches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +12,25 @@ use flowcast_network::{
 };
 use flowcast_units::Node;
 
-/// Side of a switch.
+/// Side length of a switch.
 pub(super) const SIDE: f64 = 12.0;
-/// Left and right of the picture, and around the blocks.
+/// Margin at the left and right of the picture, and around the blocks.
 const MARGIN: f64 = 40.0;
-/// Above the rows of a block, for bent cables and a name, and below, for nodes.
+/// Space above the rows of a block, for bent cables and a name, and below, for nodes.
 const ABOVE: f64 = 54.0;
 const ABOVE_LONE: f64 = 20.0;
 const BELOW: f64 = 32.0;
-/// Most lowest switches of a tree that has any number.
+/// Largest number of lowest switches of a tree with an unlimited number.
 const MOST_LOWEST: u32 = 16;
-/// Most columns and rows of a single block, and of one among others.
+/// Largest number of columns and rows of a single block, and of one among others.
 const MOST_ALONE: [u32; 2] = [24, 12];
 const MOST_AMONG: [u32; 2] = [8, 5];
-/// Most blocks of one switch, of few columns, and of many.
+/// Largest number of blocks with one switch, with few columns, and with many.
 const MOST_BLOCKS: [u32; 3] = [32, 16, 8];
 const FEW_COLUMNS: u32 = 5;
-/// Blocks above each other on an ellipse of their number and height.
+/// Number of blocks per height of the ellipse, which thus grows with their number and height.
 const IN_HEIGHT: f64 = 3.4;
-/// A cable bends by so much of its length, and no farther aside than so many pixels.
+/// Largest bend of a cable, as a fraction of its length and in pixels.
 const BEND: f64 = 0.35;
 const WIDEST_BEND: f64 = 60.0;
 
@@ -52,24 +53,24 @@ pub(super) struct PlacedCable {
     pub class: usize,
     pub name: String,
     pub ends: [[f64; 2]; 2],
-    /// How far its middle lies aside, as a part of its length.
+    /// Sideways displacement of its middle, as a fraction of its length.
     pub bow: f64,
-    /// Parallel cables that it stands for, at least 1.
+    /// Number of parallel cables that it represents, at least 1.
     pub count: usize,
-    /// Which of its ends a switch that is drawn is at; the second if only that is.
+    /// Index of an end at a drawn switch; 1 only if the first end is not at one.
     pub drawn_end: usize,
 }
 
-/// All that is drawn.
+/// Everything that is drawn.
 pub(super) struct TopologyLayout {
     pub blocks: Vec<Block>,
-    /// Places that stand for switches that are not drawn, with what is written there.
+    /// Places that represent switches that are not drawn, with their labels.
     pub others: Vec<(String, [f64; 2])>,
     pub switches: Vec<PlacedSwitch>,
     pub cables: Vec<PlacedCable>,
-    /// Cables between switches that are not drawn.
+    /// Number of cables between switches that are not drawn.
     pub hidden: usize,
-    /// By class: how many there are in all, drawn or not; 0 where any number.
+    /// Total number of cables of each class, drawn or not; 0 if it is unlimited.
     pub counts: Vec<usize>,
     pub notes: Vec<String>,
     pub height: f64,
@@ -81,15 +82,15 @@ type Seat = [u32; 3];
 /// Seats in the drawing.
 struct Seats<'a> {
     shape: &'a TopologyShape,
-    /// By row: its columns, in all blocks alike.
+    /// Number of columns of each row, the same in all blocks.
     columns: Vec<u32>,
-    /// Seats that are drawn in each direction; the next one stands for the others.
+    /// Number of drawn seats in each direction. The next seat represents the others.
     most: Seat,
-    /// Middles of the blocks.
+    /// Centres of the blocks.
     middles: Vec<[f64; 2]>,
-    /// Of each block.
+    /// Size of each block.
     size: [f64; 2],
-    /// Between columns of the widest row, and between rows.
+    /// Distance between columns of the widest row, and between rows.
     step: [f64; 2],
 }
 
@@ -141,7 +142,7 @@ impl Seats<'_> {
         }
     }
 
-    /// The seat where a switch is drawn, or that stands for it.
+    /// Returns the seat at which a switch is drawn, or the one that represents it.
     fn seat(&self, switch: Switch) -> Seat {
         let seat = self.shape.seat(switch);
         match seat[2] < self.most[2] {
@@ -168,7 +169,7 @@ impl Seats<'_> {
         ]
     }
 
-    /// Frames of blocks with several switches, where there are several blocks.
+    /// Frames of blocks with several switches, if there are several blocks.
     fn blocks(&self) -> Vec<Block> {
         let name = match self.shape {
             TopologyShape::Grid(..) => "layer",
@@ -185,7 +186,7 @@ impl Seats<'_> {
         blocks.collect()
     }
 
-    /// Cables that pass by other switches of their row or column bend.
+    /// Bend of a cable. Cables that pass other switches of their row or column are bent.
     fn bow(&self, [[x1, y1], [x2, y2]]: [[f64; 2]; 2]) -> f64 {
         let apart = [x2 - x1, y2 - y1];
         let bent = [0, 1]
@@ -199,7 +200,7 @@ impl Seats<'_> {
     }
 }
 
-/// Places the switches, and what joins those that are drawn.
+/// Places the switches, and the cables at those that are drawn.
 pub(super) fn layout(topology: &Topology, width: f64) -> Result<TopologyLayout, SharingError> {
     let all = topology.nodes()?;
     let probe = topology.plan(1 << 16)?;
@@ -266,7 +267,7 @@ pub(super) fn layout(topology: &Topology, width: f64) -> Result<TopologyLayout, 
     })
 }
 
-/// Lines for all cables of switches that are drawn, of which parallel ones share a line, and how many other cables there are.
+/// Returns the lines of all cables at drawn switches, one for parallel cables, and the number of other cables.
 fn placed_cables(plan: &Plan, seats: &Seats<'_>, topology: &Topology) -> (Vec<PlacedCable>, usize) {
     let mut joined: BTreeMap<(u8, [Seat; 2]), ([Switch; 2], usize)> = BTreeMap::new();
     let mut hidden = 0;

@@ -1,8 +1,9 @@
-//! How good predictions of a program are: what its runs took, in all, by region, by rank and by type of call, beside
-//! what each predictor says.
+//! Accuracy of predictions of a program: its measured times, in total, by region, by rank and by type of call, beside those
+//! of each predictor.
 //!
-//! The measured value is the median of the runs. Its 95 % interval is that of order statistics from six runs on; below,
-//! where these give none, that of Student's t around the mean. Errors are `(predicted - measured) / measured`.
+//! The measured value is the median of the runs. From six runs on, its 95 % interval comes from order statistics. For fewer
+//! runs, where these give no interval, it comes from Student's t around the mean. Errors are
+//! `(predicted - measured) / measured`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,62 +17,62 @@ use flowcast_statistics::{
 use flowcast_units::Time;
 
 const LEVEL: f64 = 0.95;
-/// The part of several predictions that a range holds.
+/// Fraction of several predictions that a range contains.
 const RANGE: f64 = 0.9;
-/// A region or call that takes a smaller share of the run has no error: clocks and the recorder decide there.
+/// Fraction of the run below which a region or call has no error, because clocks and the recorder dominate there.
 const LEAST_SHARE: f64 = 1e-4;
 
 /// A program that was run, recorded and predicted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AppValidation {
-    /// Title of the page: what was run.
+    /// Title of the page: the program.
     pub title: String,
     /// Names of the predictors.
     pub predictors: Vec<String>,
-    /// What the runs took.
+    /// Measured times of the runs.
     pub runs: Vec<RunTimes>,
-    /// What each predictor says of each recording, with each seed; at least once.
+    /// Times that each predictor gives for each recording and seed; at least one each.
     pub predicted: Vec<Vec<RunTimes>>,
-    /// What the processor worked in the recorded run, by rank.
+    /// Processor time in the recorded run, indexed by rank.
     pub worked: Vec<Time>,
-    /// Where the results come from.
+    /// Provenance of the results.
     pub provenance: BTreeMap<String, String>,
 }
 
-/// What a row is about.
+/// Kind of quantity of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeasuredQuantity {
     /// The whole run, from the first call to the last.
     Total,
     /// A region of the program.
     Region,
-    /// The time that a rank communicates.
+    /// The communication time of a rank.
     Rank,
-    /// A type of call, all ranks together.
+    /// A type of call, summed over all ranks.
     Call,
 }
 
 /// One measured quantity and its predictions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantityRow {
-    /// Whether it is about the run, a region, a rank or a call.
+    /// Kind of the quantity: the run, a region, a rank or a call.
     pub quantity: MeasuredQuantity,
     /// Name of the region, rank or call.
     pub name: String,
     /// The median of the runs.
     pub measured: Time,
-    /// Its interval; from two runs on.
+    /// Interval of the median; from two runs on.
     pub interval: Option<(Time, Time)>,
-    /// By predictor, the median of what it says.
+    /// Median of each predictor's times, indexed by predictor.
     pub predicted: Vec<Time>,
-    /// By predictor, where it says several things: nine of ten lie between.
+    /// Interval that contains nine of ten predictions, indexed by predictor; `None` for a single prediction.
     pub ranges: Vec<Option<(Time, Time)>>,
-    /// Whether enough was measured for an error to say something.
+    /// `true` if the measured time suffices for a meaningful error.
     pub has_errors: bool,
 }
 
 impl QuantityRow {
-    /// The signed error of a predictor; none where so little was measured that it says nothing.
+    /// The signed error of a predictor, or `None` if the measured time is too short for a meaningful error.
     pub fn error(&self, predictor: usize) -> Option<f64> {
         self.observation(predictor, ()).map(|one| one.error())
     }
@@ -85,14 +86,14 @@ impl QuantityRow {
     }
 }
 
-/// How one predictor fared.
+/// Accuracy of one predictor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fared {
     /// Error of the total.
     pub total: f64,
-    /// Error of the time that all ranks together communicate.
+    /// Error of the communication time, summed over all ranks.
     pub communication: f64,
-    /// The regions that take long enough to have an error, by name; none where there is no such region.
+    /// Regions that are long enough to have an error, keyed by name; `None` if there are none.
     pub regions: Option<Observations<String>>,
 }
 
@@ -109,7 +110,7 @@ impl MeasuredQuantity {
 }
 
 impl AppValidation {
-    /// All rows: the total, regions, ranks, calls.
+    /// Returns all rows: the total, regions, ranks, calls.
     ///
     /// # Errors
     /// No run.
@@ -185,10 +186,10 @@ impl AppValidation {
         names.into_iter().cloned().collect()
     }
 
-    /// How each predictor fared.
+    /// Returns the accuracy of each predictor.
     ///
     /// # Errors
-    /// As [`AppValidation::rows`].
+    /// The same as for [`AppValidation::rows`].
     pub fn fared(&self) -> Result<Vec<Fared>, StatsError> {
         let rows = self.rows()?;
         let communication = self.row(
@@ -208,7 +209,7 @@ impl AppValidation {
     }
 }
 
-/// Predictions of one predictor beside the measured rows of a quantity; none where no row has an error.
+/// Returns the predictions of one predictor beside the measured rows of a quantity, or `None` if no row has an error.
 ///
 /// # Errors
 /// A prediction that is not finite.
@@ -300,7 +301,7 @@ mod tests {
         near(rows[0].measured.as_seconds(), 2.1);
         near(rows[0].error(0).unwrap(), 0.1);
         let (low, high) = rows[0].interval.unwrap();
-        // Student's t of two degrees of freedom: 4.302653 * 0.1 / sqrt(3).
+        // Student's t with two degrees of freedom: 4.302653 * 0.1 / sqrt(3).
         near(high.as_seconds() - 2.1, 2.1 - low.as_seconds());
         assert!((high.as_seconds() - 2.1 - 0.248_413_77).abs() < 1e-6);
         assert_eq!(rows[2].error(0), None);

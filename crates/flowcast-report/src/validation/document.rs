@@ -16,9 +16,9 @@ use super::{CarriedPattern, FlowPlace, RepetitionCoverage, Validation, WholePatt
 /// A pattern and its medians.
 struct PatternMedians<'a> {
     case: &'a CarriedPattern,
-    /// By flow, in seconds.
+    /// Median of each flow, in seconds.
     medians: Vec<f64>,
-    /// None of a pattern in one step.
+    /// Measured and predicted times of the whole pattern; `None` for a pattern in one step.
     steps: Option<WholePattern>,
 }
 
@@ -27,12 +27,12 @@ struct ModelFlows<'a> {
     model: &'a String,
     flows: &'a Observations<FlowPlace>,
     coverage: Option<RepetitionCoverage>,
-    /// By the name of the configuration, in the order of first mention.
+    /// Flows of each configuration, with its name, in the order of first mention.
     configurations: Vec<(&'a str, Observations<FlowPlace>)>,
 }
 
 impl Validation {
-    /// The errors of the models, what configurations and steps add to them, and each flow for programs.
+    /// Builds the document: the errors of the models, the effects of configurations and steps, and each flow for programs.
     ///
     /// # Errors
     /// A flow without repetition.
@@ -155,7 +155,7 @@ impl Validation {
         shown(record, text)
     }
 
-    /// The patterns in several steps, the shortest first.
+    /// Table of the patterns in several steps, the shortest first.
     fn step_table<'a>(
         &self,
         measured: &'a [PatternMedians<'_>],
@@ -205,7 +205,7 @@ impl Validation {
     }
 }
 
-/// None of one configuration.
+/// Table of the configurations; empty if there is only one.
 fn configuration_table(models: &[ModelFlows<'_>]) -> Rows<usize> {
     let all = models
         .first()

@@ -1,5 +1,5 @@
-//! How good predictions of patterns are: measured and predicted durations side by side, the error columns of RR-5910
-//! table 3, the histogram of Zhu et al., and a page that shows them.
+//! Accuracy of predictions of patterns: measured and predicted durations side by side, the error columns of RR-5910 table 3,
+//! the histogram of Zhu et al., and a page that shows them.
 //!
 //! The measured value of a flow is the median of its repetitions; errors are `(predicted - measured) / measured`.
 
@@ -16,41 +16,42 @@ use flowcast_statistics::{
 };
 use flowcast_units::Time;
 
-/// A pattern that was carried and predicted.
+/// A pattern that was executed and predicted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CarriedPattern {
     /// Name of the pattern in tables and results.
     pub name: String,
-    /// Patterns of one configuration are averaged together.
+    /// Configuration of the pattern; averages combine the patterns of one configuration.
     pub configuration: String,
-    /// Whether all durations are known as well as was asked.
+    /// `true` if all durations have the requested precision.
     pub is_precise: bool,
-    /// The flows of the pattern, as they were carried.
+    /// Executed flows of the pattern.
     pub flows: Vec<Flow>,
     /// The step of each flow, counted from 0.
     pub step_of: Vec<u32>,
-    /// Durations by flow, then by repetition.
+    /// Measured durations, indexed by flow, then by repetition.
     pub measured: Vec<Vec<Time>>,
-    /// Predicted durations by model, then by flow; models have the same order in each case.
+    /// Predicted durations, indexed by model, then by flow; all cases have the same order of models.
     pub predicted: Vec<Vec<Time>>,
-    /// By model, then by flow: between which durations nine of ten predicted runs lie; no flow where a model gives none.
+    /// Interval that contains the durations of nine of ten predicted runs, indexed by model, then by flow; empty for a model
+    /// without intervals.
     pub intervals: Vec<Vec<(Time, Time)>>,
 }
 
 /// All patterns of a validation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Validation {
-    /// Title of the page: what was validated.
+    /// Title of the page: the subject of the validation.
     pub title: String,
     /// Names of the models.
     pub models: Vec<String>,
     /// The patterns, each predicted by all models.
     pub cases: Vec<CarriedPattern>,
-    /// Where the results come from.
+    /// Provenance of the results.
     pub provenance: BTreeMap<String, String>,
 }
 
-/// Where a flow stands in a validation.
+/// Position of a flow in a validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowPlace {
     /// Index of its pattern among the cases.
@@ -59,21 +60,21 @@ pub struct FlowPlace {
     pub flow: usize,
 }
 
-/// The single repetitions of flows that lie inside the intervals that were predicted for them.
+/// Fraction of the single repetitions of flows inside their predicted intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepetitionCoverage {
-    /// Repetitions that lie inside their flow's interval.
+    /// Number of repetitions inside their flow's interval.
     pub inside: usize,
-    /// Repetitions of all flows with an interval, at least 1.
+    /// Number of repetitions of all flows with an interval, at least 1.
     pub repetitions: usize,
 }
 
-/// The time until the last flow of a pattern has ended, step by step.
+/// Time until the end of the last flow of a pattern, summed over the steps.
 #[derive(Debug, Clone, PartialEq)]
 struct WholePattern {
     /// The median of the repetitions, in seconds.
     measured: f64,
-    /// By model, in the order of the validation.
+    /// Predicted times, in the order of the validation's models.
     predicted: Vec<Time>,
 }
 
@@ -103,7 +104,7 @@ impl CarriedPattern {
         })
     }
 
-    /// The sum over the steps of the latest end.
+    /// Sum over the steps of the latest end.
     fn last_end(&self, duration: &dyn Fn(usize) -> Time) -> Time {
         let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
         for (at, flow) in self.flows.iter().enumerate() {
@@ -115,7 +116,7 @@ impl CarriedPattern {
 }
 
 impl Validation {
-    /// By model, each flow beside its prediction.
+    /// Returns each flow beside its prediction, indexed by model.
     ///
     /// # Errors
     /// No pattern, a flow without repetition, or a measured time of 0.
@@ -138,11 +139,11 @@ impl Validation {
             .collect()
     }
 
-    /// By model, each whole pattern beside its prediction: the time until its last flow has ended. The measured value is the
-    /// median of the repetitions' times.
+    /// Returns each whole pattern beside its prediction, indexed by model: the time until the end of its last flow. The
+    /// measured value is the median of the repetitions' times.
     ///
     /// # Errors
-    /// As [`Validation::flows`].
+    /// The same as for [`Validation::flows`].
     pub fn patterns(&self) -> Result<Vec<Observations<&str>>, StatsError> {
         let whole = self.cases.iter().map(CarriedPattern::whole);
         let whole = whole.collect::<Result<Vec<_>, _>>()?;
@@ -158,7 +159,7 @@ impl Validation {
             .collect()
     }
 
-    /// The coverage of a model's intervals; none where it gives none.
+    /// Returns the coverage of a model's intervals, or `None` if it has none.
     pub fn coverage(&self, model: usize) -> Option<RepetitionCoverage> {
         let mut coverage = RepetitionCoverage {
             inside: 0,
@@ -266,7 +267,7 @@ mod tests {
     fn intervals_cover_the_single_repetitions_between_their_ends() {
         let validation = validation();
         assert_eq!(validation.coverage(0), None);
-        // Of 0.9, 1.0 and 1.4 two lie from 0.95 to 1.4, and 2.0 is below 2.1; three times over.
+        // Two of 0.9, 1.0 and 1.4 lie between 0.95 and 1.4, and 2.0 is below 2.1; this holds three times.
         assert_eq!(
             validation.coverage(1),
             Some(RepetitionCoverage {
@@ -280,7 +281,7 @@ mod tests {
     fn whole_patterns_end_with_the_last_flow_of_each_step() {
         let validation = validation();
         let whole = &validation.patterns().unwrap()[0];
-        // The repetition that both flows have, one after the other.
+        // Only the first repetition exists for both flows. Their steps follow each other.
         let first = &whole.all()[0];
         near(first.measured, 0.9 + 2.0);
         near(first.predicted, 1.1 + 2.0);
@@ -307,7 +308,7 @@ mod tests {
         assert_eq!(json["models"][1]["coverage"]["inside"], 6);
         assert_eq!(json["models"][0]["coverage"], serde_json::Value::Null);
         let steps = &json["patterns"][0]["steps"];
-        // The repetition that both flows have, one after the other.
+        // Only the first repetition exists for both flows. Their steps follow each other.
         near(steps["measured_s"].as_f64().unwrap(), 0.9 + 2.0);
         near(steps["predicted_s"]["fair"].as_f64().unwrap(), 1.1 + 2.0);
         let flow = &json["patterns"][0]["flows"][1];

@@ -1,5 +1,5 @@
-//! What Extrae writes beside the event of a collective call: bytes, root and communicator. Without them no reader can
-//! tell who takes part.
+//! Details that Extrae writes beside the event of a collective call: bytes, root and communicator. Without them no reader
+//! can determine the participants.
 
 use std::fmt;
 
@@ -38,9 +38,10 @@ impl fmt::Display for Details<'_> {
     }
 }
 
-/// The details of the collective calls that a rank's journal has, in their order. A call that takes no time is not in
-/// the journal, which is so for communicators of one rank; where more are missing it is not known which call is which, and
-/// there are no details. There are none either where ranks go on before all have come: what is read again is blocking.
+/// Returns the details of the collective calls in a rank's journal, in order. Calls that take no time, on communicators of
+/// one rank, are missing in the journal. If other calls are missing too, the calls cannot be matched, and there are no
+/// details. There are no details either if ranks continue before all have arrived, because the calls would be read back as
+/// blocking.
 pub(super) fn of_rank<'a>(
     replayed: Replayed<'a>,
     rank: Rank,

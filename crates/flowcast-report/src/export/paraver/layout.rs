@@ -1,4 +1,4 @@
-//! The machine and the tasks as Paraver's header and names have them.
+//! Machine and tasks in Paraver's header and names.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use flowcast_units::Node;
 
-/// Processors of the nodes, counted through from 1, and the one of each rank.
+/// Processors of the nodes, numbered consecutively from 1, and the processor of each rank.
 pub(super) struct ProcessorLayout {
     cpus_of_node: Vec<u32>,
     cpu_of_rank: Vec<u64>,
@@ -16,7 +16,7 @@ pub(super) struct ProcessorLayout {
 }
 
 impl ProcessorLayout {
-    /// The ranks of a node take its processors in turn.
+    /// Assigns the processors of a node to its ranks in turn.
     pub(super) fn new(replayed: Replayed<'_>) -> ProcessorLayout {
         let placement = replayed.placement;
         let cpus_of_node: Vec<u32> = (0..placement.nodes() as u32)
@@ -53,7 +53,7 @@ impl ProcessorLayout {
         }
     }
 
-    /// Where the records of each rank stand, `:cpu:application:task:thread:` behind the place of their kind.
+    /// Position of each rank's records, as `:cpu:application:task:thread:`, with one character in front for the kind.
     pub(super) fn places(&self) -> Vec<ShortText> {
         let cpus = self.cpu_of_rank.iter().zip(1..);
         cpus.map(|(cpu, task): (&u64, u32)| ShortText::new(&format!(" :{cpu}:1:{task}:1:")))

@@ -1,4 +1,4 @@
-//! The `.pcf` file: what states and events are called, and their colours.
+//! The `.pcf` file: names of states and events, and their colours.
 
 use flowcast_units::CollectiveOp;
 use std::{
@@ -44,7 +44,7 @@ const STATES: [(u32, &str, (u8, u8, u8)); 7] = [
 /// Writes the names of states and events.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn pcf(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{OPTIONS}\nSTATES")?;
     STATES

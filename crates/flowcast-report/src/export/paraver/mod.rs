@@ -1,8 +1,8 @@
-//! Paraver traces: `.prv` (records), `.pcf` (what their numbers mean), `.row` (names of lines).
+//! Paraver traces: `.prv` (records), `.pcf` (meaning of the numbers), `.row` (names of lines).
 //!
-//! The form is that of Extrae and Dimemas: header with nodes, processors and tasks; one line for each state, event
-//! and message, sorted by time; times in nanoseconds, numbers from 1. A rank is a task with one thread. States are
-//! Extrae's numbers:
+//! This is the format of Extrae and Dimemas: a header with nodes, processors and tasks; one line for each state, event and
+//! message, sorted by time; times in nanoseconds, numbers from 1. A rank is a task with one thread. States are Extrae's
+//! numbers:
 //!
 //! | activity | state |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | collective wait, collective | 13 Group Communication |
 //! | overhead | 26 Startup latency |
 //!
-//! A message's logical times are those of the calls, its physical times those of the first and last byte. Events are
-//! those of the trace; where it marks no calls of MPI, the calls of the replay stand in for them, collective ones with
-//! their bytes, root and communicator (`details`).
+//! A message's logical times are those of the calls, its physical times those of the first and last byte. Events are those
+//! of the trace. If the trace does not mark calls of MPI, the calls of the replay replace them, collective calls with their
+//! bytes, root and communicator (`details`).
 
 mod details;
 mod layout;
@@ -35,14 +35,14 @@ use flowcast_units::Rank;
 use layout::ProcessorLayout;
 pub use legend::pcf;
 
-/// When the trace was written, as the header wants it: `dd/mm/yyyy at hh:mm`.
+/// Time at which the trace was written, in the header's format: `dd/mm/yyyy at hh:mm`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp(pub String);
 
 /// Writes the records.
 ///
 /// # Errors
-/// Those of `out`, and of a replay of 2^61 nanoseconds or 2^63 bytes.
+/// Errors of `out`, and a replay of 2^61 nanoseconds or 2^63 bytes.
 pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
     replayed.outcome.in_nanos()?;
     let layout = ProcessorLayout::new(replayed);
@@ -70,12 +70,12 @@ pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Re
 /// Writes the names of processors, nodes, tasks and threads.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn row(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     ProcessorLayout::new(replayed).write_names(replayed.trace.ranks(), out)
 }
 
-/// Kinds of records, in the order in which those of equal time are written.
+/// Kinds of records, in the order in which records of equal time are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecordKind {
     State,
@@ -93,15 +93,15 @@ impl RecordKind {
     ];
 }
 
-/// Where the kind of a record stands in its key: below the time and above the rank.
+/// Position of a record's kind in its key: below the time and above the rank.
 const KIND_SHIFT: u32 = 32;
 
-/// The kind of a key.
+/// Returns the kind of a key.
 fn key_kind(key: u128) -> RecordKind {
     RecordKind::ALL[(key >> KIND_SHIFT) as usize % RecordKind::ALL.len()]
 }
 
-/// Records in the order of their times, of which the first is known.
+/// Records in the order of their times. The first is read ahead.
 struct Sequence<I: Iterator> {
     items: I,
     first: Option<I::Item>,
@@ -128,17 +128,17 @@ impl<I: Iterator> Sequence<I> {
     }
 }
 
-/// The records of one rank that are still to be written.
+/// Remaining records of one rank.
 struct RankRecords<S: Iterator, C: Iterator, M: Iterator, T: Iterator, D> {
     states: Sequence<S>,
     calls: Sequence<C>,
-    /// Whether the begin of the first call is written.
+    /// `true` if the start of the first call is written.
     is_inside: bool,
-    /// Of the collective calls to come.
+    /// Details of the remaining collective calls.
     details: D,
     marks: Sequence<M>,
     messages: Sequence<T>,
-    /// By kind: when the next record begins, and above all times if there is none.
+    /// Start of the next record, indexed by kind; above all times if there is none.
     begins: [u64; 4],
 }
 
@@ -176,7 +176,7 @@ where
     T: Iterator<Item = MessageTimes>,
     D: Iterator<Item = Details<'a>>,
 {
-    /// Time and kind of the next record, and the rank: the least of all ranks' is the next record.
+    /// Time and kind of the next record, and the rank. The smallest key of all ranks is the next record.
     #[inline(always)]
     fn key(&self, rank: u32) -> u128 {
         let (mut kind, mut time) = (0, self.begins[0]);
@@ -191,7 +191,7 @@ where
         u128::from(time) << 64 | (kind as u128) << KIND_SHIFT | u128::from(rank)
     }
 
-    /// Notes when the next record of a kind begins.
+    /// Updates the start of the next record of a kind.
     #[inline(always)]
     fn look(&mut self, kind: RecordKind) {
         let time = match kind {
@@ -264,7 +264,7 @@ where
         }
     }
 
-    /// Marks of the same time stand on one line: what stands beside a call tells about it as long as it does.
+    /// Writes marks of the same time on one line. Marks beside a call describe it for its duration.
     #[inline(never)]
     fn write_marks(&mut self, place: &ShortText, text: &mut ExportText<'_>) {
         let Some(Mark { time, kind, value }) = self.marks.next() else {
@@ -316,7 +316,7 @@ fn write_event(kind: i64, value: i64, text: &mut ExportText<'_>) {
     text.sign(b':').signed(kind).sign(b':').signed(value);
 }
 
-/// The number of a slice's state.
+/// Returns the state number of a slice.
 fn state(slice: SliceKind) -> u32 {
     match slice.activity {
         Activity::Compute => 1,
@@ -329,12 +329,12 @@ fn state(slice: SliceKind) -> u32 {
     }
 }
 
-/// Type and value of the event that marks a call, as Extrae numbers them.
+/// Type and value of the event that marks a call, in Extrae's numbering.
 fn event_of(function: Function) -> (i64, i64) {
     match function {
         Function::Send => (POINT_TO_POINT, 1),
         Function::Recv => (POINT_TO_POINT, 2),
-        // Extrae's number of a start is not read anywhere: it is an event of what it does.
+        // No reader uses Extrae's number of a start, so it becomes an event of the started operation.
         Function::Isend | Function::Start => (POINT_TO_POINT, 3),
         Function::Wait => (POINT_TO_POINT, 5),
         Function::Sendrecv => (POINT_TO_POINT, 41),

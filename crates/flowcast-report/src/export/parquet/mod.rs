@@ -1,8 +1,8 @@
 //! The table of messages as Parquet: flat columns, plain encoding, zstd, one page to a column of a row group.
 //!
-//! Only the few parts of the format that such a table needs are here (parquet-format, `parquet.thrift`); a crate that
-//! knows all of it would take longer to build than the rest of the product. Rows are written in groups, so that a table
-//! of any length needs the memory of one group.
+//! Only the parts of the format that such a table needs are implemented (parquet-format, `parquet.thrift`). A crate for the
+//! whole format would take longer to build than the rest of the product. Rows are written in groups, so that a table of any
+//! length needs the memory of one group.
 
 mod thrift;
 
@@ -12,7 +12,7 @@ use self::thrift::Struct;
 use super::{Replayed, tables::Provenance};
 use flowcast_replay::timeline::MessageSpan;
 
-/// Rows of a group.
+/// Number of rows of a group.
 const ROWS: usize = 1 << 18;
 
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -22,7 +22,7 @@ const ZSTD: i64 = 6;
 const ZSTD_LEVEL: i32 = 1;
 const REQUIRED: i64 = 0;
 
-/// A column's type, by its number in the format.
+/// Type of a column, by its number in the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i64)]
 enum Type {
@@ -42,10 +42,11 @@ const COLUMNS: [(&str, Type); 7] = [
     ("received_s", Type::Double),
 ];
 
-/// One row for each message, by sender in the order of its sends; the columns are those of the CSV.
+/// Writes one row for each message, ordered by sender and then by the sequence of its sends. The columns are those of the
+/// CSV.
 ///
 /// # Errors
-/// Those of `out`, and of messages of 2^63 bytes or more.
+/// Errors of `out`, and messages of 2^63 bytes or more.
 pub fn messages(
     replayed: Replayed<'_>,
     provenance: &Provenance,
@@ -72,7 +73,7 @@ pub fn messages(
     file.finish(provenance)
 }
 
-/// The columns of the rows of a group, as they are written.
+/// Encoded columns of a group of rows.
 #[derive(Default)]
 struct RowGroup {
     columns: [Vec<u8>; COLUMNS.len()],
@@ -118,7 +119,7 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// Writes a group, which is empty then.
+    /// Writes a group and empties it.
     fn write(&mut self, group: &mut RowGroup) -> io::Result<()> {
         let mut chunks = Vec::with_capacity(COLUMNS.len());
         let mut size = 0;
@@ -139,7 +140,7 @@ impl File<'_> {
         Ok(())
     }
 
-    /// One page. Gives the column's description and its bytes before they were packed.
+    /// Writes a column as one page. Returns its description and its size before compression, in bytes.
     fn write_column(
         &mut self,
         plain: &[u8],

@@ -1,11 +1,11 @@
-//! Structures in Thrift's compact protocol, as far as Parquet's headers need it.
+//! Structures in Thrift's compact protocol, limited to the needs of Parquet's headers.
 //!
-//! A field begins with a byte: the distance from the number of the field before, and the type. Numbers are zigzag
-//! varints, a structure ends with 0.
+//! A field begins with a byte: the difference to the number of the previous field, and the type. Numbers are zigzag varints;
+//! a structure ends with 0.
 
 use crate::varint::push_varint;
 
-/// A structure in the making. Fields are added in the order of their numbers.
+/// A structure under construction. Fields are added in the order of their numbers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Struct {
     bytes: Vec<u8>,
@@ -21,35 +21,35 @@ mod kind {
 }
 
 impl Struct {
-    /// A number of 32 bits.
+    /// Adds a number of 32 bits.
     pub(super) fn int32(mut self, field: u8, value: i64) -> Struct {
         self.begin(field, kind::INT32);
         self.zigzag(value);
         self
     }
 
-    /// A number of 64 bits.
+    /// Adds a number of 64 bits.
     pub(super) fn integer(mut self, field: u8, value: i64) -> Struct {
         self.begin(field, kind::INT64);
         self.zigzag(value);
         self
     }
 
-    /// A text.
+    /// Adds a text.
     pub(super) fn text(mut self, field: u8, text: &str) -> Struct {
         self.begin(field, kind::BINARY);
         self.put_text(text);
         self
     }
 
-    /// A structure inside.
+    /// Adds a nested structure.
     pub(super) fn structure(mut self, field: u8, inner: Struct) -> Struct {
         self.begin(field, kind::STRUCT);
         self.bytes.extend(inner.finished());
         self
     }
 
-    /// A list of structures.
+    /// Adds a list of structures.
     pub(super) fn structs(mut self, field: u8, inner: Vec<Struct>) -> Struct {
         self.begin_list(field, kind::STRUCT, inner.len());
         inner
@@ -58,21 +58,21 @@ impl Struct {
         self
     }
 
-    /// A list of numbers of 32 bits.
+    /// Adds a list of numbers of 32 bits.
     pub(super) fn integers(mut self, field: u8, values: &[i64]) -> Struct {
         self.begin_list(field, kind::INT32, values.len());
         values.iter().for_each(|value| self.zigzag(*value));
         self
     }
 
-    /// A list of texts.
+    /// Adds a list of texts.
     pub(super) fn texts(mut self, field: u8, texts: &[&str]) -> Struct {
         self.begin_list(field, kind::BINARY, texts.len());
         texts.iter().for_each(|text| self.put_text(text));
         self
     }
 
-    /// The bytes of the whole.
+    /// Ends the structure and returns its bytes.
     pub(super) fn finished(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
