@@ -1,8 +1,8 @@
-//! How long one decision takes: `cargo bench -p flowcast --bench rails [ROUNDS]`.
+//! Time of one decision: `cargo bench -p flowcast --bench rails [ROUNDS]`.
 //!
-//! Every round times each scheduler once, one after the other, so that noise of the machine meets all alike; the
-//! medians over the rounds are printed. Sizes and pauses between messages come from a table, so that neither the
-//! branch predictor nor the compiler knows them.
+//! Every round times each scheduler once, one after the other, so that noise of the machine affects all of them equally. The
+//! medians over the rounds are printed. Sizes and pauses between messages come from a table, so that neither the branch
+//! predictor nor the compiler knows them.
 
 use std::{hint::black_box, time::Instant as Clock};
 

@@ -1,18 +1,18 @@
 //! Earliest delivery on rails whose speed is estimated while they are used.
 //!
-//! The measured parameters say what a message should cost; a factor for each rail, its slowdown, says what it
-//! costs now and multiplies g and G. Callers report what they see, in one of three ways for each rail:
+//! The measured parameters determine the expected cost of a message. Each rail has a factor, its slowdown, which multiplies
+//! g and G and gives the current cost. Callers report their observations in one of three ways for each rail:
 //!
-//! - [`Adaptive::completed`]: a message is known to have arrived (an acknowledgement, a completion). Rails keep their
-//!   order, so a message occupied its rail from when it was given, or the one before it left, until it left itself.
-//! - [`Adaptive::drained`]: how many bytes wait in the rail's send queue. Needs no acknowledgement: what has left while
-//!   the queue was never empty gives the rate. On TCP the kernel's queue (`SIOCOUTQ`) is such a number.
-//! - [`Adaptive::late`]: the receiver saw an inversion (section 4.5).
+//! - [`Adaptive::completed`]: a message is known to have arrived (an acknowledgement, a completion). Rails keep their order,
+//!   so a message occupied its rail from its assignment, or the departure of the previous message, until its own departure.
+//! - [`Adaptive::drained`]: the number of bytes in the rail's send queue. This needs no acknowledgement: the bytes that left
+//!   while the queue was never empty give the rate. On TCP the kernel's queue (`SIOCOUTQ`) is such a number.
+//! - [`Adaptive::late`]: the receiver observed an inversion (section 4.5).
 //!
-//! Every report also corrects the virtual finish time, so that errors of single predictions do not add up (section 4.6
-//! relies on idle times for that). [`Adaptive::overdue`] counts the silence of a rail as an observation: a message that
-//! has not arrived yet took at least as long. A rail that lost its share is tried again with one short message now and
-//! then, so that its recovery is noticed. `pick` allocates nothing, divides nothing and uses no float.
+//! Every report also corrects the virtual finish time, so that errors of single predictions do not accumulate (section 4.6
+//! relies on idle times for that). [`Adaptive::overdue`] counts the silence of a rail as an observation: a message that has
+//! not arrived yet took at least that long. A rail that lost its share is occasionally probed with one short message, so
+//! that its recovery is detected. `pick` uses no allocation, division or floating point.
 
 use super::{
     MAX_RAILS, RailId, RailScheduler, RailSet, RailsError,
@@ -26,20 +26,20 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-/// How rails are watched.
+/// Parameters of the observation of rails.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdaptiveRule {
-    /// When a rail counts as changed.
+    /// Rule for the detection of a changed rail.
     pub drift: DriftRule,
-    /// From a message's arrival until its completion is seen, beyond the rail's own latency.
+    /// Time from a message's arrival until its completion is seen, beyond the rail's own latency.
     pub completion_delay: Time,
-    /// What waiting for a processor adds to a message on an idle rail; not held against the rail.
+    /// Delay of a message on an idle rail by waiting for a processor; it does not count as a slowdown.
     pub jitter: Time,
-    /// A rail that lost its share and was not heard of for so long is tried again.
+    /// Time without use or report after which a rail that lost its share is probed.
     pub probe_after: Time,
-    /// ... with a message that is expected to take no longer than this.
+    /// Longest expected duration of a message that probes.
     pub longest_probe: Time,
-    /// A slowdown known from inversions alone fades by a fifth each time this has passed without one.
+    /// Interval without an inversion after which a slowdown known from inversions alone shrinks by a fifth, repeatedly.
     pub forget_after: Time,
 }
 
@@ -59,29 +59,29 @@ impl Default for AdaptiveRule {
 /// A message that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// How long it was.
+    /// Length of the message.
     pub size: Bytes,
-    /// When it was given to the rail.
+    /// Time at which it was assigned to the rail.
     pub given: Ticks,
-    /// When it was known to have arrived.
+    /// Time at which it was known to have arrived.
     pub seen: Ticks,
 }
 
-/// A message that arrived after one that was to arrive later: each carries the instant at which its sender expects it to
-/// arrive (section 4.5).
+/// A message that arrived after one with a later expected arrival. Each message carries the instant at which its sender
+/// expects it to arrive (section 4.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inversion {
-    /// The rail that is late.
+    /// Rail of the late message.
     pub rail: RailId,
-    /// The rail of the message that came first: if it is not faster than believed, the other is slower.
+    /// Rail of the message that arrived first. Unless this rail is faster than estimated, the other is slower.
     pub overtaken_by: RailId,
-    /// When the late message was expected.
+    /// Expected arrival of the late message.
     pub stamp: Ticks,
-    /// It is late by at least so much.
+    /// Lower bound of the delay.
     pub by: Ticks,
 }
 
-/// Chooses the earliest delivery by what is believed of the rails now.
+/// Chooses the earliest delivery by the current estimates of the rails.
 #[derive(Debug, Clone)]
 pub struct Adaptive {
     believed: RailTable<Ticks>,
@@ -93,7 +93,7 @@ pub struct Adaptive {
     divider: Option<Divider>,
 }
 
-/// The rule's times in the arithmetic of the message path.
+/// Times of the rule in the arithmetic of the message path.
 #[derive(Debug, Clone, Copy)]
 struct RuleTicks {
     jitter: Ticks,
@@ -103,26 +103,26 @@ struct RuleTicks {
     forget_after: Ticks,
 }
 
-/// What is known of one rail beside its table entry.
+/// Observations of one rail, beside its table entry.
 #[derive(Debug, Clone, Copy)]
 struct AdaptiveWatch {
     cost: LogGp,
     drift: Drift,
     remeasure: Remeasure,
-    /// What was given and has not completed, at slowdown 1.
+    /// Expected time of the messages assigned and not completed, at slowdown 1.
     outstanding: Ticks,
-    /// The longest of it.
+    /// Longest expected time of one of them.
     longest: Ticks,
-    /// When the last completed message left, or the first outstanding one was given.
+    /// Time at which the last completed message left, or the first outstanding one was assigned.
     busy_from: Ticks,
-    /// From leaving the rail until completion is seen.
+    /// Time from the departure of a message until its completion is seen.
     delay: Ticks,
-    /// When the rail was last used or heard of.
+    /// Time of the last use or report of the rail.
     heard: Ticks,
-    /// Bytes given since the last report of the queue.
+    /// Bytes assigned since the last report of the queue.
     given_bytes: u64,
     queue: Option<AdaptiveQueue>,
-    /// When the last inversion was counted against the rail, the largest stamp given before, and its lateness.
+    /// Time of the last inversion that counted against the rail, the largest stamp assigned before it, and its lateness.
     inverted: Option<Ticks>,
     corrected: Ticks,
     late_by: Ticks,
@@ -136,7 +136,7 @@ struct AdaptiveQueue {
 }
 
 impl Adaptive {
-    /// For rails that are as they were measured and have nothing to send.
+    /// Creates a scheduler for idle rails that match their measured parameters.
     ///
     /// # Errors
     /// No rail, or more than [`MAX_RAILS`].
@@ -161,7 +161,7 @@ impl Adaptive {
         })
     }
 
-    /// The same, with long messages divided by what is believed of the rails.
+    /// Makes the scheduler divide long messages by the current estimates.
     #[must_use]
     pub fn dividing(self, rule: SplitRule) -> Adaptive {
         let costs: Vec<LogGp> = self.watches[..self.measured.entries().len()]
@@ -174,7 +174,8 @@ impl Adaptive {
         }
     }
 
-    /// How a message that is ready at `now` would be divided over rails of `usable`, if it would; nothing is accounted for.
+    /// Returns the division of a message that is ready at `now` over rails of `usable`, or `None` if it should stay whole.
+    /// Accounts for nothing.
     pub fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         let divider = self.divider.as_ref()?;
         divider
@@ -182,30 +183,31 @@ impl Adaptive {
             .filter(|split| split.rails() > 1)
     }
 
-    /// Accounts for a piece.
+    /// Accounts for a piece of a divided message.
     pub fn give(&mut self, rail: RailId, now: Ticks, size: Bytes) {
         self.believed.give(rail, now, size);
         self.book(rail, now, size);
     }
 
-    /// How many times slower than measured `rail` is believed to be.
+    /// Estimated slowdown of `rail` relative to its measured parameters.
     pub fn slowdown(&self, rail: RailId) -> f64 {
         self.watches[rail.index()].drift.slowdown()
     }
 
-    /// How often `rail` was found to have changed.
+    /// Number of detected changes of `rail`.
     pub fn changes(&self, rail: RailId) -> u64 {
         self.watches[rail.index()].drift.changes()
     }
 
-    /// What `rail` costs now, by what it carried, where the sequential test says that it no longer is what was measured; none
-    /// where it is, or where too little was carried to tell.
+    /// Current parameters of `rail`, estimated from the messages that it carried. `None` unless the sequential test finds
+    /// that they differ from the measured ones, and `None` if the traffic does not suffice for a verdict.
     pub fn remeasured(&self, rail: RailId) -> Option<LogGp> {
         self.watches[rail.index()].remeasure.found()
     }
 
-    /// Messages given to `rail` have arrived, in the order in which they were given. Those that are reported together count
-    /// as one piece of work: when each of them left is not known, and the first alone would seem to have taken all the time.
+    /// Reports that messages assigned to `rail` have arrived, in the order of their assignment. Messages reported at the
+    /// same time count as one piece of work: their individual departures are unknown, and the first alone would seem to have
+    /// taken all the time.
     pub fn completed(&mut self, rail: RailId, together: impl IntoIterator<Item = Completion>) {
         let (mut took, mut expected, mut idle) = (Ticks::ZERO, Ticks::ZERO, None);
         let (mut messages, mut bytes) = (0, 0u64);
@@ -219,7 +221,8 @@ impl Adaptive {
             expected = expected.plus(own).bounded();
         }
         if idle == Some(true) {
-            // Latencies vary by more than short messages last: what could be due to them is not held against an idle rail.
+            // Latencies vary by more than the duration of short messages. A delay that may be due to them does not count
+            // against an idle rail.
             let jitter = self.ticks.jitter;
             took = if took < expected {
                 took.plus(jitter).min(expected)
@@ -240,13 +243,14 @@ impl Adaptive {
         self.correct(rail, left);
     }
 
-    /// `rail` carried something until `seen`, perhaps what another scheduler gave to it: what follows began later.
+    /// Reports that `rail` carried something until `seen`, perhaps messages of another scheduler. The following messages
+    /// started later.
     pub fn was_busy(&mut self, rail: RailId, seen: Ticks) {
         let watch = &mut self.watches[rail.index()];
         watch.busy_from = watch.busy_from.later(seen.since(watch.delay));
     }
 
-    /// `bytes` wait in the send queue of `rail` at `now`.
+    /// Reports that `bytes` bytes wait in the send queue of `rail` at `now`.
     pub fn drained(&mut self, rail: RailId, now: Ticks, bytes: Bytes) {
         let watch = &mut self.watches[rail.index()];
         let before = watch.queue.replace(AdaptiveQueue {
@@ -267,7 +271,7 @@ impl Adaptive {
         let expected =
             self.measured.entries()[rail.index()].transfer(self.measured.tail(Bytes(drained + 1)));
         let watch = &mut self.watches[rail.index()];
-        // A queue that ran empty was idle for part of the time: that proves speed, never slowness.
+        // A queue that ran empty was idle for part of the time. That may prove speed, but never slowness.
         let at_most = Ticks::from_time(expected.time(()) * watch.drift.slowdown(), ());
         let observed = if bytes.0 > 0 {
             elapsed
@@ -281,11 +285,11 @@ impl Adaptive {
         self.believed.set_virtual_finish(rail, now.plus(waiting));
     }
 
-    /// The receiver saw an inversion.
+    /// Reports an inversion that the receiver observed.
     ///
-    /// If the rail that came first is believed to be slow, it may have recovered: its slowdown is divided by 1.5. Else
-    /// the other rail is late by `by`: so much is added to its virtual finish time, less what was added for messages
-    /// sent before. Its slowdown is doubled when a message is late that was sent after the last such correction.
+    /// If the rail of the first message is estimated to be slow, it may have recovered: its slowdown is divided by 1.5.
+    /// Otherwise the other rail is late by `by`. This time is added to its virtual finish time, minus the corrections for
+    /// messages sent before. Its slowdown is doubled if the late message was sent after the last such correction.
     pub fn late(&mut self, now: Ticks, inversion: Inversion) {
         let Inversion {
             rail,
@@ -316,7 +320,7 @@ impl Adaptive {
             .set_virtual_finish(rail, finish.plus(by.since(known)));
     }
 
-    /// A message given to `rail` will not be sent over it.
+    /// Reports that a message assigned to `rail` will not be sent over it.
     pub fn taken_back(&mut self, rail: RailId, now: Ticks, size: Bytes) {
         let expected = self.expected(rail, size);
         let watch = &mut self.watches[rail.index()];
@@ -327,7 +331,7 @@ impl Adaptive {
         self.correct(rail, self.watches[rail.index()].busy_from.later(now));
     }
 
-    /// Takes silence into account: to be called now and then, at the latest when a decision matters.
+    /// Accounts for the silence of rails. Call it occasionally, and at the latest before an important decision.
     pub fn overdue(&mut self, now: Ticks) {
         for rail in self.measured.all() {
             let watch = &mut self.watches[rail.index()];
@@ -348,7 +352,8 @@ impl Adaptive {
         }
     }
 
-    /// The longest of the outstanding messages stands for the next one to complete, which is not known here.
+    /// Counts silence as an observation. The longest outstanding message stands for the next one to complete, which is
+    /// unknown here.
     fn count_silence(&mut self, rail: RailId, now: Ticks) {
         let watch = &mut self.watches[rail.index()];
         let waited = now.since(watch.delay).since(watch.busy_from);
@@ -363,14 +368,14 @@ impl Adaptive {
         }
     }
 
-    /// `g + G(s-1)` as measured.
+    /// Expected time of a message at the measured parameters: `g + G(s-1)`.
     #[inline]
     fn expected(&self, rail: RailId, size: Bytes) -> Ticks {
         let entry = &self.measured.entries()[rail.index()];
         entry.gap.plus(entry.transfer(self.measured.tail(size)))
     }
 
-    /// Brings the table to the believed slowdown; small steps wait until they add up.
+    /// Updates the table to the estimated slowdown. Small steps accumulate first.
     fn believe(&mut self, rail: RailId, verdict: DriftVerdict) {
         let watch = &self.watches[rail.index()];
         let slowdown = watch.drift.slowdown();
@@ -395,7 +400,7 @@ impl Adaptive {
         }
     }
 
-    /// What is outstanding is sent from `left` on, at the believed speed.
+    /// Corrects the virtual finish time: the outstanding messages are sent from `left` on, at the estimated speed.
     fn correct(&mut self, rail: RailId, left: Ticks) {
         let watch = &self.watches[rail.index()];
         let until = left.plus(Ticks::from_time(
@@ -411,7 +416,7 @@ impl Adaptive {
         self.believed.set_virtual_finish(rail, corrected);
     }
 
-    /// A degraded rail whose turn it is to be tried.
+    /// Returns a slowed-down rail that is due for a probe.
     #[cold]
     fn probe(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
         usable
@@ -467,7 +472,7 @@ impl AdaptiveWatch {
         }
     }
 
-    /// A message that was expected to take `expected` has arrived; gives for how long it kept the rail.
+    /// Records the arrival of a message with the expected time `expected`. Returns the time for which it occupied the rail.
     fn complete(&mut self, completion: Completion, expected: Ticks) -> Ticks {
         let left = completion.seen.since(self.delay);
         let took = left.since(self.busy_from.later(completion.given));

@@ -1,9 +1,9 @@
-//! Which rails messages of a size should use, and what that gains, with the uncertainty of the measured parameters.
+//! Recommendation of rails by message size, with the gain and its uncertainty from the measured parameters.
 //!
-//! For each size, N messages sent at once by earliest delivery over all rails are compared with the same over the best
-//! rail alone, both by rule E0. The choices are made with the fitted parameters. Their outcome is computed again with
-//! parameters drawn from the intervals of the fit (normal, the interval its central part), so that the interval of the
-//! gain also holds what is lost by choosing with parameters that are not quite right.
+//! For each size, N messages sent at the same time by earliest delivery over all rails are compared with the same messages
+//! on the best single rail, both by rule E0. The choices use the fitted parameters. Their outcome is recomputed with
+//! parameters drawn from the intervals of the fit (normal, with the interval as its central part). The interval of the gain
+//! therefore includes the loss from choices with inexact parameters.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -18,60 +18,60 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
-/// A rail and how well its parameters are known.
+/// A rail and the uncertainty of its parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownRail {
-    /// LogGP parameters as they were fitted.
+    /// Fitted LogGP parameters.
     pub cost: LogGp,
-    /// Standard errors of the parameters; zero for those that are known exactly.
+    /// Standard errors of the parameters; zero for exact ones.
     pub error: LogGp,
 }
 
-/// A burst of messages, and from which gain on several rails are worth it.
+/// A burst of messages, and the gain that makes several rails worthwhile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RailQuestion {
-    /// Messages that are sent at once.
+    /// Number of messages that are sent at the same time.
     pub messages: usize,
     /// Sizes, in ascending order.
     pub sizes: Vec<Bytes>,
-    /// A gain below this is not worth a second rail, 0.02 for 2 %.
+    /// Smallest gain that is worth a second rail, such as 0.02 for 2 %.
     pub worthwhile: f64,
-    /// Draws from the intervals of the parameters.
+    /// Number of draws from the intervals of the parameters.
     pub draws: usize,
 }
 
-/// Which rails a burst of messages should use, size by size.
+/// Recommended rails for a burst of messages, by size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// Advice for each size of the question, in its order.
     pub sizes: Vec<SizeAdvice>,
-    /// From this size on the lower end of the gain's interval is worth while.
+    /// Smallest size from which the lower end of the gain's interval is worthwhile.
     pub together_from: Option<Bytes>,
-    /// A single message gains from being split from this size on.
+    /// Smallest size from which a single message gains from being split.
     pub split_from: Option<Bytes>,
 }
 
-/// What messages of one size should use.
+/// Recommended rails for messages of one size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizeAdvice {
     /// Size of each message of the burst.
     pub size: Bytes,
-    /// The best rail alone.
+    /// The best single rail.
     pub alone: RailId,
-    /// The last delivery on it.
+    /// Time of the last delivery on the best single rail.
     pub alone_takes: Time,
-    /// The last delivery over all rails.
+    /// Time of the last delivery over all rails.
     pub together_takes: Time,
-    /// How many of the messages each rail takes.
+    /// Number of messages on each rail, indexed by rail.
     pub taken: Vec<usize>,
-    /// Time alone over time together.
+    /// Ratio of the time on the best single rail to the time on all rails.
     pub gain: f64,
-    /// 95 % of the draws are between these.
+    /// Interval that contains 95 % of the draws.
     pub interval: (f64, f64),
 }
 
 impl RailQuestion {
-    /// For `messages` at once, each power of two from 1 B to 4 MiB.
+    /// Creates the question for `messages` messages at the same time, for each power of two from 1 B to 4 MiB.
     pub fn about(messages: usize) -> RailQuestion {
         let sizes = (0..=22).map(|bits| Bytes(1 << bits)).collect();
         RailQuestion {
@@ -82,7 +82,7 @@ impl RailQuestion {
         }
     }
 
-    /// Answers it.
+    /// Answers the question.
     ///
     /// # Errors
     /// No rail, or too many.
@@ -158,7 +158,7 @@ impl RailQuestion {
     }
 }
 
-/// The rail whose last delivery is earliest if it takes all messages.
+/// Returns the rail with the earliest last delivery if it takes all messages, and the time of that delivery.
 fn best_alone(costs: &[LogGp], burst: &[RailMessage]) -> Result<(RailId, Time), RailsError> {
     let mut best = (RailId(0), Time::from_nanos(f64::INFINITY));
     for rail in (0..costs.len()).map(|rail| RailId(rail as u8)) {
@@ -170,7 +170,7 @@ fn best_alone(costs: &[LogGp], burst: &[RailMessage]) -> Result<(RailId, Time), 
     Ok(best)
 }
 
-/// 1 if nothing takes any time.
+/// Ratio of two times; 1 if both are zero.
 fn ratio(alone: Time, together: Time) -> f64 {
     if together == Time::ZERO {
         1.0
@@ -188,7 +188,8 @@ impl KnownRail {
     }
 }
 
-/// The sum of twelve even draws is close enough to normal within three standard deviations.
+/// Draws from an approximate normal distribution. The sum of twelve uniform draws is close enough within three standard
+/// deviations.
 fn normal(random: &mut impl Rng) -> f64 {
     (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
 }

@@ -1,13 +1,13 @@
-//! A makespan that no schedule beats, for sets too large to be searched.
+//! Lower bound of the makespan, for sets that are too large to be searched.
 //!
 //! A rail that takes the messages `M` delivers its last one no earlier than `free + Σ_M busy - g + 2o + L`, with
 //! `busy = g + G(s-1)`. So for any weights `w_r >= 0` a makespan `T` needs
 //!
 //! `Σ_m min_r w_r·busy_mr <= Σ_r w_r · max(0, T - free_r - (2o + L - g)_r)`,
 //!
-//! the dual of the fractional relaxation. The weights `1/busy_r(s)` of the sizes that occur are tried; for two rails
-//! the best weights are among them. Messages that arrive later give the same bound from their arrival on, and no
-//! message is faster than alone on its best rail.
+//! the dual of the fractional relaxation. The weights `1/busy_r(s)` of the occurring sizes are tried; for two rails the best
+//! weights are among them. Messages that arrive later give the same bound from their arrival on. No message is faster than
+//! alone on its best rail.
 
 use super::{
     MAX_RAILS, RailsError,
@@ -17,10 +17,10 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
-/// How many sizes give weights, and how many arrivals are tried as beginnings.
+/// Largest number of sizes that give weights, and of arrivals that are tried as starts.
 const SAMPLES: usize = 32;
 
-/// A makespan that no schedule beats.
+/// Returns a makespan that no schedule can beat.
 ///
 /// # Errors
 /// No rail, too many, or messages that are not in order of arrival.
@@ -43,7 +43,7 @@ pub fn lower_bound(rails: &[LogGp], messages: &[RailMessage]) -> Result<Time, Ra
         .fold(alone, Time::max))
 }
 
-/// When a message is delivered on the rail that delivers it first, with rails busy until `free`.
+/// Delivery time of a message on the rail that delivers it first, with rails busy until `free`.
 pub(super) fn earliest(rails: &[LogGp], free: &[Time; MAX_RAILS], message: &RailMessage) -> Time {
     rails
         .iter()
@@ -58,7 +58,7 @@ pub(super) fn earliest(rails: &[LogGp], free: &[Time; MAX_RAILS], message: &Rail
 pub(super) struct Weights([f64; MAX_RAILS]);
 
 impl Weights {
-    /// `min_r w_r·busy_r`: what a message takes of the weighted time, in nanoseconds.
+    /// Weighted time that a message needs, in nanoseconds: `min_r w_r·busy_r`.
     pub(crate) fn demand(&self, rails: &[LogGp], size: Bytes) -> f64 {
         rails
             .iter()
@@ -67,7 +67,7 @@ impl Weights {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// The weighted time that the rails have until `end`, each from `free` on.
+    /// Weighted time of the rails until `end`, each from `free` on, in nanoseconds.
     pub(crate) fn supply(&self, rails: &[LogGp], free: &[Time; MAX_RAILS], end: Time) -> f64 {
         rails
             .iter()
@@ -79,7 +79,7 @@ impl Weights {
             .sum()
     }
 
-    /// The smallest end at which supply meets demand, all messages taken as ready at `arrival`.
+    /// Smallest end at which the supply meets the demand, as if all messages were ready at `arrival`.
     fn bound(&self, rails: &[LogGp], messages: &[RailMessage], arrival: Time) -> Time {
         let demand: f64 = messages
             .iter()
@@ -104,12 +104,12 @@ impl Weights {
     }
 }
 
-/// `2o + L - g`: how much later than the end of its slot on the rail a message is delivered.
+/// Time from the end of a message's slot on the rail to its delivery: `2o + L - g`.
 fn tail(rail: &LogGp) -> Time {
     rail.overhead * 2.0 + rail.latency - rail.gap
 }
 
-/// Weights for a sample of the sizes that occur, and equal weights.
+/// Weights for a sample of the occurring sizes, and equal weights.
 pub(super) fn weights(rails: &[LogGp], messages: &[RailMessage]) -> Vec<Weights> {
     let mut sizes: Vec<Bytes> = messages.iter().map(|message| message.size).collect();
     sizes.sort_unstable();
@@ -129,7 +129,7 @@ pub(super) fn weights(rails: &[LogGp], messages: &[RailMessage]) -> Vec<Weights>
         .collect()
 }
 
-/// Up to [`SAMPLES`] indices spread over `0..count`, both ends among them.
+/// Up to [`SAMPLES`] indices spread over `0..count`, including both ends.
 fn sampled(count: usize) -> impl Iterator<Item = usize> {
     let taken = count.min(SAMPLES);
     (0..taken).map(move |sample| {

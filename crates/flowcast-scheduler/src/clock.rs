@@ -1,7 +1,7 @@
-//! The arithmetic of virtual finish times: 64-bit ticks for the message path, floats beside them, exact integers to
-//! hold both against, and the thesis' scaled integers (section 4.4.8).
+//! Arithmetic of virtual finish times: 64-bit ticks for the message path, floats, exact integers as a reference for both,
+//! and the scaled integers of the thesis (section 4.4.8).
 //!
-//! Every rule is written once over [`ClockArithmetic`], so that the same text runs in each arithmetic.
+//! Every rule is written once over [`ClockArithmetic`], so that the same source runs in each arithmetic.
 
 use std::fmt::Debug;
 
@@ -9,41 +9,41 @@ use flowcast_units::{Time, TimePerByte};
 
 /// An instant or a duration since the clock's zero.
 pub trait ClockArithmetic: Copy + Debug + Send + 'static {
-    /// How long a byte takes, in the precision that this arithmetic needs.
+    /// Time per byte, in the precision that this arithmetic needs.
     type PerByte: Copy + Debug + Send;
-    /// What one unit means, where that is not fixed.
+    /// Meaning of one unit, if it is not fixed.
     type Scale: Copy + Debug + Send;
     /// The clock's zero.
     const ZERO: Self;
 
-    /// From a time.
+    /// Converts a time.
     fn from_time(time: Time, scale: Self::Scale) -> Self;
-    /// From a time per byte.
+    /// Converts a time per byte.
     fn per_byte(per_byte: TimePerByte, scale: Self::Scale) -> Self::PerByte;
-    /// Back to a time.
+    /// Converts back to a time.
     fn time(self, scale: Self::Scale) -> Time;
     /// The sum.
     fn plus(self, duration: Self) -> Self;
-    /// How much later than `earlier` this is; zero if it is not.
+    /// Time from `earlier` to this instant; zero if `earlier` is not earlier.
     fn since(self, earlier: Self) -> Self;
     /// The later of both.
     fn later(self, other: Self) -> Self;
-    /// Strictly before.
+    /// Returns `true` if this instant is strictly before `other`.
     fn is_before(self, other: Self) -> bool;
-    /// The most bytes that [`ClockArithmetic::transfer`] multiplies without overflow.
+    /// Largest number of bytes that [`ClockArithmetic::transfer`] multiplies without overflow.
     fn longest_tail(per_byte: Self::PerByte) -> u64;
-    /// How long `bytes` take, which are at most [`ClockArithmetic::longest_tail`].
+    /// Time for `bytes` bytes, of which there are at most [`ClockArithmetic::longest_tail`].
     fn transfer(per_byte: Self::PerByte, bytes: u64) -> Self;
-    /// Kept within the range in which sums cannot overflow.
+    /// Limits the value to the range in which sums cannot overflow.
     fn bounded(self) -> Self;
 }
 
-/// Ticks of 100 femtoseconds (a microsecond is 10^7, more than 23 bits), the time per byte with 8 bits more.
+/// Ticks of 100 femtoseconds (a microsecond is 10^7 ticks, more than 23 bits). The time per byte has 8 more bits.
 ///
-/// The unit is decimal so that parameters printed with up to seven decimals of a microsecond are exact and decisions
-/// equal those of exact arithmetic. The clock and each fixed cost run to 2^62 ticks, 5.3 days, and are held there; a
-/// transfer is held below 2^56 ticks, 2 hours. No sum of a rule overflows 64 bits then, and
-/// [`super::RailScheduler::restart_clock`] moves the clock's zero before its range ends.
+/// The unit is decimal. Parameters printed with up to seven decimals of a microsecond are therefore exact, and decisions
+/// equal those of exact arithmetic. The clock and each fixed cost saturate at 2^62 ticks, 5.3 days; a transfer saturates at
+/// 2^56 ticks, 2 hours. No sum of a rule can then overflow 64 bits. [`super::RailScheduler::restart_clock`] moves the
+/// clock's zero before its range ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ticks(u64);
 
@@ -53,7 +53,7 @@ impl Ticks {
     const PER_NANO: u64 = 10_000;
     const PER_BYTE_BITS: u32 = 8;
 
-    /// From whole nanoseconds of a clock.
+    /// Converts whole nanoseconds of a clock.
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Ticks {
         let ticks = nanos.saturating_mul(Ticks::PER_NANO);
@@ -64,7 +64,7 @@ impl Ticks {
         }
     }
 
-    /// In nanoseconds, rounded.
+    /// Value in nanoseconds, rounded.
     #[inline]
     pub(crate) const fn nanos(self) -> u64 {
         self.0.saturating_add(Ticks::PER_NANO / 2) / Ticks::PER_NANO
@@ -76,7 +76,7 @@ impl Ticks {
         self.0
     }
 
-    /// From a number of ticks.
+    /// Converts a number of ticks.
     #[inline]
     pub(crate) const fn from_count(count: u64) -> Ticks {
         Ticks(count)
@@ -127,7 +127,7 @@ impl ClockArithmetic for Ticks {
     }
 }
 
-/// Floats: nanoseconds with 53 bits.
+/// Floats: nanoseconds with a precision of 53 bits.
 impl ClockArithmetic for Time {
     type PerByte = f64;
     type Scale = ();
@@ -171,7 +171,7 @@ impl ClockArithmetic for Time {
     }
 }
 
-/// Attoseconds in 128 bits: the slow twin, exact for parameters with up to twelve decimals of a microsecond.
+/// Attoseconds in 128 bits: a slow reference, exact for parameters with up to twelve decimals of a microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exact(i128);
 
@@ -212,38 +212,39 @@ impl ClockArithmetic for Exact {
     }
 }
 
-/// How a value that falls between two steps is stored.
+/// Rounding of a value between two steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// As the largest step that is not above it.
+    /// To the largest step that is not above the value.
     Down,
-    /// As the step that is closest to it.
+    /// To the nearest step.
     Nearest,
 }
 
-/// Microseconds times a power of two (section 4.4.8). The thesis shifts by 10 and cuts, which makes `G` of its three
-/// networks 4 to 8 % too small; 20 bits change no choice.
+/// Microseconds times a power of two (section 4.4.8). The thesis shifts by 10 bits and truncates, which makes `G` of its
+/// three networks 4 to 8 % too small; 20 bits change no choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BinaryPoint {
     /// Fractional bits, at most 32.
     pub bits: u32,
-    /// What happens to the rest.
+    /// Rounding of the remainder.
     pub rounding: Rounding,
 }
 
 impl BinaryPoint {
-    /// As printed: `<< 10`.
+    /// The printed form: `<< 10`.
     pub(crate) const PRINTED: BinaryPoint = BinaryPoint {
         bits: 10,
         rounding: Rounding::Down,
     };
-    /// Wide enough for the thesis' parameters.
+    /// Wide enough for the parameters of the thesis.
     pub(crate) const WIDE: BinaryPoint = BinaryPoint {
         bits: 20,
         rounding: Rounding::Down,
     };
 
-    /// Steps in `nanos` nanoseconds. By way of femtoseconds, so that a decimal that is a whole number of steps stays it.
+    /// Number of steps in `nanos` nanoseconds. Computed from femtoseconds, so that a decimal that is a whole number of steps
+    /// stays exact.
     fn steps(self, nanos: f64) -> u64 {
         let scaled = ((nanos * 1e6).round() as u128) << self.bits.min(32);
         let half = match self.rounding {
@@ -253,12 +254,12 @@ impl BinaryPoint {
         ((scaled + half) / 1_000_000_000) as u64
     }
 
-    /// `G` in steps, as stored.
+    /// Stored `G`, in steps.
     pub fn stored_per_byte(self, per_byte: TimePerByte) -> u64 {
         self.steps(per_byte.as_nanos())
     }
 
-    /// The relative error of a stored `G`.
+    /// Relative error of a stored `G`.
     pub fn error_of(self, per_byte: TimePerByte) -> f64 {
         self.stored_per_byte(per_byte) as f64
             / 2f64.powi(self.bits.min(32) as i32)

@@ -1,4 +1,4 @@
-//! How far schedulers stay from the optimum: makespan over optimal makespan on random sets.
+//! Distance of schedulers from the optimum: makespan over optimal makespan on random sets.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -16,22 +16,22 @@ use flowcast_network::loggp::LogGp;
 /// Random sets of messages on which schedulers are compared with the optimum.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchedulerComparison {
-    /// Number of sets, all of which every scheduler serves.
+    /// Number of sets; every scheduler serves all of them.
     pub sets: usize,
-    /// What each looks like.
+    /// Properties of each set.
     pub plan: SetPlan,
-    /// Equal seeds give equal sets.
+    /// Seed of the sets; equal seeds give equal sets.
     pub seed: u64,
-    /// Branches after which the search for an optimum is given up.
+    /// Number of branches after which the search for an optimum stops.
     pub limit: u64,
 }
 
-/// The ratios of some schedulers on the same sets.
+/// Ratios of several schedulers on the same sets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchedulerRatios {
-    /// The ratios of each scheduler in ascending order, in the order in which the schedulers were named.
+    /// Ratios of each scheduler in ascending order, in the order in which the schedulers were given.
     pub ratios: Vec<Ratios>,
-    /// Sets whose optimum is proven; for the others the best schedule known stands in.
+    /// Number of sets with a proven optimum. The others use the best known schedule instead.
     pub proven: usize,
 }
 
@@ -43,7 +43,7 @@ impl SchedulerComparison {
     /// Lets each scheduler serve every set on `rails`.
     ///
     /// # Errors
-    /// Rails or shares that no scheduler can be made of.
+    /// Rails or shares from which no scheduler can be built.
     pub fn run(
         &self,
         rails: &[LogGp],
@@ -69,25 +69,25 @@ impl SchedulerComparison {
     }
 }
 
-/// 1 without messages.
+/// Ratio to the best makespan; 1 without messages.
 fn over(own: f64, best: &Optimum) -> f64 {
     let best = best.schedule.makespan.as_nanos();
     if best == 0.0 { 1.0 } else { own / best }
 }
 
 impl Ratios {
-    /// Puts ratios of any order into ascending order.
+    /// Sorts ratios into ascending order.
     pub fn new(mut ratios: Vec<f64>) -> Ratios {
         ratios.sort_by(f64::total_cmp);
         Ratios(ratios)
     }
 
-    /// The ratios in ascending order; 1 is a schedule as good as the best known.
+    /// The ratios in ascending order; 1 means as good as the best known schedule.
     pub fn sorted(&self) -> &[f64] {
         &self.0
     }
 
-    /// The smallest ratio that at least this share of the sets does not exceed; 1 without sets.
+    /// Smallest ratio that at least the fraction `share` of the sets does not exceed; 1 without sets.
     pub fn quantile(&self, share: f64) -> f64 {
         let rank = (share * self.0.len() as f64).ceil() as usize;
         self.0
@@ -96,7 +96,7 @@ impl Ratios {
             .unwrap_or(1.0)
     }
 
-    /// The mean; 1 without sets.
+    /// Mean ratio; 1 without sets.
     pub fn mean(&self) -> f64 {
         if self.0.is_empty() {
             1.0
@@ -105,7 +105,7 @@ impl Ratios {
         }
     }
 
-    /// Those of several comparisons together.
+    /// Merges the ratios of several comparisons.
     pub fn together<'a>(all: impl IntoIterator<Item = &'a Ratios>) -> Ratios {
         Ratios::new(
             all.into_iter()

@@ -1,4 +1,4 @@
-//! The schedulers by name.
+//! Schedulers by name.
 
 use std::{fmt, str::FromStr};
 
@@ -20,31 +20,31 @@ use flowcast_units::named;
 pub type BoxedScheduler<M> = Box<dyn RailScheduler<M> + Send>;
 
 named! {
-    /// How the rail of a message is chosen.
+    /// Rule for the choice of a message's rail.
     pub enum Discipline {
         /// Rails in turn, one message each (4.3.4.1).
         RoundRobin = "round-robin",
-        /// In turn, in rows (4.3.4.2).
+        /// Rails in turn, several messages in a row (4.3.4.2).
         WeightedRoundRobin = "weighted-round-robin",
-        /// By shares, smallest virtual finish time (4.3.4.3).
+        /// Shares, smallest virtual finish time (4.3.4.3).
         WeightedFairQueuing = "wfq",
-        /// By shares, in constant time (4.3.4.4).
+        /// Shares, in constant time (4.3.4.4).
         VirtualTimeRoundRobin = "vtrr",
-        /// 4.4.1: smallest virtual finish time (VFT), every message as long as a gap.
+        /// 4.4.1: smallest virtual finish time (VFT); every message counts as one gap.
         Gap = "gap",
         /// 4.4.2: smallest virtual finish time (VFT).
         Vft = "vft",
-        /// 4.4.3: smallest VFT that is not past.
+        /// 4.4.3: smallest VFT that is not in the past.
         VftClock = "vft-clock",
         /// 4.4.4: earliest arrival of a message without length.
         Latency = "latency",
-        /// 4.4.5: as 4.4.4, but the processor prepares a message while the interface is busy.
+        /// 4.4.5: like 4.4.4, but the processor prepares a message while the interface is busy.
         Overlap = "overlap",
-        /// 4.4.8: 4.4.4 in integers.
+        /// 4.4.8: the rule of 4.4.4 in integers.
         FixedPoint = "fixed-point",
         /// Earliest arrival of the whole message; the default.
         EarliestDelivery = "earliest-delivery",
-        /// Earliest arrival of the whole message with 4.4.5's overlap.
+        /// Earliest arrival of the whole message with the overlap of 4.4.5.
         EarliestOverlap = "earliest-overlap",
     }
 }
@@ -54,14 +54,14 @@ const PRINTED: &str = "-printed";
 /// A scheduler's name: `latency`, or `latency-printed` for the thesis' pseudo-code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedulerName {
-    /// How rails are chosen.
+    /// Rule for the choice of rails.
     pub discipline: Discipline,
-    /// Whether the clock is forgotten afterwards, as printed; `fixed-point` also has 10 bits then instead of 20.
+    /// Accounting; the printed form ignores the clock afterwards, and `fixed-point` then also has 10 bits instead of 20.
     pub accounting: Accounting,
 }
 
 impl SchedulerName {
-    /// As the text means it.
+    /// The rule according to the text of the thesis.
     pub const fn new(discipline: Discipline) -> SchedulerName {
         SchedulerName {
             discipline,
@@ -69,7 +69,7 @@ impl SchedulerName {
         }
     }
 
-    /// As the pseudo-code has it.
+    /// The rule according to the pseudo-code of the thesis.
     pub const fn printed(discipline: Discipline) -> SchedulerName {
         SchedulerName {
             discipline,
@@ -77,7 +77,7 @@ impl SchedulerName {
         }
     }
 
-    /// Every name, as meant and as printed.
+    /// Every name, in both forms.
     pub fn every() -> impl Iterator<Item = SchedulerName> {
         let meant = Discipline::ALL.map(SchedulerName::new);
         meant
@@ -85,8 +85,8 @@ impl SchedulerName {
             .chain(Discipline::ALL.map(SchedulerName::printed))
     }
 
-    /// The schedulers whose choices differ: all except the printed forms of those that do not read the clock (round robin
-    /// and its relatives, 4.4.1, 4.4.2), which choose like the corrected forms.
+    /// Schedulers whose choices differ: all except the printed forms of those that do not read the clock (round robin and
+    /// its relatives, 4.4.1, 4.4.2), which choose like the corrected forms.
     pub fn distinct() -> impl Iterator<Item = SchedulerName> {
         SchedulerName::every()
             .filter(|name| name.accounting == Accounting::FromTheClock || name.uses_clock())
@@ -102,7 +102,7 @@ impl SchedulerName {
         )
     }
 
-    /// The integers of `fixed-point`; `None` for the others.
+    /// Format of the integers of `fixed-point`; `None` for the others.
     pub fn binary_point(self) -> Option<BinaryPoint> {
         let point = match self.accounting {
             Accounting::FromTheClock => BinaryPoint::WIDE,
@@ -111,10 +111,10 @@ impl SchedulerName {
         (self.discipline == Discipline::FixedPoint).then_some(point)
     }
 
-    /// A scheduler of this name in the arithmetic `M`, which for `fixed-point` should be [`ClockSteps`].
+    /// Creates a scheduler of this name in the arithmetic `M`, which for `fixed-point` should be [`ClockSteps`].
     ///
     /// # Errors
-    /// No rail, too many, or shares that do not fit the rails.
+    /// No rail, too many, or shares that do not match the rails.
     pub fn scheduler<M: ClockArithmetic>(
         self,
         rails: &[LogGp],
@@ -151,7 +151,7 @@ impl SchedulerName {
                 how,
                 scale,
             )?),
-            // These two know no clock, in the text as in the pseudo-code.
+            // These two do not use the clock, neither in the text nor in the pseudo-code.
             Discipline::Gap => Box::new(VirtualTime::<Gap, M>::new(
                 rails,
                 Accounting::AsPrinted,
@@ -176,10 +176,10 @@ impl SchedulerName {
         })
     }
 
-    /// In exact arithmetic, for everything but the message path.
+    /// Creates a scheduler in exact arithmetic, for everything except the message path.
     ///
     /// # Errors
-    /// As [`SchedulerName::scheduler`].
+    /// The same as for [`SchedulerName::scheduler`].
     pub fn exact(
         self,
         rails: &[LogGp],
@@ -188,10 +188,10 @@ impl SchedulerName {
         self.scheduler(rails, shares, ())
     }
 
-    /// In the thesis' integers.
+    /// Creates a scheduler in the integers of the thesis.
     ///
     /// # Errors
-    /// As [`SchedulerName::scheduler`].
+    /// The same as for [`SchedulerName::scheduler`].
     pub fn in_steps(
         self,
         rails: &[LogGp],

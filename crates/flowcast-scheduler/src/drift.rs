@@ -1,29 +1,29 @@
-//! How much slower a rail is than it was measured, and since when.
+//! Estimate of a rail's slowdown relative to its measured parameters, and detection of changes.
 //!
-//! The belief is one factor, the slowdown `f`: a message that was expected to keep the rail for `e` keeps it for `f·e`.
-//! Observations are pairs of an observed and an expected duration. Two cumulative sums of time watch the belief
-//! (Page's test): the time lost beyond `(1+tolerance)·f·e`, and the time saved below `(1-tolerance)·f·e`, each held at
-//! zero from below. When one exceeds the evidence that is asked for, the rail has changed, and the slowdown since the
-//! sum last left zero, observed over expected, replaces the belief at once. Until then the belief follows slowly.
+//! The estimate is one factor, the slowdown `f`: a message with the expected time `e` occupies the rail for `f·e`.
+//! Observations are pairs of an observed and an expected duration. Two cumulative sums of time watch the estimate (Page's
+//! test): the time lost beyond `(1+tolerance)·f·e`, and the time saved below `(1-tolerance)·f·e`, neither of which falls
+//! below zero. When one exceeds the required evidence, the rail has changed. The slowdown since the sum last left zero,
+//! observed over expected time, then replaces the estimate. Until then the estimate follows slowly.
 //!
-//! Sums of time, not of ratios: completions that are reported together (all the time on the first, none on the
-//! others) and lone small messages then weigh what they are worth.
+//! These are sums of time, not of ratios. Completions that are reported at the same time (all the time on the first, none on
+//! the others) and single small messages thus have an appropriate weight.
 
 use flowcast_units::Time;
 
-/// When a rail counts as changed.
+/// Criterion for a changed rail.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DriftRule {
-    /// What an observation may differ from the belief, as a share of it.
+    /// Tolerated difference of an observation from the estimate, as a fraction of it.
     pub tolerance: f64,
-    /// Time that has to be lost or saved beyond the tolerance.
+    /// Time lost or saved beyond the tolerance that proves a change.
     pub evidence: Time,
-    /// The belief follows within as much expected time.
+    /// Expected time within which the estimate follows.
     pub memory: Time,
 }
 
 impl Default for DriftRule {
-    /// A quarter, 2 ms, and 100 ms.
+    /// Defaults: a quarter, 2 ms, and 100 ms.
     fn default() -> DriftRule {
         DriftRule {
             tolerance: 0.25,
@@ -33,10 +33,10 @@ impl Default for DriftRule {
     }
 }
 
-/// The slowest and fastest that is believed: a rail that stands still has to be tried again some day.
+/// Limits of the slowdown. Even a rail that stands still has to be tried again eventually.
 const SLOWDOWNS: (f64, f64) = (0.25, 1000.0);
 
-/// The belief about one rail.
+/// Estimate for one rail.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Drift {
     rule: DriftRule,
@@ -46,7 +46,7 @@ pub(crate) struct Drift {
     changes: u64,
 }
 
-/// What was seen since a cumulative sum left zero, in nanoseconds.
+/// Observations since a cumulative sum left zero, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct DriftRun {
     excess: f64,
@@ -54,17 +54,17 @@ struct DriftRun {
     expected: f64,
 }
 
-/// What an observation did to the belief.
+/// Effect of an observation on the estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DriftVerdict {
-    /// As believed, or not known yet.
+    /// The observation matches the estimate, or the evidence does not suffice.
     Steady,
     /// The rail has changed.
     Changed,
 }
 
 impl Drift {
-    /// A rail as fast as it was measured.
+    /// Creates the estimate for a rail that matches its measured parameters.
     pub(crate) fn new(rule: DriftRule) -> Drift {
         Drift {
             rule,
@@ -75,17 +75,17 @@ impl Drift {
         }
     }
 
-    /// The factor.
+    /// Estimated slowdown.
     pub(crate) fn slowdown(&self) -> f64 {
         self.slowdown
     }
 
-    /// How often the rail has changed.
+    /// Number of changes of the rail.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// A piece of work that was expected to take `expected` at slowdown 1 took `observed`.
+    /// Records that work with the expected time `expected` at slowdown 1 took `observed`.
     pub(crate) fn observe(&mut self, observed: Time, expected: Time) -> DriftVerdict {
         let (observed, expected) = (observed.as_nanos(), expected.as_nanos());
         let believed = self.slowdown * expected;
@@ -106,14 +106,14 @@ impl Drift {
         }
         if expected > 0.0 {
             let weight = believed / (believed + memory.as_nanos());
-            // A single wild sample moves the belief no further than the tolerance would.
+            // A single extreme sample moves the estimate no further than the tolerance would.
             let ratio = (observed / expected).clamp(self.slowdown * 0.5, self.slowdown * 2.0);
             self.slowdown = bounded(self.slowdown + weight * (ratio - self.slowdown));
         }
         DriftVerdict::Steady
     }
 
-    /// Takes `slowdown` for the truth.
+    /// Replaces the estimate by `slowdown`.
     pub(crate) fn replace(&mut self, slowdown: f64) {
         self.slowdown = bounded(slowdown);
         (self.slower, self.faster) = (DriftRun::default(), DriftRun::default());

@@ -1,4 +1,4 @@
-//! What is known of one rail.
+//! State and costs of one rail.
 
 use super::clock::ClockArithmetic;
 use flowcast_network::loggp::LogGp;
@@ -6,20 +6,20 @@ use flowcast_network::loggp::LogGp;
 /// One rail: its virtual finish time and its costs.
 #[derive(Debug, Clone, Copy)]
 pub struct RailEntry<M: ClockArithmetic> {
-    /// When it will have sent all that it was given.
+    /// Time at which the rail will have sent everything assigned to it.
     pub virtual_finish: M,
-    /// `2o + L`, the one sum that most rules need (section 4.4.7).
+    /// `2o + L`, the only sum that most rules need (section 4.4.7).
     pub end_to_end: M,
     /// `o`: processor time of a message, on each side.
     pub overhead: M,
     /// `g`: shortest time between the starts of two messages.
     pub gap: M,
-    /// `G`: what each byte after the first adds.
+    /// `G`: time of each byte after the first.
     pub per_byte: M::PerByte,
 }
 
 impl<M: ClockArithmetic> RailEntry<M> {
-    /// A rail with nothing to send.
+    /// Creates the entry of an idle rail.
     pub fn new(cost: &LogGp, scale: M::Scale) -> RailEntry<M> {
         RailEntry {
             virtual_finish: M::ZERO,
@@ -30,13 +30,13 @@ impl<M: ClockArithmetic> RailEntry<M> {
         }
     }
 
-    /// `G·(s-1)`, where `tail` is `s-1`.
+    /// Time `G·(s-1)`, where `tail` is `s-1`.
     #[inline]
     pub fn transfer(&self, tail: u64) -> M {
         M::transfer(self.per_byte, tail)
     }
 
-    /// The earliest instant at which it can start a message that is ready at `now`.
+    /// Earliest instant at which the rail can start a message that is ready at `now`.
     #[inline]
     pub fn start(&self, now: M) -> M {
         self.virtual_finish.later(now)

@@ -1,33 +1,33 @@
-//! Never worse than the best rail alone: several rails only while they are proven to gain.
+//! Guard against losses by several rails: they are used only while they are proven to gain over the best single rail.
 //!
-//! Parameters can be wrong, processors can be the limit, receivers can suffer from what arrives out of order: what
-//! several rails gain has to be measured where they run. Work comes in blocks (a burst, a phase, so many messages). Each
-//! block runs on one arm: all rails together, or one rail alone. The cost of a block is `ln(took / expected)`, so that
-//! blocks of different length compare. All rails together are preferred only if
+//! Parameters can be wrong, processors can be the bottleneck, and receivers can suffer from reordered messages. The gain of
+//! several rails therefore has to be measured where they run. Work is divided into blocks (a burst, a phase, or a number of
+//! messages). Each block runs on one arm: all rails together, or one rail alone. The cost of a block is
+//! `ln(took / expected)`, so that blocks of different length are comparable. All rails together are preferred only if
 //!
 //! `mean(best alone) - mean(together) > z' · sqrt(se²(best alone) + se²(together))`,
 //!
-//! where `z' = z·(1 + (z² + 1)/4ν)` approximates Student's quantile for ν = n1 + n2 - 2 degrees of freedom, that is while
-//! the measured gain exceeds its own uncertainty; else the best rail alone is. An arm that is not preferred is measured
-//! again after intervals that double up to a limit; one whose mean is better, but not significantly, is measured without
-//! waiting. With gaps Δ_k in the logarithm of the cost, n blocks cost at most `Σ_k Δ_k (w + log2 n + n/limit)` more than n
-//! blocks on the best arm, where w is the number of first measurements, plus the cost of wrong preferences, which the test
-//! by z makes rare.
+//! where `z' = z·(1 + (z² + 1)/4ν)` approximates Student's quantile for ν = n1 + n2 - 2 degrees of freedom: the measured
+//! gain has to exceed its own uncertainty. Otherwise the best single rail is preferred. An arm that is not preferred is
+//! measured again after intervals that double up to a limit. If its mean is better, but not significantly, its interval
+//! does not double. With gaps Δ_k in the logarithm of the cost, n blocks cost at most
+//! `Σ_k Δ_k (w + log2 n + n/limit)` more than n blocks on the best arm, where w is the number of first measurements, plus
+//! the cost of wrong preferences, which the test by z makes rare.
 
 use super::{MAX_RAILS, RailId, RailSet};
 use flowcast_units::Time;
 
-/// What a block runs on.
+/// Rails on which a block runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arm {
-    /// All rails, as the scheduler likes.
+    /// All rails, as chosen by the scheduler.
     Together,
     /// This rail alone, as long as it is usable.
     Alone(RailId),
 }
 
 impl Arm {
-    /// The rails of this arm out of `usable`.
+    /// Returns the rails of this arm out of `usable`.
     pub fn rails(self, usable: RailSet) -> RailSet {
         match self {
             Arm::Together => usable,
@@ -43,21 +43,21 @@ impl Arm {
     }
 }
 
-/// How a guard decides.
+/// Parameters of a guard.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GuardRule {
-    /// Blocks on each arm before anything is decided.
+    /// Number of blocks on each arm before any decision.
     pub first_measurements: u32,
-    /// How many standard errors the gain has to exceed; with few blocks, more.
+    /// Number of standard errors that the gain has to exceed; more if there are few blocks.
     pub z: f64,
-    /// Blocks that an arm remembers.
+    /// Number of blocks that an arm remembers.
     pub memory: u32,
-    /// An arm is measured again after at most so many blocks.
+    /// Largest number of blocks after which an arm is measured again.
     pub longest_interval: u64,
 }
 
 impl Default for GuardRule {
-    /// Three blocks, two standard errors, 64 blocks, 512 blocks.
+    /// Defaults: three blocks, two standard errors, 64 blocks, 512 blocks.
     fn default() -> GuardRule {
         GuardRule {
             first_measurements: 3,
@@ -68,10 +68,10 @@ impl Default for GuardRule {
     }
 }
 
-/// Blocks until an arm that is not preferred is measured again for the first time.
+/// Number of blocks until an arm that is not preferred is measured again for the first time.
 const FIRST_INTERVAL: u64 = 16;
 
-/// By how much a rail may be worse than the best alone to be measured more than once at first: twice as slow.
+/// Logarithmic excess over the best single rail above which a rail is not measured more than once at first: twice as slow.
 const HOPELESS: f64 = std::f64::consts::LN_2;
 
 /// Chooses the arm of each block.
@@ -94,19 +94,19 @@ struct GuardMeasurement {
     interval: u64,
 }
 
-/// What the guard knows of all rails together.
+/// Measured gain of all rails together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
     /// The best rail alone.
     pub alone: RailId,
-    /// By how much all together are faster, as a logarithm: 0.1 is about a tenth.
+    /// Logarithm of the factor by which all rails together are faster: 0.1 is about a tenth.
     pub gain: f64,
-    /// What the gain has to exceed.
+    /// Threshold that the gain has to exceed.
     pub uncertainty: f64,
 }
 
 impl Guard {
-    /// `candidates` are the rails that could be the best alone.
+    /// Creates a guard. `candidates` are the rails that could be the best single rail.
     pub fn new(candidates: RailSet, rule: GuardRule) -> Guard {
         Guard {
             rule,
@@ -116,7 +116,7 @@ impl Guard {
         }
     }
 
-    /// The arm of the next block.
+    /// Chooses the arm of the next block.
     pub fn choose(&mut self) -> Arm {
         self.blocks += 1;
         if let Some(arm) = self.first_measurement() {
@@ -131,7 +131,7 @@ impl Guard {
         };
         let best = self.arms[preferred.index()].mean;
         let measured = &mut self.arms[arm.index()];
-        // What looks better is only not proven yet: trying it soon again costs nothing that is known.
+        // An arm that looks better is only unproven. Trying it again soon has no known cost.
         if measured.mean >= best {
             measured.interval = (measured.interval * 2).min(self.rule.longest_interval);
         }
@@ -139,12 +139,12 @@ impl Guard {
         arm
     }
 
-    /// Whether the first measurements are made: until then blocks run on arms that may be bad.
+    /// Returns `true` after the first measurements. Until then blocks may run on bad arms.
     pub fn has_measured_all(&self) -> bool {
         self.first_measurement().is_none()
     }
 
-    /// A block on `arm` took `took`; the best rail alone was expected to need `expected` for it.
+    /// Reports that a block on `arm` took `took`; the best single rail was expected to need `expected` for it.
     pub fn observe(&mut self, arm: Arm, took: Time, expected: Time) {
         let cost = (took.as_nanos().max(1.0) / expected.as_nanos().max(1.0)).ln();
         let measured = &mut self.arms[arm.index()];
@@ -153,7 +153,7 @@ impl Guard {
         measured.interval = measured.interval.max(FIRST_INTERVAL);
     }
 
-    /// What is known of the gain; `None` before the first measurements.
+    /// Measured gain, or `None` before the first measurements.
     pub fn gain(&self) -> Option<Gain> {
         let alone = self.best_alone()?;
         let [one, all] = [Arm::Alone(alone), Arm::Together].map(|arm| &self.arms[arm.index()]);
@@ -169,13 +169,13 @@ impl Guard {
         })
     }
 
-    /// Student's quantile in the first order of one over the degrees of freedom: few blocks prove little.
+    /// Student's quantile, to first order in the inverse of the degrees of freedom: few blocks prove little.
     fn quantile(&self, one: &GuardMeasurement, all: &GuardMeasurement) -> f64 {
         let z = self.rule.z;
         z * (1.0 + (z * z + 1.0) / (4.0 * (one.weight + all.weight - 2.0).max(1.0)))
     }
 
-    /// What the guard would run a block on if nothing were to be measured.
+    /// Arm that the guard would choose if no measurement were due.
     pub(crate) fn preferred(&self) -> Arm {
         match (self.gain(), self.best_alone()) {
             (Some(known), _) if known.gain > known.uncertainty => Arm::Together,
@@ -184,7 +184,7 @@ impl Guard {
         }
     }
 
-    /// The arm that was measured least. A rail that took more than twice as long as another is not tried three times.
+    /// Returns the least measured arm. A rail that took more than twice as long as another is not tried three times.
     fn first_measurement(&self) -> Option<Arm> {
         let best = self
             .candidates
@@ -220,7 +220,7 @@ impl GuardMeasurement {
         self.variance = (1.0 - step) * (self.variance + step * before * before);
     }
 
-    /// With few blocks the variance is an underestimate: divided by one less.
+    /// Squared standard error. With few blocks the variance is an underestimate; it is therefore divided by one less.
     fn squared_error(&self) -> f64 {
         self.variance / (self.weight - 1.0).max(1.0)
     }
@@ -234,7 +234,8 @@ mod tests {
 
     const RAILS: RailSet = RailSet::first(2);
 
-    /// Costs of n blocks on the guard's arms and what the best arm alone would have cost, with noise of ± `noise`.
+    /// Runs blocks on the guard's arms with these costs and a noise of ± `noise`. Returns the guard and the mean cost of a
+    /// block, without the noise.
     fn play(costs: [f64; 3], noise: f64, blocks: usize) -> (Guard, f64) {
         let mut guard = Guard::new(RAILS, GuardRule::default());
         let mut random = Pcg64Mcg::seed_from_u64(7);
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn the_regret_of_measuring_grows_far_slower_than_the_work() {
         let regret = |blocks: usize| (play([1.5, 1.0, 2.0], 0.1, blocks).1 - 1.0) * blocks as f64;
-        // 3 first measurements and log2 n more of each, and one in 512.
+        // 3 first measurements and log2 n more of each arm, and one in 512.
         for blocks in [100, 1000, 10_000] {
             let bound = 1.5 * (3.0 + (blocks as f64).log2() + blocks as f64 / 512.0);
             assert!(regret(blocks) <= bound, "{} {bound}", regret(blocks));

@@ -1,8 +1,8 @@
-//! Which of several networks carries the next message.
+//! Choice of the network that carries the next message.
 //!
 //! A node that reaches another over several networks (rails) chooses one for each message. A [`RailScheduler`] keeps a
-//! virtual finish time (VFT) for each rail, the instant at which the rail will have sent everything given to it, and
-//! picks the rail with the smallest score, a rule over VFT and LogGP parameters (Lichei's thesis, chapter 4;
+//! virtual finish time (VFT) for each rail, the instant at which the rail will have sent everything assigned to it. It picks
+//! the rail with the smallest score, a rule over VFT and LogGP parameters (Lichei's thesis, chapter 4;
 //! `docs/reference/rails.md` has the equations).
 //!
 //! ```
@@ -20,8 +20,8 @@
 //! # Ok::<(), flowcast_scheduler::RailsError>(())
 //! ```
 //!
-//! [`RailScheduler::pick`] runs inside a message path: it does no I/O, allocates nothing and divides nothing, and the
-//! clock is an argument. [`schedule`], [`optimum`], [`compare`] and [`advise`] evaluate schedulers.
+//! [`RailScheduler::pick`] runs inside a message path: it uses no I/O, allocation or division, and the clock is an argument.
+//! [`schedule`], [`optimum`], [`compare`] and [`advise`] evaluate schedulers.
 
 pub mod adaptive;
 pub mod advise;
@@ -56,13 +56,13 @@ pub use table::Accounting;
 
 /// Chooses rails one message at a time.
 pub trait RailScheduler<M: ClockArithmetic> {
-    /// Chooses the rail of a message of `size` that is ready at `now` and may take any rail of `usable`, and accounts
-    /// for it. `None` if no rail of the scheduler is usable. `now` never decreases from call to call.
+    /// Chooses the rail of a message of `size` that is ready at `now` and may take any rail of `usable`, and accounts for
+    /// it. Returns `None` if no rail of the scheduler is usable. `now` must never decrease from call to call.
     fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId>;
 
-    /// When `rail` will have sent all that it was given.
+    /// Time at which `rail` will have sent everything assigned to it.
     fn virtual_finish(&self, rail: RailId) -> M;
 
-    /// Moves the clock's zero forward by `elapsed`, for clocks whose range ends (see [`clock::Ticks`]).
+    /// Moves the clock's zero forward by `elapsed`, for clocks with a limited range (see [`clock::Ticks`]).
     fn restart_clock(&mut self, elapsed: M);
 }

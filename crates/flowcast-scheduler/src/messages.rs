@@ -6,10 +6,10 @@ use flowcast_units::{Bytes, Time};
 
 const COLUMNS: [&str; 2] = ["arrival_us", "size_B"];
 
-/// Reads the messages of a CSV file; the columns may stand in any order.
+/// Reads the messages of a CSV file; the order of the columns does not matter.
 ///
 /// # Errors
-/// Other columns, a row with more or fewer fields, a number that is none, or an arrival before the one above.
+/// Other columns, a row with more or fewer fields, an invalid number, or an arrival before the previous row's.
 pub fn read(text: &str) -> Result<Vec<RailMessage>, CsvError> {
     let mut messages: Vec<RailMessage> = Vec::new();
     let table = Table::parse(text)?;

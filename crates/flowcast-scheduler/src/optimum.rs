@@ -1,8 +1,8 @@
 //! The best schedule of a small set, by branch and bound.
 //!
-//! Messages are placed in order of arrival, on each rail first in, first out. A branch ends when what is left cannot
-//! beat the best schedule so far: because a message alone would be too late, or because the rails have too little time
-//! for all of them ([`super::bound`]). Rails that are equal in every respect are tried once.
+//! Messages are placed in order of arrival, first in, first out on each rail. A branch ends when the remaining messages
+//! cannot beat the best schedule so far, because a single message would be too late or because the rails have too little
+//! time for all of them ([`super::bound`]). Identical rails are tried once.
 
 use super::{
     MAX_RAILS, RailId, RailsError,
@@ -15,7 +15,7 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::Time;
 
-/// What is to be small.
+/// Quantity to be minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objective {
     /// The delivery of the last message.
@@ -27,18 +27,18 @@ pub enum Objective {
 /// The best schedule found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimum {
-    /// The best schedule known, optimal if that is `proven`.
+    /// Best known schedule, optimal if it is `proven`.
     pub schedule: RailSchedule,
-    /// Whether the search was complete: then no schedule is better.
+    /// `true` if the search was complete: no schedule is better.
     pub proven: bool,
-    /// Branches that were looked at.
+    /// Number of branches that were examined.
     pub branches: u64,
 }
 
-/// Larger sets are not searched: the first branch alone would be as deep.
+/// Largest set that is searched. Larger ones would make the first branch alone too deep.
 const SEARCHED: usize = 256;
 
-/// Searches for the best schedule; gives up the proof after `limit` branches, and for more than 256 messages.
+/// Searches for the best schedule. Gives up the proof after `limit` branches, and for more than 256 messages.
 ///
 /// # Errors
 /// No rail, too many, or messages that are not in order of arrival.
@@ -80,7 +80,7 @@ impl Objective {
     }
 }
 
-/// The better of the default scheduler and each rail alone.
+/// Returns the best of the default scheduler and each single rail.
 fn first_guess(
     rails: &[LogGp],
     messages: &[RailMessage],
@@ -201,7 +201,7 @@ impl<'a> OptimumSearch<'a> {
             .iter()
             .map(|message| earliest(self.rails, &self.free, message));
         let at_least = alone.fold(value, |value, delivered| self.joined(value, delivered));
-        // Sums in another order may differ in the last digits; a bound that is within them proves nothing.
+        // Sums in another order may differ in the last digits. A bound within that margin proves nothing.
         let margin = 1.0 - 1e-12;
         at_least < self.to_beat * margin
             && self.weights.iter().zip(&self.demand).all(
@@ -213,7 +213,7 @@ impl<'a> OptimumSearch<'a> {
             )
     }
 
-    /// Rails by the delivery of the message, without those that equal an earlier one.
+    /// Rails in the order of the message's delivery, without those identical to an earlier one.
     fn order(&self, message: &RailMessage) -> Vec<RailId> {
         let same =
             |a: usize, b: usize| self.rails[a] == self.rails[b] && self.free[a] == self.free[b];
@@ -257,7 +257,7 @@ mod tests {
         })
     }
 
-    /// Every assignment, one after the other.
+    /// Tries every assignment, one after the other.
     fn exhaustive(rails: &[LogGp], messages: &[RailMessage], objective: Objective) -> Time {
         let count = rails.len().pow(messages.len() as u32);
         let digits = |mut number: usize| {

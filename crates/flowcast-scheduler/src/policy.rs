@@ -1,6 +1,6 @@
-//! Who gives the messages of a program to rails, in a prediction as in MPI itself.
+//! Assignment of a program's messages to rails, in predictions and in MPI itself.
 //!
-//! All processes of a node share one account ([`NodeAccount`]), since they share its interfaces.
+//! All processes of a node share one account ([`NodeAccount`]), because they share its interfaces.
 
 mod ob1;
 
@@ -18,20 +18,20 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
-/// Bytes that Open MPI sends over TCP without waiting for the receiver.
+/// Largest message that Open MPI sends over TCP without waiting for the receiver, in bytes.
 pub const EAGER_LIMIT: Bytes = Bytes(65_536);
 
 const STOCK: &str = "stock";
 const WHOLE: &str = "whole-messages";
 
-/// How the messages of a program are given to rails.
+/// Policy for the assignment of a program's messages to rails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessagePolicy {
-    /// By a scheduler; earliest delivery divides long messages by [`SplitRule::inside_mpi`].
+    /// A scheduler; earliest delivery divides long messages by [`SplitRule::inside_mpi`].
     By(SchedulerName),
-    /// By earliest delivery, without dividing any.
+    /// Earliest delivery without division of messages.
     WholeMessages,
-    /// As Open MPI does it by itself.
+    /// Open MPI's own policy.
     Stock,
 }
 
@@ -72,24 +72,24 @@ impl FromStr for MessagePolicy {
 /// A message that is ready to leave its node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadyMessage {
-    /// When it is.
+    /// Time at which it is ready.
     pub now: Time,
     /// Bytes of its data.
     pub size: Bytes,
-    /// Stands for the two processes between which it goes.
+    /// Identifies the pair of processes that exchange the message.
     pub pair: u64,
 }
 
-/// The part of a message that one rail takes; of each message a rail takes at most one.
+/// Part of a message on one rail; a rail takes at most one part of each message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RailPiece {
     /// The rail.
     pub rail: RailId,
-    /// Its bytes.
+    /// Size of the part.
     pub size: Bytes,
 }
 
-/// What the rails of a node have to send, and who chooses among them.
+/// Load of a node's rails, and the scheduler that chooses among them.
 pub struct NodeAccount(Chooser);
 
 enum Chooser {
@@ -99,7 +99,7 @@ enum Chooser {
 }
 
 impl NodeAccount {
-    /// For rails with nothing to send. Messages above the eager limit are long for [`MessagePolicy::Stock`].
+    /// Creates an account for idle rails. Messages above the eager limit are long for [`MessagePolicy::Stock`].
     ///
     /// # Errors
     /// No rail, or too many.
@@ -122,7 +122,7 @@ impl NodeAccount {
         }))
     }
 
-    /// The rail of a few bytes that cannot be divided, such as the request to send of a message.
+    /// Chooses the rail of a short message that cannot be divided, such as a request to send.
     pub fn pick(&mut self, message: ReadyMessage) -> RailId {
         let (now, size) = (Ticks::from_time(message.now, ()), message.size);
         let picked = match &mut self.0 {
@@ -133,7 +133,7 @@ impl NodeAccount {
         picked.expect("all rails are usable")
     }
 
-    /// Gives a message to its rails, as `pieces` says.
+    /// Assigns a message to rails and replaces the content of `pieces` by its parts.
     pub fn give(&mut self, message: ReadyMessage, pieces: &mut Vec<RailPiece>) {
         pieces.clear();
         let (now, size) = (Ticks::from_time(message.now, ()), message.size);

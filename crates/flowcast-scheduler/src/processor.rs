@@ -1,9 +1,9 @@
 //! Overhead that depends on size, on a processor that all rails share.
 //!
-//! The thesis ends (section 5.8.6) with the finding that two fast rails are no faster than one when preparing a message
-//! takes the processor longer than sending it takes the rail, and names overhead that depends on size as future work.
-//! Here a message of `s` bytes keeps the processor of each side for `o(s) = o + O(s-1)`, and the sender prepares one
-//! message after the other, whatever their rails:
+//! The thesis ends (section 5.8.6) with the finding that two fast rails are no faster than one if the processor takes longer
+//! to prepare a message than the rail takes to send it. It names overhead that depends on size as future work. In this
+//! module a message of `s` bytes occupies the processor of each side for `o(s) = o + O(s-1)`, and the sender prepares the
+//! messages one after the other, independent of their rails:
 //!
 //! `begin = max(arrival, processor free)`, `processor free = begin + o(s)`, `start = max(rail free, begin)`,
 //! `delivered = start + 2·o(s) + L + G(s-1)`, `rail free = start + g + G(s-1)`.
@@ -27,14 +27,14 @@ use flowcast_units::{Bytes, Time, TimePerByte};
 /// A rail whose overhead depends on size.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SizedCost {
-    /// LogGP; its overhead is that of a message of one byte.
+    /// LogGP parameters; the overhead applies to a message of one byte.
     pub cost: LogGp,
-    /// `O`: what each further byte adds to the overhead.
+    /// `O`: overhead of each further byte.
     pub overhead_per_byte: TimePerByte,
 }
 
 impl SizedCost {
-    /// That of a rail.
+    /// Returns the cost of a rail.
     pub fn from_rail(rail: &Rail) -> SizedCost {
         SizedCost {
             cost: rail.cost,
@@ -42,7 +42,7 @@ impl SizedCost {
         }
     }
 
-    /// `o(s) = o + O(s-1)`: processor time of a message of this size, on each side.
+    /// Processor time of a message of this size, on each side: `o(s) = o + O(s-1)`.
     pub fn overhead(&self, size: Bytes) -> Time {
         self.cost.overhead
             + self
@@ -50,13 +50,13 @@ impl SizedCost {
                 .time_for(Bytes(size.0.saturating_sub(1)))
     }
 
-    /// `2·o(s) + L + G(s-1)`.
+    /// Time of a message from start to delivery: `2·o(s) + L + G(s-1)`.
     pub fn one_way(&self, size: Bytes) -> Time {
         self.overhead(size) * 2.0 + self.cost.latency + self.cost.transfer(size)
     }
 }
 
-/// Chooses the earliest delivery, the processor's time counted.
+/// Chooses the earliest delivery, including the processor's time.
 #[derive(Debug, Clone)]
 pub struct ProcessorAware<M: ClockArithmetic> {
     table: RailTable<M>,
@@ -66,7 +66,7 @@ pub struct ProcessorAware<M: ClockArithmetic> {
 }
 
 impl<M: ClockArithmetic> ProcessorAware<M> {
-    /// For rails with nothing to send and an idle processor.
+    /// Creates a scheduler for idle rails and an idle processor.
     ///
     /// # Errors
     /// No rail, or more than [`MAX_RAILS`].
@@ -94,7 +94,7 @@ impl<M: ClockArithmetic> ProcessorAware<M> {
         })
     }
 
-    /// `O(s-1)`.
+    /// Overhead that depends on the size: `O(s-1)`.
     #[inline]
     fn extra(&self, rail: RailId, tail: u64) -> M {
         M::transfer(self.overhead_per_byte[rail.index()], tail)
@@ -148,10 +148,11 @@ impl<M: ClockArithmetic> RailScheduler<M> for ProcessorAware<M> {
     }
 }
 
-/// Lets a scheduler choose for all messages, and counts the processor's time; `earliest-delivery` chooses by it.
+/// Lets a scheduler choose for all messages, and includes the processor's time; `earliest-delivery` takes it into account in
+/// its choices.
 ///
 /// # Errors
-/// As [`super::schedule::simulate`].
+/// The same as for [`super::schedule::simulate`].
 pub fn simulate(
     name: SchedulerName,
     rails: &[SizedCost],
@@ -178,10 +179,10 @@ pub fn simulate(
     })
 }
 
-/// When each message arrives if it takes the rail chosen for it, the processor's time counted.
+/// Computes the arrival of each message on its chosen rail, including the processor's time.
 ///
 /// # Errors
-/// As [`super::schedule::evaluate`].
+/// The same as for [`super::schedule::evaluate`].
 pub fn evaluate(
     rails: &[SizedCost],
     messages: &[RailMessage],
@@ -264,13 +265,13 @@ mod tests {
             .iter()
             .map(|time| time.as_micros())
             .collect();
-        // o(21) = 3 us, busy 3 us, one way 2*3 + 10 + 2: the processor alone sets the pace.
+        // o(21) = 3 us, busy 3 us, one way 2*3 + 10 + 2: the processor alone determines the pace.
         assert_eq!(micros, [18.0, 21.0, 24.0]);
     }
 
     #[test]
     fn a_rail_that_costs_the_processor_more_than_it_saves_is_left_alone() {
-        // Section 5.8.6: TCP keeps the processor longer than InfiniBand needs for the whole message.
+        // Section 5.8.6: TCP occupies the processor for longer than InfiniBand needs for the whole message.
         let rails = [
             rail(1.4, 1.03, 1.4, 2.82, 0.0),
             rail(0.897, 8.49, 6.1, 20.0, 2.0),

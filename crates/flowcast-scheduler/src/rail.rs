@@ -7,10 +7,10 @@ use thiserror::Error;
 use flowcast_network::loggp::LogGp;
 use flowcast_units::TimePerByte;
 
-/// The most rails that one scheduler handles. The thesis assumes as many (section 4.4.7).
+/// Largest number of rails of one scheduler, the same as in the thesis (section 4.4.7).
 pub const MAX_RAILS: usize = 16;
 
-/// Why rails, shares or messages were refused.
+/// Reason why rails, shares or messages were refused.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RailsError {
     /// No rail, or too many.
@@ -21,44 +21,44 @@ pub enum RailsError {
         "rail: found `{0}`, expected NAME=g,G,o,Lus or NAME=g,G,o,L,Ous in microseconds from 0 to 1e24, such as ib=1.4,0.00103,1.4,2.82us"
     )]
     Malformed(String),
-    /// A share for each rail is needed.
+    /// The number of shares does not match the number of rails.
     #[error("shares: found {found}, expected one for each of the {rails} rails")]
     Shares {
-        /// How many were given.
+        /// Number of given shares.
         found: usize,
-        /// How many rails there are.
+        /// Number of rails.
         rails: usize,
     },
-    /// A share that no turn can be made of.
+    /// A share outside the allowed range.
     #[error("shares: found {0}, expected 1 to 255")]
     Share(u32),
-    /// No scheduler of that name.
+    /// Unknown name of a scheduler.
     #[error("scheduler: found `{0}`, expected one of {1}")]
     Unknown(String, String),
-    /// Time ran backwards from one message to the next.
+    /// A message arrives before its predecessor.
     #[error(
         "message {index}: found an arrival before that of the message above it, expected order of arrival"
     )]
     Order {
-        /// The message, counted from 0.
+        /// Index of the message, from 0.
         index: usize,
     },
-    /// A choice of a rail that is not there.
+    /// A choice of a rail that does not exist.
     #[error("message {index}: found rail {rail}, expected 0 to {last}", last = .rails - 1)]
     Choice {
-        /// The message, counted from 0.
+        /// Index of the message, from 0.
         index: usize,
-        /// The rail.
+        /// Index of the rail.
         rail: u8,
-        /// How many there are.
+        /// Number of rails.
         rails: usize,
     },
-    /// Lists of different length.
+    /// Lists of different lengths.
     #[error("choices: found {found}, expected one for each of the {messages} messages")]
     Choices {
-        /// How many were given.
+        /// Number of given choices.
         found: usize,
-        /// How many messages there are.
+        /// Number of messages.
         messages: usize,
     },
 }
@@ -66,16 +66,16 @@ pub enum RailsError {
 /// A network that messages can take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rail {
-    /// Name that tables and messages show.
+    /// Name in tables and messages.
     pub name: String,
-    /// What a message costs on it.
+    /// Cost of messages on the rail.
     pub cost: LogGp,
-    /// `O`: what each byte after the first adds to the overhead ([`super::processor`]).
+    /// `O`: overhead of each byte after the first ([`super::processor`]).
     pub overhead_per_byte: TimePerByte,
 }
 
 impl Rail {
-    /// Reads `ib=1.4,0.00103,1.4,2.82us`: g, G per byte, o and L in microseconds, and perhaps O per byte.
+    /// Parses `ib=1.4,0.00103,1.4,2.82us`: g, G per byte, o and L in microseconds, and optionally O per byte.
     ///
     /// ```
     /// use flowcast_scheduler::Rail;
@@ -87,7 +87,7 @@ impl Rail {
     /// ```
     ///
     /// # Errors
-    /// Another form, or a number that is negative or above 1e24.
+    /// Another format, or a number that is negative or above 1e24.
     pub fn parse(text: &str) -> Result<Rail, RailsError> {
         let parsed = text.split_once('=').and_then(|(name, numbers)| {
             let numbers = numbers.trim().strip_suffix("us")?;
@@ -113,7 +113,7 @@ impl Rail {
     }
 }
 
-/// A longer time is none, and sums of such times might not be finite.
+/// Longest accepted time. Sums of longer times might not be finite.
 const MOST_MICROS: f64 = 1e24;
 
 fn parse_micros(text: &str) -> Option<f64> {
@@ -121,7 +121,7 @@ fn parse_micros(text: &str) -> Option<f64> {
     number.filter(|number: &f64| (0.0..=MOST_MICROS).contains(number) && !number.is_sign_negative())
 }
 
-/// Refuses none and too many.
+/// Fails if there are no rails or too many.
 pub(super) fn check_count(rails: usize) -> Result<(), RailsError> {
     if (1..=MAX_RAILS).contains(&rails) {
         Ok(())
@@ -130,12 +130,12 @@ pub(super) fn check_count(rails: usize) -> Result<(), RailsError> {
     }
 }
 
-/// The place of a rail in the list that its scheduler was made from.
+/// Index of a rail in the list from which its scheduler was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RailId(pub u8);
 
 impl RailId {
-    /// As an index into lists by rail.
+    /// Index into lists of rails.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -148,12 +148,12 @@ impl fmt::Display for RailId {
     }
 }
 
-/// A set of rails: those that reach a destination, those that are up.
+/// A set of rails, such as those that reach a destination or those that are up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RailSet(u16);
 
 impl RailSet {
-    /// Every rail that a set can hold, whether it exists or not.
+    /// All rails that a set can hold, including those that do not exist.
     pub const ALL: RailSet = RailSet(u16::MAX);
     /// The empty set of rails.
     pub const NONE: RailSet = RailSet(0);
@@ -164,7 +164,7 @@ impl RailSet {
         RailSet(((1u32 << count) - 1) as u16)
     }
 
-    /// From a bit for each rail, rail 0 lowest.
+    /// Creates a set from a bit for each rail, rail 0 lowest.
     #[inline]
     pub const fn from_bits(bits: u16) -> RailSet {
         RailSet(bits)
@@ -176,40 +176,40 @@ impl RailSet {
         self.0
     }
 
-    /// With `rail` as well.
+    /// The set with `rail` added.
     #[inline]
     #[must_use]
     pub const fn with(self, rail: RailId) -> RailSet {
         RailSet(self.0 | 1 << rail.0)
     }
 
-    /// The set without `rail`; the same set if `rail` is not in it.
+    /// The set without `rail`; unchanged if `rail` is not in it.
     #[inline]
     #[must_use]
     pub const fn without(self, rail: RailId) -> RailSet {
         RailSet(self.0 & !(1 << rail.0))
     }
 
-    /// The rails of both.
+    /// Intersection of both sets.
     #[inline]
     #[must_use]
     pub const fn and(self, other: RailSet) -> RailSet {
         RailSet(self.0 & other.0)
     }
 
-    /// Whether `rail` is in it.
+    /// Returns `true` if `rail` is in the set.
     #[inline]
     pub const fn contains(self, rail: RailId) -> bool {
         self.0 >> rail.0 & 1 == 1
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the set is empty.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The rail with the lowest number; none in an empty set.
+    /// The rail with the lowest number, or `None` if the set is empty.
     #[inline]
     pub const fn lowest(self) -> Option<RailId> {
         if self.0 == 0 {

@@ -1,23 +1,24 @@
-//! Random sets of messages on the rails of the thesis, to compare schedulers on.
+//! Random sets of messages on the rails of the thesis, for comparisons of schedulers.
 
 use rand::{Rng, RngExt};
 
 use super::{Rail, schedule::RailMessage};
 use flowcast_units::{Bytes, Time};
 
-/// What a set looks like.
+/// Properties of a random set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SetPlan {
-    /// Messages of a set.
+    /// Number of messages of a set.
     pub messages: usize,
     /// Largest size that may be drawn; 0 counts as 1 byte.
     pub largest: Bytes,
-    /// Arrivals are spread evenly from 0 to here; 0 is a burst.
+    /// End of the interval from 0 in which arrivals are uniformly distributed; 0 means a burst.
     pub window: Time,
 }
 
 impl SetPlan {
-    /// A set: any power of two is as likely as any other to be the one below a message's size.
+    /// Draws a set. The largest power of two that does not exceed a message's size is uniformly distributed over the powers
+    /// of two.
     pub(crate) fn draw(&self, random: &mut impl Rng) -> Vec<RailMessage> {
         let octaves = u64::BITS - self.largest.0.max(1).leading_zeros();
         let mut set: Vec<RailMessage> = (0..self.messages)
@@ -38,7 +39,7 @@ impl SetPlan {
     }
 }
 
-/// The six combinations of the thesis' networks (table 3.5.3.1) that its schedules are checked on.
+/// The six combinations of the thesis' networks (table 3.5.3.1) on which its schedules are checked.
 pub fn thesis_rails() -> Vec<Vec<Rail>> {
     let infiniband = rail("infiniband=1.4,0.00103,1.4,2.82us");
     let myrinet = rail("myrinet=3.4,0.00409,1.9,24.3us");

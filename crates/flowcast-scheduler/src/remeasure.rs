@@ -1,23 +1,23 @@
-//! Rails measured again by what they carry, where they no longer are what was measured.
+//! Estimates of a rail's parameters from its traffic, if they differ from the measured ones.
 //!
-//! The slowdown of [`drift`](super::drift) follows a rail within milliseconds, up and down. Whether a rail still is what its file
-//! says is another question, which ten thousand messages must not answer wrongly once: the sequential test of
-//! [`StillHolds`], on the ratio of the time that messages took to the time expected of the parameters. Each window of
-//! observations is one test; where one ends with the median outside of the tolerance, the rail's g and G are those
-//! of the window, by least squares of the relative errors of `took = n g + (bytes - n) G`. Where all messages are of about one
-//! length, g and G are both as many times those measured as the window took longer.
+//! The slowdown of [`drift`](super::drift) follows a rail within milliseconds, up and down. The question whether a rail
+//! still matches its file is different: ten thousand messages must not lead to a single wrong answer. It is decided by the
+//! sequential test of [`StillHolds`], on the ratio of the time that messages took to the time expected from the parameters.
+//! Each window of observations is one test. If the median of a window lies outside the tolerance, the rail's g and G are
+//! estimated from that window, by least squares of the relative errors of `took = n g + (bytes - n) G`. If all messages have
+//! about the same length, the measured g and G are both multiplied by the slowdown of the window.
 
 use flowcast_network::loggp::LogGp;
 use flowcast_statistics::still::{StillHolds, StillVerdict};
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-/// Probability that a window raises an alarm where nothing has changed.
+/// Probability that a window raises a false alarm.
 const LEVEL: f64 = 0.001;
-/// A window ends without a verdict after it.
+/// Number of observations after which a window ends without a verdict.
 const LONGEST_WINDOW: u32 = 200;
-/// The test is looked at after every so many observations.
+/// Number of observations between two evaluations of the test.
 const EVERY: u32 = 4;
-/// Below this share of the product of the squares, lengths are too alike to tell g and G apart.
+/// Fraction of the product of the squares below which lengths are too similar to distinguish g and G.
 const ALIKE: f64 = 0.01;
 
 /// One rail under test.
@@ -29,7 +29,7 @@ pub(crate) struct Remeasure {
     found: Option<LogGp>,
 }
 
-/// Sums over a window, each row divided by the time that it took.
+/// Sums over a window, each row divided by its observed time.
 #[derive(Debug, Clone, Copy, Default)]
 struct RemeasureSums {
     messages: f64,
@@ -37,13 +37,14 @@ struct RemeasureSums {
     messages_squared: f64,
     bytes_squared: f64,
     product: f64,
-    /// Of expected over took.
+    /// Sum of expected over observed time.
     expected: f64,
     expected_squared: f64,
 }
 
 impl Remeasure {
-    /// For a rail that was measured so; a median within the share `tolerance` of what is expected is no change.
+    /// Creates the test of a rail with the parameters `measured`. A median within the fraction `tolerance` of the expected
+    /// time counts as unchanged.
     pub(crate) fn new(measured: LogGp, tolerance: f64) -> Remeasure {
         Remeasure {
             measured,
@@ -53,12 +54,12 @@ impl Remeasure {
         }
     }
 
-    /// What the rail costs now; none while it is what was measured.
+    /// Current parameters of the rail; `None` while they match the measured ones.
     pub(crate) fn found(&self) -> Option<LogGp> {
         self.found
     }
 
-    /// So many messages of so many bytes together kept the rail for `took`; at least one message.
+    /// Records that `messages` messages (at least one) with a total of `bytes` bytes occupied the rail for `took`.
     pub(crate) fn observe(&mut self, messages: u32, bytes: Bytes, took: Time) {
         let (count, beyond) = (
             f64::from(messages),
@@ -98,7 +99,7 @@ impl RemeasureSums {
         self.expected_squared += expected * expected;
     }
 
-    /// The parameters with the smallest sum of squared relative errors.
+    /// Parameters with the smallest sum of squared relative errors.
     fn fit(&self, measured: LogGp) -> LogGp {
         let RemeasureSums {
             messages,
@@ -147,7 +148,7 @@ mod tests {
         cost.gap + cost.gap_per_byte.time_for(Bytes(bytes - 1))
     }
 
-    /// Messages of these lengths in turn over a rail as it now is, until the rail is measured again.
+    /// Sends messages of these lengths in turn over a rail with the parameters `now`, until new parameters are found.
     fn until_found(remeasure: &mut Remeasure, now: &LogGp, lengths: &[u64]) -> usize {
         let each = lengths.iter().cycle().take(1000).enumerate();
         for (at, bytes) in each {

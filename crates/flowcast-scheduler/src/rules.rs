@@ -1,4 +1,4 @@
-//! What the rails are compared by: the sections 4.4.1 to 4.4.5 of the thesis, and our own.
+//! Scores by which rails are compared: those of sections 4.4.1 to 4.4.5 of the thesis, and our own.
 //!
 //! With `start = max(VFT, now)` and `t = G(s-1)`:
 //!
@@ -11,8 +11,8 @@
 //! | [`EarliestDelivery`] | `start + 2o + L + t` |
 //! | [`EarliestOverlap`] | as 4.4.5, plus `t` |
 //!
-//! The chosen rail is then busy for `g + t` more, or for `g` in 4.4.1, which takes all messages for equal. The two cases
-//! that 4.4.5 prints before its formula have their conditions swapped; the formula and the pseudo-code are right.
+//! The chosen rail is then busy for `g + t` more, or for `g` in 4.4.1, which treats all messages as equal. The two cases
+//! that 4.4.5 prints before its formula have their conditions swapped; the formula and the pseudo-code are correct.
 
 use super::{clock::ClockArithmetic, entry::RailEntry};
 
@@ -21,14 +21,14 @@ pub trait ScoreRule: Send + 'static {
     /// The score.
     fn score<M: ClockArithmetic>(rail: &RailEntry<M>, now: M, tail: u64) -> M;
 
-    /// How long the chosen rail is busy with the message.
+    /// Time for which the message occupies the chosen rail.
     #[inline]
     fn busy<M: ClockArithmetic>(rail: &RailEntry<M>, tail: u64) -> M {
         rail.gap.plus(rail.transfer(tail))
     }
 }
 
-/// 4.4.1: smallest VFT, every message as long as a gap.
+/// 4.4.1: smallest VFT; every message counts as one gap.
 #[derive(Debug, Clone, Copy)]
 pub struct Gap;
 
@@ -54,7 +54,7 @@ impl ScoreRule for Vft {
     }
 }
 
-/// 4.4.3: smallest VFT that is not past.
+/// 4.4.3: smallest VFT that is not in the past.
 #[derive(Debug, Clone, Copy)]
 pub struct VftClock;
 
@@ -76,7 +76,7 @@ impl ScoreRule for Latency {
     }
 }
 
-/// 4.4.5: as 4.4.4, but the processor prepares a message while the interface is busy.
+/// 4.4.5: like 4.4.4, but the processor prepares a message while the interface is busy.
 #[derive(Debug, Clone, Copy)]
 pub struct Overlap;
 
@@ -104,7 +104,7 @@ impl ScoreRule for EarliestDelivery {
     }
 }
 
-/// Earliest arrival of the whole message with 4.4.5's overlap.
+/// Earliest arrival of the whole message with the overlap of 4.4.5.
 #[derive(Debug, Clone, Copy)]
 pub struct EarliestOverlap;
 

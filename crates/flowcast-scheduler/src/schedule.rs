@@ -1,7 +1,7 @@
-//! The schedule that follows from a choice of rails: the evaluation rule E0.
+//! Schedules that follow from a choice of rails, by the evaluation rule E0.
 //!
-//! `start = max(rail free, arrival)`, `delivered = start + 2o + L + G(s-1)`, `rail free = start + g + G(s-1)`, messages
-//! in order of arrival on each rail. Schedulers are evaluated by this rule, whatever rule they choose by.
+//! `start = max(rail free, arrival)`, `delivered = start + 2o + L + G(s-1)`, `rail free = start + g + G(s-1)`, messages in
+//! order of arrival on each rail. Schedulers are evaluated by this rule, independent of the rule of their choices.
 
 use super::{
     MAX_RAILS, RailId, RailScheduler, RailSet, RailsError, clock::ClockArithmetic,
@@ -13,31 +13,31 @@ use flowcast_units::{Bytes, Time};
 /// A message to be sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RailMessage {
-    /// When it is ready.
+    /// Time at which the message is ready.
     pub arrival: Time,
-    /// How long it is.
+    /// Length of the message.
     pub size: Bytes,
 }
 
-/// Rails that each message took, and when it arrived.
+/// Rail and delivery of each message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RailSchedule {
     /// Rail of each message.
     pub choices: Vec<RailId>,
-    /// When each message was delivered.
+    /// Delivery time of each message.
     pub delivered: Vec<Time>,
-    /// When the last one was; zero without messages.
+    /// Delivery time of the last message; zero without messages.
     pub makespan: Time,
-    /// The mean of the deliveries; zero without messages.
+    /// Mean of the delivery times; zero without messages.
     pub mean: Time,
 }
 
-/// A schedule and what its scheduler believed.
+/// A schedule and the estimates of its scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BelievedSchedule {
-    /// The choices, by rule E0.
+    /// Schedule of the choices, by rule E0.
     pub schedule: RailSchedule,
-    /// The virtual finish time of the chosen rail after each choice.
+    /// Virtual finish time of the chosen rail after each choice.
     pub virtual_finish: Vec<Time>,
 }
 
@@ -57,7 +57,7 @@ pub struct BelievedSchedule {
 /// ```
 ///
 /// # Errors
-/// Rails or shares that no scheduler can be made of, or messages that are not in order of arrival.
+/// Rails or shares from which no scheduler can be built, or messages that are not in order of arrival.
 pub fn simulate(
     name: SchedulerName,
     rails: &[LogGp],
@@ -79,7 +79,7 @@ pub fn simulate(
     })
 }
 
-/// Lets any scheduler choose for all messages; gives the rails and their virtual finish times.
+/// Lets any scheduler choose for all messages. Returns the rails and their virtual finish times.
 pub fn run<M: ClockArithmetic>(
     scheduler: &mut (impl RailScheduler<M> + ?Sized),
     scale: M::Scale,
@@ -99,10 +99,10 @@ pub fn run<M: ClockArithmetic>(
         .unzip()
 }
 
-/// When each message arrives if it takes the rail chosen for it.
+/// Computes the arrival of each message on its chosen rail.
 ///
 /// # Errors
-/// A choice for each message is needed, each of a rail that is there.
+/// A number of choices that differs from the number of messages, or a choice of a rail that does not exist.
 pub fn evaluate(
     rails: &[LogGp],
     messages: &[RailMessage],
@@ -121,7 +121,7 @@ pub fn evaluate(
 }
 
 impl RailSchedule {
-    /// With the makespan and the mean of these deliveries.
+    /// Creates a schedule with the makespan and the mean of these deliveries.
     pub(super) fn new(choices: Vec<RailId>, delivered: Vec<Time>) -> RailSchedule {
         let makespan = delivered.iter().copied().fold(Time::ZERO, Time::max);
         let mean = delivered.iter().copied().sum::<Time>() * (1.0 / delivered.len().max(1) as f64);
@@ -134,7 +134,7 @@ impl RailSchedule {
     }
 }
 
-/// Refuses a choice for each message that does not fit the messages or the rails.
+/// Fails if the choices do not match the messages or the rails.
 pub(super) fn check_choices(
     rails: usize,
     messages: &[RailMessage],
@@ -158,7 +158,7 @@ pub(super) fn check_choices(
     }
 }
 
-/// Refuses messages that are not in order of arrival.
+/// Fails if the messages are not in order of arrival.
 pub(super) fn check_order(messages: &[RailMessage]) -> Result<(), RailsError> {
     match messages
         .windows(2)

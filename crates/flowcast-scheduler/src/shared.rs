@@ -1,11 +1,11 @@
 //! One set of rails for several threads.
 //!
-//! Each virtual finish time is an atomic word. A thread reads them all, chooses, and replaces the word of the chosen
-//! rail if it is still what it read; else it looks again. Virtual finish times never decrease, and every score grows
-//! with them: when the replacement succeeds, the chosen rail is as it was read and the others are no better than they
-//! were. So the choice is the one that a single scheduler would have made at that instant, and all choices together
-//! equal some order of the same calls on [`super::virtual_time::VirtualTime`]. A thread looks again only because
-//! another has made progress. Checked with loom:
+//! Each virtual finish time is an atomic word. A thread reads all of them, chooses, and replaces the word of the chosen rail
+//! if it still has the value that was read. Otherwise the thread repeats the choice. Virtual finish times never decrease,
+//! and every score grows with them. When the replacement succeeds, the chosen rail therefore still has the state that was
+//! read, and the others are no better than before. The choice is the one that a single scheduler would have made at that
+//! instant, and all choices together equal some order of the same calls on [`super::virtual_time::VirtualTime`]. A thread
+//! repeats only if another has made progress. Checked with loom:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p flowcast-scheduler --lib --release shared
@@ -28,7 +28,7 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
-/// Chooses the rail with the smallest score of the rule `R`; any number of threads may pick at once.
+/// Chooses the rail with the smallest score of the rule `R`; any number of threads may pick at the same time.
 #[derive(Debug)]
 pub struct SharedVirtualTime<R: ScoreRule = EarliestDelivery> {
     table: RailTable<Ticks>,
@@ -36,13 +36,13 @@ pub struct SharedVirtualTime<R: ScoreRule = EarliestDelivery> {
     rule: PhantomData<R>,
 }
 
-/// A word with a cache line of its own, so that rails do not slow each other down.
+/// A word in a separate cache line, so that rails do not slow each other down.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Padded(AtomicU64);
 
 impl<R: ScoreRule> SharedVirtualTime<R> {
-    /// For rails with nothing to send.
+    /// Creates a scheduler for idle rails.
     ///
     /// # Errors
     /// No rail, or more than [`super::MAX_RAILS`].
@@ -56,7 +56,8 @@ impl<R: ScoreRule> SharedVirtualTime<R> {
         })
     }
 
-    /// As [`super::RailScheduler::pick`], with the accounting of section 4.6's text; without allocation or lock.
+    /// The operation of [`super::RailScheduler::pick`], with the accounting of section 4.6's text, without allocation or
+    /// lock.
     #[inline]
     pub fn pick(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
         let asked = self.table.asked(now, size, Accounting::FromTheClock);
@@ -91,7 +92,7 @@ impl<R: ScoreRule> SharedVirtualTime<R> {
         }
     }
 
-    /// When `rail` will have sent all that it was given.
+    /// Time at which `rail` will have sent everything assigned to it.
     pub fn virtual_finish(&self, rail: RailId) -> Ticks {
         Ticks::from_count(self.virtual_finish[rail.index()].0.load(Ordering::Acquire))
     }

@@ -1,9 +1,9 @@
-//! Messages split over rails whose accounts several threads keep, or several processes in shared memory.
+//! Messages split over rails with accounts shared by several threads, or by several processes in shared memory.
 //!
-//! An account is the instant, in nanoseconds of a clock that all of them read, at which its rail will have sent all that it
-//! was given. Who divides a message reads the accounts, divides by the closed form of [`super::split`], and adds each piece
-//! to its rail. Two that divide at the same instant may both have counted on a rail's being free; nothing given to a rail is
-//! lost from its account.
+//! An account is the instant at which its rail will have sent everything assigned to it, in nanoseconds of a clock that all
+//! participants read. To divide a message, a thread reads the accounts, divides by the closed form of [`super::split`], and
+//! adds each piece to its rail. Two threads that divide at the same instant may both treat the same rail as free. No
+//! assignment is lost from an account.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
-/// Earliest delivery that divides messages, with accounts that others keep as well.
+/// Earliest delivery that divides messages, with shared accounts.
 #[derive(Debug)]
 pub struct SharedSplitter<'a> {
     table: RailTable<Ticks>,
@@ -25,7 +25,7 @@ pub struct SharedSplitter<'a> {
 }
 
 impl<'a> SharedSplitter<'a> {
-    /// For rails of these costs; `accounts` has one word for each, zero at first.
+    /// Creates a splitter for rails of these costs; `accounts` has one word for each, initially zero.
     ///
     /// # Errors
     /// No rail, or more than [`super::MAX_RAILS`].
@@ -45,8 +45,8 @@ impl<'a> SharedSplitter<'a> {
         })
     }
 
-    /// Divides a message that is ready at `now`, in nanoseconds, over rails of `usable`, and accounts for its pieces; one that
-    /// is not worth dividing stays whole. `None` if no rail is usable.
+    /// Divides a message that is ready at `now`, in nanoseconds, over rails of `usable`, and accounts for its pieces. A
+    /// message that does not gain from division stays whole. Returns `None` if no rail is usable.
     #[inline]
     pub fn split(&self, now: u64, size: Bytes, usable: RailSet) -> Option<Split> {
         let split = self
@@ -58,7 +58,8 @@ impl<'a> SharedSplitter<'a> {
         Some(split)
     }
 
-    /// The fastest rail, or the one that delivers the whole message earlier by more than the least gain, which is accounted for.
+    /// Chooses the fastest rail, or the one that delivers the whole message earlier by more than the least gain, and
+    /// accounts for the message.
     #[inline]
     pub fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
         let (_, rail) = self
@@ -68,7 +69,7 @@ impl<'a> SharedSplitter<'a> {
         Some(rail)
     }
 
-    /// The rails as their accounts are at `now`, which is zero there.
+    /// Table of the rails with their accounts at `now`, which becomes the zero of its clock.
     #[inline]
     fn table_at(&self, now: u64) -> RailTable<Ticks> {
         let mut table = self.table.clone();
@@ -87,7 +88,7 @@ impl<'a> SharedSplitter<'a> {
             .gap
             .plus(entry.transfer(self.table.tail(size)))
             .nanos();
-        // Never fails: `add` always has a value.
+        // Never fails: the closure always returns a value.
         let _ = self.accounts[rail.index()].fetch_update(
             Ordering::Relaxed,
             Ordering::Relaxed,
@@ -112,7 +113,7 @@ mod tests {
                 gap: Time::from_nanos(f64::from(*gap)),
                 latency: Time::from_nanos(f64::from(*latency)),
                 overhead: Time::from_nanos(10.0),
-                // Whole nanoseconds, as the accounts have.
+                // Whole nanoseconds, the unit of the accounts.
                 gap_per_byte: TimePerByte::from_nanos(f64::from(gap % 100 + 1)),
             })
             .collect()
@@ -170,7 +171,7 @@ mod tests {
             })
         });
         assert_eq!(given, 8000 * 30_001);
-        // g of the third rail is three times as long, G of all is 1 ns.
+        // The third rail's g is three times as long; all have a G of 1 ns.
         let booked: u64 = accounts
             .iter()
             .map(|word| word.load(Ordering::Relaxed))

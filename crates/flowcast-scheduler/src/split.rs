@@ -1,15 +1,15 @@
-//! Large messages, split so that all rails finish together.
+//! Large messages, split so that all rails finish at the same time.
 //!
-//! Rail r delivers the first byte of a piece that is given to it now at `a_r = max(VFT_r, now) + 2o_r + L_r + k·o`, where
-//! k pieces were prepared before it and kept the processor, and one byte more each `G_r`. A piece of `x` bytes is then
-//! complete at `a_r + G_r(x-1)`; all pieces are complete at the same T if
+//! Rail r delivers the first byte of a piece that is assigned to it now at `a_r = max(VFT_r, now) + 2o_r + L_r + k·o`, where
+//! k pieces were prepared before it and occupied the processor. Each further byte takes `G_r`. A piece of `x` bytes is then
+//! complete at `a_r + G_r(x-1)`. All pieces are complete at the same time T if
 //!
 //! `T = (s - n + Σ a_r/G_r) / Σ 1/G_r`,  `x_r = 1 + (T - a_r)/G_r`,
 //!
-//! the sums over the n rails that take part: those with the smallest `a_r`, as long as each piece is at least as long as
-//! the minimal piece. The message is split if T is earlier than one rail alone by more than the least gain.
+//! with sums over the n participating rails: those with the smallest `a_r`, as long as each piece is at least as long as the
+//! minimal piece. The message is split if T is earlier than on one rail alone by more than the least gain.
 //!
-//! A decision costs one integer division for each rail that takes part and no float: `1/G_r` is kept as an integer.
+//! A decision costs one integer division for each participating rail and no floating point: `1/G_r` is kept as an integer.
 
 use super::{
     MAX_RAILS, RailId, RailScheduler, RailSet, RailsError,
@@ -19,19 +19,20 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
-/// When splitting is worth while.
+/// Criterion for splitting a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SplitRule {
-    /// Shorter messages are never split.
+    /// Length below which messages are never split.
     pub from: Bytes,
-    /// No piece is shorter.
+    /// Smallest length of a piece.
     pub minimal_piece: Bytes,
-    /// The fastest rail has a message alone unless another one, or a split, is complete earlier by more than this.
+    /// Smallest gain: the fastest rail takes a message alone unless another rail, or a split, completes earlier by more than
+    /// this.
     pub least_gain: Time,
 }
 
 impl Default for SplitRule {
-    /// From 64 KiB on, in pieces of 8 KiB or more, for any gain.
+    /// Defaults: from 64 KiB on, in pieces of 8 KiB or more, for any gain.
     fn default() -> SplitRule {
         SplitRule {
             from: Bytes(65_536),
@@ -42,9 +43,10 @@ impl Default for SplitRule {
 }
 
 impl SplitRule {
-    /// For messages of MPI programs, whose pieces cost two copies and a header each: from 8 KiB on, in pieces of 1400 bytes or more,
-    /// which with the header fill a packet, for ten microseconds, about what two processors spend on an acknowledgement that TCP
-    /// sends in a packet of its own. The Open MPI component divides by it, and so do predictions.
+    /// Rule for messages of MPI programs, whose pieces cost two copies and a header each. It divides from 8 KiB on, in
+    /// pieces of 1400 bytes or more, which fill a packet with the header, for a gain of ten microseconds. This is about the
+    /// time that two processors spend on an acknowledgement that TCP sends in a separate packet. The Open MPI component and
+    /// predictions use this rule.
     pub fn inside_mpi() -> SplitRule {
         SplitRule {
             from: Bytes(8192),
@@ -54,7 +56,7 @@ impl SplitRule {
     }
 }
 
-/// How a message is divided.
+/// Division of a message over rails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
     pieces: [u64; MAX_RAILS],
@@ -62,7 +64,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// The pieces in the order of the rails, each with its length; their lengths add up to that of the message.
+    /// The pieces in the order of the rails, each with its length. The lengths add up to the length of the message.
     pub fn pieces(&self) -> impl Iterator<Item = (RailId, Bytes)> + use<> {
         self.pieces
             .into_iter()
@@ -70,21 +72,21 @@ impl Split {
             .filter_map(|(rail, bytes)| (bytes > 0).then_some((RailId(rail as u8), Bytes(bytes))))
     }
 
-    /// How many rails take part.
+    /// Number of participating rails.
     pub fn rails(&self) -> usize {
         self.pieces.iter().filter(|bytes| **bytes > 0).count()
     }
 
-    /// When the last piece is delivered.
+    /// Delivery time of the last piece.
     pub fn complete(&self) -> Ticks {
         self.complete
     }
 }
 
-/// Bits of `1/G`, in bytes per tick.
+/// Fractional bits of `1/G`, in bytes per tick.
 const INVERSE_BITS: u32 = 40;
 
-/// Earliest delivery that divides messages over rails where that pays, and accounts for the pieces.
+/// Earliest delivery that divides messages over rails if that is faster, and accounts for the pieces.
 #[derive(Debug, Clone)]
 pub struct Splitter {
     table: RailTable<Ticks>,
@@ -92,7 +94,7 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// For rails with nothing to send.
+    /// Creates a splitter for idle rails.
     ///
     /// # Errors
     /// No rail, or more than [`MAX_RAILS`].
@@ -103,8 +105,8 @@ impl Splitter {
         })
     }
 
-    /// Divides a message that is ready at `now` over rails of `usable`; a message that is not worth it stays whole. `None` if no
-    /// rail is usable.
+    /// Divides a message that is ready at `now` over rails of `usable`, and accounts for its pieces. A message that does not
+    /// gain from division stays whole. Returns `None` if no rail is usable.
     pub fn split(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         let split = self.divider.plan(&self.table, now, size, usable)?;
         split
@@ -113,7 +115,8 @@ impl Splitter {
         Some(split)
     }
 
-    /// How a message would be divided, if it would; nothing is accounted for, so that the caller can add headers.
+    /// Returns the division of a message, or `None` if it should stay whole. Accounts for nothing, so that the caller can
+    /// add headers.
     pub fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         self.divider
             .plan(&self.table, now, size, usable)
@@ -127,7 +130,7 @@ impl Splitter {
 }
 
 impl RailScheduler<Ticks> for Splitter {
-    /// The fastest rail, or the one that delivers the whole message earlier by more than the least gain.
+    /// Chooses the fastest rail, or the one that delivers the whole message earlier by more than the least gain.
     #[inline]
     fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
         let (_, rail) = self.divider.alone(&self.table, now, size, usable)?;
@@ -145,7 +148,7 @@ impl RailScheduler<Ticks> for Splitter {
     }
 }
 
-/// The closed form, for rails that somebody else accounts for.
+/// The closed form, for rails whose accounts are kept elsewhere.
 #[derive(Debug, Clone)]
 pub(crate) struct Divider {
     inverse: [u64; MAX_RAILS],
@@ -154,7 +157,7 @@ pub(crate) struct Divider {
 }
 
 impl Divider {
-    /// For rails of these costs.
+    /// Creates a divider for rails of these costs.
     pub(crate) fn new(rails: &[LogGp], rule: SplitRule) -> Divider {
         Divider {
             inverse: std::array::from_fn(|index| rails.get(index).map_or(0, inverse)),
@@ -168,7 +171,7 @@ impl Divider {
         self.inverse[rail.index()] = inverse(cost);
     }
 
-    /// How a message is best divided over rails of `usable`; nothing is accounted for. `None` if none is usable.
+    /// Returns the best division of a message over rails of `usable`, or `None` if none is usable. Accounts for nothing.
     pub(crate) fn plan(
         &self,
         table: &RailTable<Ticks>,
@@ -192,10 +195,10 @@ impl Divider {
         )
     }
 
-    /// The rail that a whole message takes, and when it arrives there. `None` if none is usable.
+    /// Returns the rail for a whole message and its arrival there, or `None` if no rail is usable.
     ///
-    /// Short messages that change rails for little are dear: two processes that answer each other over different rails have
-    /// to acknowledge each message in a packet of its own.
+    /// A change of rails for a small gain is expensive for short messages: two processes that answer each other over
+    /// different rails have to acknowledge each message in a separate packet.
     pub(crate) fn alone(
         &self,
         table: &RailTable<Ticks>,
@@ -214,7 +217,7 @@ impl Divider {
         Some(if leaves { earliest } else { fastest })
     }
 
-    /// The rails that deliver a first byte earliest join one after the other.
+    /// Adds the rails one after the other, in the order of their first byte's delivery.
     fn together(
         &self,
         table: &RailTable<Ticks>,
@@ -236,7 +239,7 @@ impl Divider {
             .min_by_key(|split| split.complete)
     }
 
-    /// The closed form; `None` if a piece would be shorter than allowed.
+    /// Computes the closed form. Returns `None` if a piece would be shorter than allowed.
     fn divide(
         &self,
         table: &RailTable<Ticks>,
@@ -283,7 +286,7 @@ impl Divider {
     }
 }
 
-/// The processor prepares one piece after the other.
+/// Delays the rails' first bytes, because the processor prepares one piece after the other.
 fn queue_for_the_processor(table: &RailTable<Ticks>, order: &mut [(Ticks, RailId)]) {
     let mut prepared = Ticks::ZERO;
     for (first_byte, rail) in order {
@@ -300,7 +303,7 @@ fn complete(table: &RailTable<Ticks>, now: Ticks, rail: RailId, size: Bytes) -> 
         .plus(entry.transfer(table.tail(size)))
 }
 
-/// `1/G` in bytes per tick; a rail without `G` takes no part, since nothing is gained beside it. Computed once.
+/// `1/G` in bytes per tick, computed once. A rail without `G` does not participate, because a split beside it gains nothing.
 fn inverse(rail: &LogGp) -> u64 {
     let per_byte = Ticks::per_byte(rail.gap_per_byte, ());
     if per_byte == 0 {
@@ -313,8 +316,8 @@ fn inverse(rail: &LogGp) -> u64 {
     }
 }
 
-/// The shortest message that two or more idle rails deliver earlier together than the best of them alone; `None` if
-/// none of up to 4 GiB is.
+/// Returns the shortest message that two or more idle rails deliver earlier together than the best of them alone, or `None`
+/// if there is none of up to 4 GiB.
 ///
 /// # Errors
 /// No rail, or more than [`MAX_RAILS`].
@@ -331,7 +334,7 @@ pub fn pays_from(rails: &[LogGp], rule: SplitRule) -> Result<Option<Bytes>, Rail
             .divide(Ticks::ZERO, Bytes(size), RailSet::ALL)
             .is_some()
     };
-    // The longest message for which it does not pay, bit by bit.
+    // Finds the longest message for which it does not pay, bit by bit.
     let mut longest = 0;
     for bit in (0..32).rev() {
         let longer = longest + (1u64 << bit);
@@ -420,7 +423,7 @@ mod tests {
                 .unwrap()
                 .0
         };
-        // The first rail, idle, delivers at 0, and the second one at 1000 and 4000 ns, but at 7000 ns if it had two before.
+        // The idle first rail delivers at 0, the second one at 1000 and 4000 ns, and at 7000 ns after two earlier messages.
         assert_eq!([0, 0, 0, 0, 9000].map(&mut pick), [1, 1, 0, 1, 1]);
     }
 
@@ -471,7 +474,7 @@ mod tests {
         assert_eq!(pays_from(&rails[..1], ANY).unwrap(), None);
     }
 
-    /// Every division of a message over two rails, one after the other.
+    /// Tries every division of a message over two rails, one after the other.
     fn evident(rails: &[LogGp; 2], size: u64) -> f64 {
         let [a, b] = rails
             .each_ref()
@@ -535,7 +538,7 @@ mod tests {
                 let usable = usable.and(RailSet::first(rails.len()));
                 prop_assert!(usable.into_iter().all(|rail| split.complete() <= complete(&before.table, Ticks::ZERO, rail, Bytes(size))));
                 if split.rails() > 1 {
-                    // The processor's queue is at most 16 overheads of 0.9 us long, a byte at most 20 ns.
+                    // The processor's queue is at most 16 overheads of 0.9 us long, and a byte takes at most 20 ns.
                     let early = |(rail, bytes)| split.complete().since(complete(&before.table, Ticks::ZERO, rail, bytes));
                     let spread = split.pieces().map(early).max().unwrap();
                     prop_assert!(spread <= Ticks::from_nanos(16 * 900 + 17 * 20), "{spread:?}");

@@ -1,4 +1,4 @@
-//! What a scheduler knows of its rails, in the arithmetic of the message path.
+//! State of a scheduler's rails, in the arithmetic of the message path.
 
 use super::{
     MAX_RAILS, RailId, RailSet, RailsError, clock::ClockArithmetic, entry::RailEntry,
@@ -7,7 +7,7 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
-/// From when a rail is busy with a message that it was given.
+/// Instant from which an assigned message occupies its rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accounting {
     /// From `max(VFT, now)` on: the text of section 4.6.
@@ -25,7 +25,7 @@ pub(crate) struct RailTable<M: ClockArithmetic> {
 }
 
 impl<M: ClockArithmetic> RailTable<M> {
-    /// Rails with nothing to send.
+    /// Creates a table of idle rails.
     ///
     /// # Errors
     /// No rail, or more than [`MAX_RAILS`].
@@ -41,25 +41,25 @@ impl<M: ClockArithmetic> RailTable<M> {
         })
     }
 
-    /// The rails.
+    /// Entries of the rails.
     #[inline]
     pub(crate) fn entries(&self) -> &[RailEntry<M>] {
         &self.entries[..self.count]
     }
 
-    /// Every rail.
+    /// Set of all rails.
     #[inline]
     pub(crate) fn all(&self) -> RailSet {
         RailSet::first(self.count)
     }
 
-    /// One less than the size, held below what the arithmetic can multiply.
+    /// Size minus one, limited to the range that the arithmetic can multiply.
     #[inline]
     pub(crate) fn tail(&self, size: Bytes) -> u64 {
         size.0.saturating_sub(1).min(self.longest_tail)
     }
 
-    /// Gives a message to the usable rail with the smallest score, the first of equals.
+    /// Assigns a message to the usable rail with the smallest score, the first of equals.
     #[inline]
     pub(crate) fn take<R: ScoreRule>(
         &mut self,
@@ -76,8 +76,8 @@ impl<M: ClockArithmetic> RailTable<M> {
         Some(RailId(best.index as u8))
     }
 
-    /// A few rails carry their next virtual finish time along, because looking it up would wait for the choice; with
-    /// many rails the looking up is shorter than the carrying.
+    /// Finds the best of all rails. For a few rails the next virtual finish time is carried along, because a lookup would
+    /// wait for the choice. For many rails the lookup is shorter than carrying it along.
     #[inline]
     fn best_of_all<R: ScoreRule>(&self, asked: MessageTiming<M>) -> Rated<M> {
         let rated = |index, entry| Rated::new::<R>(index, entry, asked);
@@ -115,7 +115,7 @@ impl<M: ClockArithmetic> RailTable<M> {
         Some(candidates.fold(first, |best, rail| best.or_better(rated(rail))))
     }
 
-    /// What the rules need to know of a message.
+    /// Computes the properties of a message that the rules need.
     #[inline]
     pub(crate) fn asked(&self, now: M, size: Bytes, accounting: Accounting) -> MessageTiming<M> {
         let now = now.bounded();
@@ -130,7 +130,7 @@ impl<M: ClockArithmetic> RailTable<M> {
         }
     }
 
-    /// Gives `rail` something to send for `busy`.
+    /// Occupies `rail` for `busy`.
     #[inline]
     pub(crate) fn account(&mut self, rail: RailId, now: M, busy: M, accounting: Accounting) {
         let entry = &mut self.entries[rail.index()];
@@ -141,14 +141,14 @@ impl<M: ClockArithmetic> RailTable<M> {
         entry.virtual_finish = start.plus(busy).bounded();
     }
 
-    /// Gives `rail` a message that is ready at `now`.
+    /// Assigns a message that is ready at `now` to `rail`.
     pub(crate) fn give(&mut self, rail: RailId, now: M, size: Bytes) {
         let entry = &self.entries[rail.index()];
         let busy = entry.gap.plus(entry.transfer(self.tail(size)));
         self.account(rail, now, busy, Accounting::FromTheClock);
     }
 
-    /// Replaces the costs of a rail; what it has to send stays.
+    /// Replaces the costs of a rail; its load remains.
     pub(crate) fn set_cost(&mut self, rail: RailId, cost: &LogGp, scale: M::Scale) {
         let entry = &mut self.entries[rail.index()];
         *entry = RailEntry {
@@ -158,7 +158,7 @@ impl<M: ClockArithmetic> RailTable<M> {
         self.longest_tail = longest_tail(&self.entries);
     }
 
-    /// Corrects when a rail will have sent all that it was given.
+    /// Corrects the time at which a rail will have sent everything assigned to it.
     pub(crate) fn set_virtual_finish(&mut self, rail: RailId, until: M) {
         self.entries[rail.index()].virtual_finish = until.bounded();
     }
@@ -179,11 +179,11 @@ fn longest_tail<M: ClockArithmetic>(entries: &[RailEntry<M>]) -> u64 {
         .unwrap_or(0)
 }
 
-/// A message as the rules see it.
+/// Properties of a message for the rules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageTiming<M: ClockArithmetic> {
     now: M,
-    /// A rail is busy with it from here or from its virtual finish time on, whichever is later.
+    /// The message occupies a rail from this time or from the rail's virtual finish time, whichever is later.
     busy_from: M,
     tail: u64,
 }
@@ -214,7 +214,7 @@ impl<M: ClockArithmetic> Rated<M> {
         }
     }
 
-    /// Field by field and without a branch: no predictor could guess which rail wins.
+    /// Returns the better of two, field by field and without a branch: no predictor could guess which rail wins.
     #[inline]
     pub(crate) fn or_better(self, later: Rated<M>) -> Rated<M> {
         let better = later.score.is_before(self.score);
@@ -226,7 +226,7 @@ impl<M: ClockArithmetic> Rated<M> {
     }
 }
 
-/// Four by four, and two by two within the four, so that few comparisons wait for each other; the first wins ties.
+/// Compares four by four, and two by two within the four, so that few comparisons depend on each other; the first wins ties.
 #[inline]
 fn best_of<M: ClockArithmetic>(
     entries: &[RailEntry<M>],

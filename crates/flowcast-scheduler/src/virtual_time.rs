@@ -1,6 +1,6 @@
-//! The scan over the rails that the thesis uses: smallest score, then account (section 4.4).
+//! The scan over the rails that the thesis uses: find the smallest score, then account (section 4.4).
 //!
-//! Rails are shared by all destinations (section 4.4.6): a destination is a set of usable rails, nothing more.
+//! All destinations share the rails (section 4.4.6): a destination is just a set of usable rails.
 
 use std::marker::PhantomData;
 
@@ -22,7 +22,7 @@ pub struct VirtualTime<R: ScoreRule, M: ClockArithmetic> {
 }
 
 impl<R: ScoreRule, M: ClockArithmetic> VirtualTime<R, M> {
-    /// For rails with nothing to send.
+    /// Creates a scheduler for idle rails.
     ///
     /// # Errors
     /// No rail, or more than [`super::MAX_RAILS`].

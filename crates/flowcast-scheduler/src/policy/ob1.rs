@@ -1,10 +1,10 @@
-//! How Open MPI's layer ob1 chooses rails by itself.
+//! Choice of rails by Open MPI's own layer ob1.
 //!
-//! It keeps a list of the rails for each pair of processes, the fastest first, and takes the next one for each message. But
-//! `MPI_Send` and `MPI_Isend` ask the rail for a send without a request first, which TCP does not have, and then take the one
-//! after it: with two rails every message up to the eager limit goes over the slower one. Of a longer message the receiver
-//! asks each rail for a part in proportion to its bandwidth; what is left once it is no longer than the eager limit takes one
-//! rail whole.
+//! ob1 keeps a list of the rails for each pair of processes, the fastest first, and takes the next one for each message. But
+//! `MPI_Send` and `MPI_Isend` first try a send without a request on a rail, which TCP does not support, and then take the
+//! rail after it. With two rails every message up to the eager limit therefore takes the slower one. For a longer message
+//! the receiver requests a part from each rail in proportion to its bandwidth. When the remaining part is no longer than the
+//! eager limit, one rail takes all of it.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,18 @@ use super::{RailId, RailPiece};
 use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
-/// The lists of all pairs of processes, which agree on the order of the rails.
+/// Lists of all pairs of processes, which have the same order of rails.
 #[derive(Debug, Clone)]
 pub(crate) struct Ob1 {
-    /// The rails with their parts of the bandwidth, the fastest first.
+    /// Rails with their shares of the bandwidth, the fastest first.
     order: Vec<(RailId, f64)>,
-    /// By pair: how many places its list has been moved on.
+    /// Number of places by which each pair's list has advanced, keyed by pair.
     steps: HashMap<u64, usize>,
     eager_limit: Bytes,
 }
 
 impl Ob1 {
-    /// Nothing has been sent.
+    /// Creates the state before any message.
     pub(crate) fn new(rails: &[LogGp], eager_limit: Bytes) -> Ob1 {
         let total: f64 = rails.iter().map(bandwidth).sum();
         let mut order: Vec<(RailId, f64)> = (0u8..)
@@ -38,7 +38,7 @@ impl Ob1 {
         }
     }
 
-    /// The rail of what is sent first of a message between the processes of a pair.
+    /// Returns the rail of the first part of a message between the processes of a pair.
     pub(crate) fn first(&mut self, pair: u64) -> RailId {
         let step = self.steps.entry(pair).or_default();
         let place = (*step + 1) % self.order.len();
@@ -46,7 +46,7 @@ impl Ob1 {
         self.order[place].0
     }
 
-    /// Gives the data of a message to its rails.
+    /// Assigns the data of a message to rails.
     pub(crate) fn give(&mut self, pair: u64, size: Bytes, pieces: &mut Vec<RailPiece>) {
         if size <= self.eager_limit {
             let rail = self.first(pair);
@@ -67,7 +67,7 @@ impl Ob1 {
                 });
             }
         }
-        // What rounding leaves.
+        // Remainder of the rounding.
         if let Some(first) = pieces.first_mut() {
             first.size = Bytes(first.size.0 + left);
         }
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(taken, [1, 0, 2, 1, 0, 2]);
     }
 
-    /// 4,000,000 bytes in ten messages over 40 and 10 Mbit/s: the interfaces counted 3.35 and 0.84 MB, with headers.
+    /// 4,000,000 bytes in ten messages over 40 and 10 Mbit/s: the interfaces counted 3.35 and 0.84 MB, including headers.
     #[test]
     fn long_messages_are_shared_by_bandwidth() {
         let mut ob1 = Ob1::new(&rails(&[200.0, 800.0]), Bytes(65_536));

@@ -1,6 +1,6 @@
-//! Schedulers that know shares only (section 4.3.4): round robin, its weighted form, weighted fair queuing and
-//! virtual-time round robin. They neither look at sizes nor at the clock; the virtual finish times are kept beside
-//! them, so that their schedules can be compared with the others.
+//! Schedulers that use only shares (section 4.3.4): round robin, its weighted form, weighted fair queuing and virtual-time
+//! round robin. They depend neither on sizes nor on the clock. The virtual finish times are kept in addition, so that their
+//! schedules can be compared with the others.
 
 mod round_robin;
 mod vtrr;
@@ -22,13 +22,13 @@ use super::{
 use flowcast_network::loggp::LogGp;
 use flowcast_units::Bytes;
 
-/// Whose turn it is.
+/// Order in which rails take messages.
 pub trait Turn: Send {
-    /// The next of the rails in `usable`; `None` if none of them takes turns.
+    /// Returns the next of the rails in `usable`, or `None` if none of them takes turns.
     fn next(&mut self, usable: RailSet) -> Option<RailId>;
 }
 
-/// How many messages of a cycle each rail takes.
+/// Number of messages of a cycle that each rail takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares {
     of: [u8; MAX_RAILS],
@@ -36,10 +36,10 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// One share for each rail.
+    /// Creates shares, one for each rail.
     ///
     /// # Errors
-    /// No share or too many, or one outside 1 to 255.
+    /// No share or too many, or a share outside 1 to 255.
     pub fn new(shares: &[u32]) -> Result<Shares, RailsError> {
         check_count(shares.len())?;
         let mut of = [0; MAX_RAILS];
@@ -55,7 +55,7 @@ impl Shares {
         })
     }
 
-    /// In proportion to the bandwidths of the rails, the slowest 1.
+    /// Creates shares in proportion to the bandwidths of the rails; the slowest rail has 1.
     ///
     /// # Errors
     /// No rail, or too many.
@@ -79,7 +79,7 @@ impl Shares {
         self.of[rail.index()]
     }
 
-    /// Every rail that has a share.
+    /// All rails with a share.
     #[inline]
     pub fn all(&self) -> RailSet {
         RailSet::first(self.count)
@@ -90,7 +90,7 @@ fn per_byte(rail: &LogGp) -> f64 {
     rail.gap_per_byte.as_nanos()
 }
 
-/// Turns, with the virtual finish times of the rails beside them.
+/// Turns, together with the virtual finish times of the rails.
 #[derive(Debug, Clone)]
 pub struct TakingTurns<T: Turn, M: ClockArithmetic> {
     turn: T,
@@ -99,7 +99,7 @@ pub struct TakingTurns<T: Turn, M: ClockArithmetic> {
 }
 
 impl<T: Turn, M: ClockArithmetic> TakingTurns<T, M> {
-    /// For rails with nothing to send; `turn` was made for as many.
+    /// Creates a scheduler for idle rails; `turn` must have been created for the same number of rails.
     ///
     /// # Errors
     /// No rail, or more than [`MAX_RAILS`].

@@ -1,11 +1,11 @@
-//! One after the other (section 4.3.4.1).
+//! Round robin: one rail after the other (section 4.3.4.1).
 //!
-//! The place in the list is shared by all destinations. Open MPI keeps one for each destination, so that `n` first
+//! All destinations share the position in the list. Open MPI keeps one position for each destination, so that `n` first
 //! messages to `n` destinations all take the first rail.
 
 use super::{RailId, RailSet, Turn};
 
-/// The rail after the last one.
+/// State of round robin: the rail after the last one used.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundRobin {
     next: u32,

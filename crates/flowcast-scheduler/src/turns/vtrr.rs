@@ -1,24 +1,24 @@
 //! Virtual-time round robin (Nieh, Vaill, Zhong, USENIX 2001; section 4.3.4.4): the fairness of weighted fair queuing
 //! at a cost that does not depend on the number of rails.
 //!
-//! The rails stand in a queue by decreasing share `S`. After a rail has taken a message the next in the queue takes
-//! one if it has more messages left in its cycle, or if its virtual finish time is not ahead of the queue's by more
-//! than its own step, `p·T < (t+1)·S` with `p` messages taken of its `S`, and `t` of the `T` of all. Else the queue
-//! starts again from its head, as it does when all have taken their share. Shares 3, 2, 1 give ABCABA.
+//! The rails stand in a queue by decreasing share `S`. After a rail has taken a message, the next rail in the queue takes
+//! one if it has more messages left in its cycle, or if its virtual finish time is not ahead of the queue's by more than its
+//! own step, `p·T < (t+1)·S` with `p` messages taken of its `S`, and `t` of the `T` of all. Otherwise the queue starts again
+//! from its head, as it does when all have taken their share. Shares 3, 2, 1 give ABCABA.
 //!
-//! **Subsets.** The thesis could not use it (4.4.7), because each destination reaches a set of rails of its own while
-//! the counts are those of the rails, and the queue must not be reordered. Here the counts stay shared and the queue
-//! is never reordered; what belongs to a set is computed from the set: its `T` and `t` are sums over the bytes of one
-//! masked word, the next rail in its queue is a bit scan of its mask, and only the place of its last message is
-//! stored, one byte for each of the `2^n` sets. A rail that has taken its share leaves the sets until all rails of the
-//! set that is asked for have; then those, and no others, begin a new cycle. So a message to one destination moves
-//! the fair place of every other that shares the rail, each set alone is served in exact VTRR order on its own rails
-//! after at most one cycle, and a rail that nobody used carries over at most one cycle of credit. A decision takes
-//! the same number of word operations for any number of rails.
+//! **Subsets.** The thesis could not use it (4.4.7), because each destination reaches its own set of rails while the counts
+//! belong to the rails, and the queue must not be reordered. Here the counts stay shared and the queue is never reordered.
+//! The state of a set is computed from the set: its `T` and `t` are sums over the bytes of one masked word, and the next
+//! rail in its queue is a bit scan of its mask. Only the position of its last message is stored, one byte for each of the
+//! `2^n` sets. A rail that has taken its share leaves the sets until all rails of the requested set have; then only those
+//! rails begin a new cycle. A message to one destination therefore moves the fair position of every other destination that
+//! shares the rail. Each set alone is served in exact VTRR order on its own rails after at most one cycle, and an unused
+//! rail carries over at most one cycle of credit. A decision takes the same number of word operations for any number of
+//! rails.
 
 use super::{MAX_RAILS, RailId, RailSet, Shares, Turn};
 
-/// Rails by decreasing share, and how many messages of its cycle each has taken.
+/// Rails by decreasing share, and the number of messages of its cycle that each has taken.
 #[derive(Debug, Clone)]
 pub struct VirtualTimeRoundRobin {
     rail_at: [RailId; MAX_RAILS],
@@ -32,7 +32,7 @@ pub struct VirtualTimeRoundRobin {
 const NO_PLACE: u8 = u8::MAX;
 
 impl VirtualTimeRoundRobin {
-    /// Every rail at the beginning of its cycle. Memory for the sets is set aside here: 2^n bytes.
+    /// Starts every rail at the beginning of its cycle. Allocates the memory for the sets: 2^n bytes.
     pub fn new(shares: Shares) -> VirtualTimeRoundRobin {
         let mut rails: Vec<RailId> = shares.all().collect();
         rails.sort_by_key(|rail| (std::cmp::Reverse(shares.share(*rail)), *rail));
@@ -54,7 +54,7 @@ impl VirtualTimeRoundRobin {
         }
     }
 
-    /// The place that takes the next message of the set; some place of the set is unfinished.
+    /// Returns the place that takes the next message of the set. Some place of the set must be unfinished.
     fn place(&self, set: u16) -> u8 {
         let unfinished = set & self.unfinished;
         let head = unfinished.trailing_zeros() as u8;
@@ -120,7 +120,7 @@ fn places_of(bits: u16, places: &[u8; MAX_RAILS]) -> u16 {
 #[derive(Debug, Clone, Copy, Default)]
 struct VtrrLanes([u64; 2]);
 
-/// A byte of ones for each bit.
+/// Spreads each bit to a byte of ones.
 static SPREAD: [u64; 256] = spread();
 
 const fn spread() -> [u64; 256] {
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The paper's text, one rail after the other, without words and sets.
+    /// Direct implementation of the paper's text, one rail after the other, without words and sets.
     struct Evident {
         order: Vec<usize>,
         shares: Vec<u32>,

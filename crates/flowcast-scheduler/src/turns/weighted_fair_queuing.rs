@@ -1,19 +1,19 @@
-//! Weighted fair queuing (section 4.3.4.3): smallest virtual finish time, `1/share` more for each message.
+//! Weighted fair queuing (section 4.3.4.3): smallest virtual finish time, which grows by `1/share` with each message.
 //!
-//! `n+1` messages over a share are compared by cross products, so nothing is divided and equal times are equal.
+//! `n+1` messages over a share are compared by cross products, so that there is no division and equal times are equal.
 
 use super::{MAX_RAILS, RailId, RailSet, Shares, Turn};
 
-/// A count of messages for each rail.
+/// Message counts of the rails.
 #[derive(Debug, Clone, Copy)]
 pub struct WeightedFairQueuing {
     shares: Shares,
-    /// Virtual finish time times share: one more than the messages that the rail took.
+    /// Virtual finish time times share: the number of messages that the rail took, plus one.
     finish: [u64; MAX_RAILS],
 }
 
 impl WeightedFairQueuing {
-    /// No rail took a message yet.
+    /// Creates the state before any message.
     pub fn new(shares: Shares) -> WeightedFairQueuing {
         WeightedFairQueuing {
             shares,

@@ -1,8 +1,8 @@
-//! As many messages in a row as the share says (section 4.3.4.2): shares 3, 2, 1 give AAABBC.
+//! Weighted round robin: a share's number of messages in a row on each rail (section 4.3.4.2); shares 3, 2, 1 give AAABBC.
 
 use super::{RailId, RailSet, Shares, Turn};
 
-/// Weighted round robin: each rail in turn takes as many messages in a row as its share says.
+/// Weighted round robin: each rail in turn takes the number of messages of its share in a row.
 #[derive(Debug, Clone, Copy)]
 pub struct WeightedRoundRobin {
     shares: Shares,

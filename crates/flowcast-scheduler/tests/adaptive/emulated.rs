@@ -1,14 +1,14 @@
-//! A rail whose speed changes, in virtual time: what re-estimation and the guard are tried on.
+//! A rail whose speed changes, in virtual time, for tests of re-estimation and of the guard.
 
 use flowcast_network::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
-/// From `at` on, everything takes `slowdown` times as long on the wire.
+/// Change of speed: from `at` on, everything takes `slowdown` times as long on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SpeedChange {
-    /// When.
+    /// Time of the change.
     pub at: Time,
-    /// 1 is as measured, 10 a tenth of the speed.
+    /// Factor relative to the measured time: 10 is a tenth of the speed.
     pub slowdown: f64,
 }
 
@@ -20,19 +20,19 @@ pub(crate) struct EmulatedRail {
     free: Time,
 }
 
-/// What became of a message.
+/// Times of a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Transfer {
-    /// When its first byte left.
+    /// Time at which its first byte left.
     pub started: Time,
-    /// When the rail was free again.
+    /// Time at which the rail was free again.
     pub left: Time,
-    /// When its receiver had it.
+    /// Time at which its receiver had all of it.
     pub delivered: Time,
 }
 
 impl EmulatedRail {
-    /// An idle rail; `changes` in order of time.
+    /// Creates an idle rail; `changes` are in order of time.
     pub(crate) fn new(cost: LogGp, changes: Vec<SpeedChange>) -> EmulatedRail {
         EmulatedRail {
             cost,
@@ -41,7 +41,7 @@ impl EmulatedRail {
         }
     }
 
-    /// Sends a message that is ready at `now`, after all that were sent before.
+    /// Sends a message that is ready at `now`, after all earlier messages.
     pub(crate) fn send(&mut self, now: Time, size: Bytes) -> Transfer {
         let started = now.max(self.free);
         let left = self.after(started, self.cost.spacing(size));
@@ -54,7 +54,7 @@ impl EmulatedRail {
         }
     }
 
-    /// When work that takes `work` at slowdown 1 is done if it begins at `start`.
+    /// Returns the end of work that starts at `start` and takes `work` at slowdown 1.
     fn after(&self, start: Time, work: Time) -> Time {
         let (mut now, mut left) = (start, work.as_nanos());
         let mut slowdown = 1.0;
@@ -89,7 +89,7 @@ mod tests {
             slowdown,
         };
         let mut rail = EmulatedRail::new(cost, vec![at(500.0, 10.0), at(3000.0, 1.0)]);
-        // 500 ns at full speed, 2500 ns at a tenth do 250 ns of work, the last 240 ns at full speed.
+        // 500 ns at full speed, 2500 ns at a tenth do 250 ns of work, and the last 240 ns are at full speed.
         assert_eq!(
             rail.send(Time::ZERO, Bytes(100)).delivered,
             Time::from_nanos(3240.0)

@@ -1,4 +1,4 @@
-//! Rails that slow down to a tenth and recover, in virtual time, watched in each of the three ways.
+//! Rails that slow down to a tenth and recover, in virtual time, observed in each of the three ways.
 
 mod emulated;
 mod ordering;
@@ -81,7 +81,7 @@ enum Feedback {
     Inversions,
 }
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Clone, Copy)]
 struct Sent {
     size: Bytes,
@@ -141,7 +141,7 @@ impl World {
         self.log.push((now, rail, size));
     }
 
-    /// What a sender can know at `now`.
+    /// Reports everything that a sender can know at `now`.
     fn hear(&mut self, now: Time) {
         match self.feedback {
             Feedback::None => return,
@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// The receiver reports inversions over the other rail, 100 us later; here at the next chance.
+    /// Reports the receiver's inversions, which arrive over the other rail 100 us later; here at the next opportunity.
     fn hear_inversions(&mut self, now: Time) {
         let mut arrived: Vec<(Time, u8, Ticks)> = Vec::new();
         for (rail, sent) in (0u8..).zip(&mut self.sent) {
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// The share of rail 1 in the bytes given between two times in milliseconds.
+    /// Share of rail 1 in the bytes assigned between two times in milliseconds.
     fn share(&self, from: f64, to: f64) -> f64 {
         let within =
             |(at, _, _): &&(Time, RailId, Bytes)| (from..to).contains(&(at.as_nanos() / MILLI));
@@ -225,7 +225,7 @@ impl World {
     }
 }
 
-/// Sends `load` Mbit/s for 1.2 s in messages of 1 to 16 KiB; rail 1 is at a tenth from 300 to 700 ms.
+/// Sends `load` Mbit/s for 1.2 s in messages of 1 to 16 KiB; rail 1 runs at a tenth of its speed from 300 to 700 ms.
 fn play(feedback: Feedback, load: f64, largest: u64) -> World {
     let change = |at: f64, slowdown| SpeedChange {
         at: Time::from_nanos(at * MILLI),
@@ -237,7 +237,7 @@ fn play(feedback: Feedback, load: f64, largest: u64) -> World {
     while now < 1200.0 * MILLI {
         let size = random.random_range(1024..=largest);
         let next = now + size as f64 * 8000.0 / load * (0.5 + random.random::<f64>());
-        // A sender that polls: every 0.2 ms, and before it sends.
+        // A sender that polls every 0.2 ms, and before it sends.
         while now < next {
             now = (now + 0.2 * MILLI).min(next);
             world.hear(Time::from_nanos(now));
@@ -271,7 +271,7 @@ fn a_rail_at_a_tenth_loses_its_share_within_50_ms_and_regains_it() {
             );
             assert!(world.share(400.0, 700.0) < 0.15, "while slow; {how}");
             let again = world.share(750.0, 1000.0);
-            // While one rail has room for everything it is by accident how equal rails share.
+            // If one rail can carry the whole load, the split between equal rails is arbitrary.
             assert!(
                 load < 100.0 || again > 0.9 * before,
                 "{again} against {before} after the recovery; {how}"

@@ -1,13 +1,12 @@
 //! Latency ordering, the idea of section 4.5 of the thesis: no clock, no acknowledgement.
 //!
-//! Each message carries the sum of its rail's virtual finish time and end-to-end latency, the instant at which its
-//! sender expects it to arrive. As long as the parameters are right, messages arrive in the order of these stamps. A
-//! message whose stamp is smaller than one seen before came over a rail that is slower than believed, by at least the
-//! difference, or the other rail is faster; its receiver notifies the sender. The two clocks need not agree: stamps are
-//! compared with stamps only.
+//! Each message carries the sum of its rail's virtual finish time and end-to-end latency, the instant at which its sender
+//! expects it to arrive. As long as the parameters are right, messages arrive in the order of these stamps. If a message has
+//! a smaller stamp than an earlier arrival, its rail is slower than estimated by at least the difference, or the other rail
+//! is faster; the receiver notifies the sender. The two clocks need not agree: stamps are only compared with stamps.
 //!
-//! The thesis did not follow the idea up because inversions need messages in a row over several rails and give no
-//! parameters. Both holds. What can be done with them stands in `Adaptive::late`.
+//! The thesis did not pursue the idea, because inversions need consecutive messages over several rails and give no
+//! parameters. Both statements hold. `Adaptive::late` describes the use of inversions.
 
 use flowcast_scheduler::{
     RailId,
@@ -15,7 +14,7 @@ use flowcast_scheduler::{
     clock::{ClockArithmetic, Ticks},
 };
 
-/// A receiver's memory of the stamps of one sender.
+/// A receiver's memory of one sender's stamps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OrderWitness {
     latest: Ticks,
@@ -24,7 +23,7 @@ pub(crate) struct OrderWitness {
 }
 
 impl OrderWitness {
-    /// Differences up to `tolerance` are no inversions.
+    /// Creates a witness that ignores differences up to `tolerance`.
     pub(crate) fn new(tolerance: Ticks) -> OrderWitness {
         OrderWitness {
             latest: Ticks::ZERO,
@@ -33,7 +32,7 @@ impl OrderWitness {
         }
     }
 
-    /// A message arrived over `rail` that its sender expected to arrive at `stamp`.
+    /// Records the arrival of a message over `rail` with the expected arrival `stamp`.
     #[inline]
     pub(crate) fn arrived(&mut self, rail: RailId, stamp: Ticks) -> Option<Inversion> {
         let by = self.latest.since(stamp);
