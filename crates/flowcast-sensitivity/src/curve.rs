@@ -2,58 +2,59 @@
 
 use flowcast_units::Time;
 
-/// The makespan at one value of a parameter, and how it changes there.
+/// Makespan and its slope at one value of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tangent {
     /// Value of the parameter, in its unit.
     pub at: f64,
     /// The makespan at that value of the parameter.
     pub makespan: Time,
-    /// How many nanoseconds it grows by for each unit of the parameter; at a breakpoint any number between the slopes to
-    /// both sides.
+    /// Growth of the makespan, in nanoseconds for each unit of the parameter. At a breakpoint, any number between the slopes
+    /// on both sides.
     pub slope: f64,
 }
 
 /// A part of the curve on which the makespan is a linear function of the parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Piece {
-    /// Where it begins, in the parameter's unit.
+    /// Start, in the parameter's unit.
     pub from: f64,
-    /// Where it ends; the next piece begins there.
+    /// End, in the parameter's unit; the next piece starts there.
     pub to: f64,
-    /// The makespan at its beginning.
+    /// Makespan at the start.
     pub makespan: Time,
-    /// Nanoseconds that the makespan grows by for each unit of the parameter.
+    /// Growth of the makespan, in nanoseconds for each unit of the parameter.
     pub slope: f64,
 }
 
-/// A curve, and what it took to find it.
+/// A curve, and the effort to find it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// Its pieces in the order of the parameter, without gaps.
+    /// Pieces in the order of the parameter, without gaps.
     pub pieces: Vec<Piece>,
-    /// How many values of the parameter were walked.
+    /// Number of values of the parameter that were walked.
     pub walks: usize,
-    /// How far the curve may lie below the makespan where there were too few walks to find all pieces; else 0.
+    /// Largest possible distance of the makespan above the curve, if there were too few walks to find all pieces; otherwise
+    /// 0.
     pub error: Time,
 }
 
 impl Tangent {
-    /// Where its line lies at another value, in nanoseconds.
+    /// Height of the tangent's line at another value, in nanoseconds.
     fn line(&self, at: f64) -> f64 {
         self.makespan.as_nanos() + self.slope * (at - self.at)
     }
 }
 
 impl Piece {
-    /// The makespan at a value on it.
+    /// Makespan at a value on the piece.
     pub fn at(&self, value: f64) -> Time {
         self.makespan + Time::from_nanos(self.slope * (value - self.from))
     }
 }
 
 impl Curve {
-    /// The makespan at a value; none outside the curve.
+    /// Makespan at a value; `None` outside the curve.
     pub fn at(&self, value: f64) -> Option<Time> {
         self.pieces
             .iter()
@@ -62,20 +63,20 @@ impl Curve {
     }
 }
 
-/// Two neighbouring tangents, and what is known between them.
+/// Two neighbouring tangents, and the knowledge about the function between them.
 #[derive(Clone, Copy)]
 struct CurveGap {
     left: Tangent,
     right: Tangent,
-    /// Where their lines meet.
+    /// Value at which their lines meet.
     meet: f64,
-    /// The time there, where the function may lie above the lines; else it is the left line up to there, and the right line
-    /// from there on.
+    /// Time at which the lines meet, in nanoseconds, if the function may lie above the lines. `None` if the function is
+    /// known to be the left line up to `meet` and the right line from there on.
     lowest: Option<f64>,
 }
 
-/// Finds the curve between a value and a larger one by tangents; `walk` gives that at a value. With more than `most_walks` the
-/// smallest gaps stay open. `None` if the function turns out not to be convex.
+/// Finds the curve between `from` and a larger value `to` by tangents. `walk` returns the tangent at a value. If more than
+/// `most_walks` would be needed, the smallest gaps stay open. Returns `None` if the function turns out not to be convex.
 pub fn trace_curve(
     from: f64,
     to: f64,
@@ -103,7 +104,7 @@ pub fn trace_curve(
     })
 }
 
-/// Where to walk next, at most so often: in the gaps in which the makespan may lie highest above the tangents.
+/// At most `most` values to walk next: those in the gaps in which the makespan may lie highest above the tangents.
 fn open_values(gaps: &[CurveGap], most: usize) -> Vec<f64> {
     let mut open: Vec<(f64, f64)> = gaps
         .iter()
@@ -116,8 +117,8 @@ fn open_values(gaps: &[CurveGap], most: usize) -> Vec<f64> {
     values
 }
 
-/// What walks where tangents meet leave of the gaps: one with its breakpoint known, or two. None where the function lies
-/// below a tangent.
+/// Gaps that remain after walks at the values where tangents meet: one with a known breakpoint, or two. Returns `None` if
+/// the function lies below a tangent.
 fn narrowed(gaps: Vec<CurveGap>, found: Vec<Tangent>, tolerance: f64) -> Option<Vec<CurveGap>> {
     let mut found = found.into_iter().peekable();
     let mut narrower = Vec::with_capacity(2 * gaps.len());
@@ -141,7 +142,8 @@ fn narrowed(gaps: Vec<CurveGap>, found: Vec<Tangent>, tolerance: f64) -> Option<
     Some(narrower)
 }
 
-/// Below this, differences are rounding: each of some million additions may round a time by half a unit in its last place.
+/// Largest difference that counts as rounding, in nanoseconds: each of some million additions may round a time by half a
+/// unit in its last place.
 fn tolerance(makespan: Time) -> f64 {
     1e-3 + 1e-13 * makespan.as_nanos()
 }
@@ -156,7 +158,7 @@ impl CurveGap {
             (left.at, None)
         } else {
             let at = left.at + behind / (left.slope - right.slope);
-            // A breakpoint between two neighbouring numbers is one of them.
+            // A breakpoint between two adjacent floating-point numbers is one of them.
             if at > left.at && at < right.at {
                 (at, Some(left.line(at)))
             } else {
@@ -171,7 +173,8 @@ impl CurveGap {
         }
     }
 
-    /// By how much the function may lie above where its tangents meet; none if that is known.
+    /// Largest possible height of the function above the point where the tangents meet, in nanoseconds; `None` if the
+    /// function is known there.
     fn height(&self) -> Option<f64> {
         let part = (self.meet - self.left.at) / (self.right.at - self.left.at);
         let [left, right] = [self.left, self.right].map(|tangent| tangent.makespan.as_nanos());
@@ -179,7 +182,7 @@ impl CurveGap {
     }
 }
 
-/// Each tangent's line from where it meets the one before to where it meets the next.
+/// The lines of the tangents as pieces, each from where it meets the previous line to where it meets the next.
 fn pieces(gaps: &[CurveGap], from: f64, to: f64, tolerance: f64) -> Vec<Piece> {
     let tangents = gaps
         .iter()

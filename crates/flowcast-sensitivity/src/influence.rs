@@ -1,7 +1,7 @@
-//! Which parameters of a network had no influence on a replay, and why: nothing in the program used them.
+//! Parameters of a network without influence on a replay, and the reason: nothing in the program used them.
 //!
-//! A parameter is reported if the network sets it to something else than its default, or if the caller set it by name.
-//! Otherwise a what-if on a parameter without influence would look like a result.
+//! A parameter is reported if the network sets it to something other than its default, or if the caller set it by name.
+//! Without this report, a what-if on a parameter without influence would look like a result.
 
 use flowcast_network::{
     collective::Repeats,
@@ -29,7 +29,7 @@ use flowcast_replay::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// Which models read what others do not.
+/// Parameters that only some models read, with these models.
 const PARAMETERS_OF: [(&str, &[Model]); 9] = [
     ("nic.wire_rate", &[Model::Packet]),
     ("backbone.wire_rate", &[Model::Packet]),
@@ -51,43 +51,43 @@ const PARAMETERS_OF: [(&str, &[Model]); 9] = [
 /// A parameter without influence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unused {
-    /// Its dotted name, as in `--set`; of nodes without the group.
+    /// Dotted name, as in `--set`; for parameters of nodes, without the group.
     pub parameter: String,
-    /// What did not happen.
+    /// Reason: the event that did not happen.
     pub reason: &'static str,
 }
 
-/// A replay that has been done.
+/// A finished replay.
 #[derive(Debug, Clone, Copy)]
 pub struct FinishedReplay<'a> {
     /// The program that was replayed.
     pub program: &'a Program,
     /// The network that it was replayed on.
     pub network: &'a Network,
-    /// Where the ranks ran.
+    /// Nodes on which the ranks ran.
     pub placement: &'a Placement,
-    /// Which sends waited for their receivers.
+    /// Rule by which sends waited for their receivers.
     pub rendezvous: Rendezvous,
-    /// By which model messages shared the network, if they did.
+    /// Model by which messages shared the network, if they did.
     pub model: Option<Model>,
-    /// When the ranks ended in that replay.
+    /// Outcome of the replay, with the times at which the ranks ended.
     pub outcome: &'a Outcome,
 }
 
-/// Whether there were messages on one kind of route, and bytes in them.
+/// Presence of messages on one kind of route, and of bytes in them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Traffics {
     messages: bool,
     bytes: bool,
 }
 
-/// What happened in a program.
+/// Features of the network that a program used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Uses {
     between: Traffics,
     inside: Traffics,
     to_sites: Traffics,
-    /// By connection: whether a message took it.
+    /// Indexed by connection: `true` if a message took it.
     connected: Vec<bool>,
     reached_rendezvous: bool,
     files: bool,
@@ -95,11 +95,11 @@ struct Uses {
     collectives_between_nodes: bool,
     collectives_between_sites: bool,
     computed: bool,
-    /// False where nobody asks.
+    /// Always `false` if the speed of accelerators was neither set nor asked for.
     accelerated: bool,
 }
 
-/// The parameters without influence, in the order of the network file; `asked` are dotted names that the caller set.
+/// Parameters without influence, in the order of the network file. `asked` contains the dotted names that the caller set.
 pub fn without_influence(done: &FinishedReplay, asked: &[String]) -> Vec<Unused> {
     let mut list = FieldList {
         asked: asked.iter().map(|name| bare(current_name(name))).collect(),
@@ -135,7 +135,7 @@ pub fn without_influence(done: &FinishedReplay, asked: &[String]) -> Vec<Unused>
     list.unused
 }
 
-/// A dotted name without the places in lists.
+/// Removes the indices of lists from a dotted name.
 fn bare(name: &str) -> String {
     let parts = name
         .split('.')
@@ -143,11 +143,11 @@ fn bare(name: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// So many instructions are looked at before it is asked whether the others can show anything new.
+/// Number of instructions examined between two checks for anything that the remaining ones could still show.
 const INSTRUCTIONS: usize = 64;
 
 impl Uses {
-    /// Looks at the instructions until all is found that the tables let expect: mostly after a few of them.
+    /// Examines the instructions until everything has been found that the tables allow: usually after a few of them.
     fn new(done: &FinishedReplay, asks_for_accelerators: bool) -> Uses {
         let most = Uses::at_most(done, asks_for_accelerators);
         let mut uses = Uses {
@@ -168,7 +168,7 @@ impl Uses {
         uses
     }
 
-    /// What can be found at most, by the tables of the program and the machine.
+    /// Upper bound of the findings, from the tables of the program and the machine.
     fn at_most(done: &FinishedReplay, asks_for_accelerators: bool) -> Uses {
         let FinishedReplay {
             program,
@@ -285,7 +285,7 @@ impl Uses {
     }
 }
 
-/// The list in the making.
+/// The list under construction.
 struct FieldList {
     asked: Vec<String>,
     unused: Vec<Unused>,
@@ -302,7 +302,7 @@ fn has_accelerators(done: &FinishedReplay) -> bool {
 }
 
 impl FieldList {
-    /// Whether the caller set a parameter, or one inside it.
+    /// `true` if the caller set the parameter, or one inside it.
     fn is_asked(&self, parameter: &str) -> bool {
         self.asked.iter().any(|name: &String| {
             name == parameter
@@ -316,7 +316,7 @@ impl FieldList {
         has_accelerators(done) || self.is_asked(ACCELERATOR_SPEED)
     }
 
-    /// Notes a parameter that is set, or was asked for, and was not used.
+    /// Adds a parameter to the list if it is set, or the caller set it by name, and it was not used.
     fn check(&mut self, parameter: &str, set: bool, used: bool, reason: &'static str) {
         if !used && (set || self.is_asked(parameter)) {
             self.unused.push(Unused {
@@ -407,7 +407,8 @@ impl FieldList {
         );
     }
 
-    /// A network has parameters for all models, which is no reason for a word unless the caller asked for one of them.
+    /// Checks the parameters of other models. A network has parameters for all models, so they are reported only if the
+    /// caller set one of them by name.
     fn other_models(&mut self, model: Model) {
         for (parameter, models) in PARAMETERS_OF {
             self.check(
@@ -760,7 +761,7 @@ mod tests {
             let Ok(outcome) = replay.run() else { return Ok(()) };
             let (program, network, placement, outcome) = (&program, &network, &placement, &outcome);
             let done = FinishedReplay { program, network, placement, rendezvous, model: None, outcome };
-            // Whatever may be found, nothing ends the search before the last instruction.
+            // With this upper bound, the search does not end before the last instruction.
             let everything = Traffics { messages: true, bytes: true };
             let most = Uses { inside: everything, accelerated: asks_for_accelerators, ..Uses::default() };
             let mut all = Uses::default();
