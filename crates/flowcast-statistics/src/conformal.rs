@@ -1,32 +1,33 @@
 //! Intervals of predictions, from the errors of earlier ones.
 //!
-//! Split conformal prediction (Papadopoulos and others, 2002): of `n` residuals of cases that are exchangeable with the
-//! next one, the next lies below the `⌈(n+1)·p⌉`-th smallest with at least the probability `p`, whatever the distribution.
-//! Residuals are `ln(measured / predicted)`, so that the interval of a prediction is a pair of factors.
+//! Split conformal prediction (Papadopoulos and others, 2002): given `n` residuals of cases that are exchangeable with the
+//! next one, the next residual lies below the `⌈(n+1)·p⌉`-th smallest with at least the probability `p`, for any
+//! distribution. Residuals are `ln(measured / predicted)`, so the interval of a prediction is a pair of factors.
 //!
-//! From `2/(1-level) - 1` residuals on (19 for 90 %) both ends come from the signed residuals; below, from
-//! `1/(1-level) - 1` on (9), from the absolute ones. Fewer cannot give the level: their largest gives `n/(n+1)`.
+//! With at least `2/(1-level) - 1` residuals (19 for 90 %), both ends come from the signed residuals. With at least
+//! `1/(1-level) - 1` (9), they come from the absolute ones. With fewer, the level cannot be reached: the largest residual
+//! gives `n/(n+1)`.
 //!
-//! What else is uncertain about the prediction, such as the network's parameters, is a sample of further residuals. Each of
-//! it is added to each of the errors, and the ends are taken at the same ranks of the sums.
+//! Other uncertainties of the prediction, such as those of the network's parameters, are a sample of further residuals. Each
+//! of them is added to each of the errors, and the ends are taken at the same ranks of the sums.
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
 use super::{StatsError, check, check_level, resampling::percentile_interval};
 
-/// Between which residuals the next one lies.
+/// Range in which the next residual is expected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Margin {
     /// Lower end, `ln(measured / predicted)`.
     pub low: f64,
     /// Upper end, `ln(measured / predicted)`.
     pub high: f64,
-    /// With which probability; less than what was asked for where there are too few errors.
+    /// Probability of the range. It is less than the requested one if there are too few errors.
     pub level: f64,
 }
 
-/// The margin of the next prediction; `residuals` are `ln(measured / predicted)` of earlier ones, `further` those that are
-/// added to each of them. One of the lists may be empty.
+/// Margin of the next prediction. `residuals` are `ln(measured / predicted)` of earlier ones, and each of `further` is added
+/// to each of them. One of the lists may be empty.
 ///
 /// # Errors
 /// Both lists empty, a residual that is not finite, or a level outside (0, 1).
@@ -66,17 +67,17 @@ pub fn margin(residuals: &[f64], further: &[f64], level: f64) -> Result<Margin, 
     })
 }
 
-/// `⌈(n+1)·p⌉`, if there are so many.
+/// `⌈(n+1)·p⌉`, if it is at most `n`.
 fn rank(count: usize, share: f64) -> Option<usize> {
-    // What is 0.95 in the eyes of people may be a little more in a double.
+    // A decimal fraction such as 0.95 may be a little larger as a double.
     let rank = ((count + 1) as f64 * share - 1e-9).ceil() as usize;
     (rank <= count).then_some(rank)
 }
 
-/// The interval of a share of which `inside` of `all` were found, at `level` (Clopper and Pearson).
+/// Interval of a share, at `level`, if `inside` of `all` were observed (Clopper and Pearson).
 ///
 /// # Errors
-/// None of none, more than all, or a level outside (0, 1).
+/// No observation, more inside than in all, or a level outside (0, 1).
 pub fn share_interval(inside: usize, all: usize, level: f64) -> Result<(f64, f64), StatsError> {
     check_level(level)?;
     if all == 0 || inside > all {

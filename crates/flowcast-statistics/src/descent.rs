@@ -1,22 +1,21 @@
-//! The parameters that leave the smallest sum of squared residuals: Levenberg and Marquardt's method inside bounds, with
-//! derivatives by differences. Made for at most a few dozen parameters. Residuals that are linear have
-//! [`linear_fit`](super::linear_fit).
+//! Nonlinear least squares: Levenberg and Marquardt's method within bounds, with derivatives by differences. It is made for
+//! at most a few dozen parameters. For linear residuals, see [`linear_fit`](super::linear_fit).
 
 use super::{linear_fit::product, linear_system};
 
-/// A parameter of a fit.
+/// Parameter of a fit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundedParameter {
-    /// Lower bound, in the parameter's unit; at most `high`.
+    /// Lower bound, in the unit of the parameter; at most `high`.
     pub low: f64,
     /// Upper bound, in the same unit; finite.
     pub high: f64,
-    /// Mean and standard deviation (above 0) before the fit; adds the residual `(x - mean) / deviation`.
+    /// Mean and standard deviation (above 0) of the prior, which adds the residual `(x - mean) / deviation`.
     pub prior: Option<[f64; 2]>,
 }
 
 impl BoundedParameter {
-    /// A parameter between two bounds, without a prior.
+    /// Parameter between two bounds, without a prior.
     pub fn between(low: f64, high: f64) -> BoundedParameter {
         BoundedParameter {
             low,
@@ -25,7 +24,7 @@ impl BoundedParameter {
         }
     }
 
-    /// A parameter with a prior; its bounds lie `deviations` standard deviations (above 0) from `value`.
+    /// Parameter with a prior. Its bounds are `deviations` standard deviations (above 0) from `value`.
     pub fn around(value: f64, deviation: f64, deviations: f64) -> BoundedParameter {
         BoundedParameter {
             prior: Some([value, deviation]),
@@ -37,27 +36,28 @@ impl BoundedParameter {
     }
 }
 
-/// A step that is a smaller part of the range ends the search.
+/// The search ends if a step is a smaller fraction of the range.
 const STILL: f64 = 1e-7;
 const MOST_STEPS: usize = 60;
-/// The difference that derivatives are taken over, as a part of the range: wide against what models are solved to.
+/// Difference for derivatives, as a fraction of the range. It is large compared with the accuracy of the models.
 const DIFFERENCE: f64 = 1e-3;
-/// A parameter that changes no residual by more than this, for a change by one, is not felt and does not move: its
+/// A parameter that changes no residual by more than this per unit is considered to have no effect and is kept fixed: its
 /// derivative would be noise.
 const FELT: f64 = 1e-5;
 
-/// Where a search ended.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lowest {
-    /// The parameters at the lowest point.
+    /// Parameters at the minimum.
     pub at: Vec<f64>,
-    /// Their sum of squared residuals.
+    /// Sum of squared residuals at the minimum.
     pub squares: f64,
-    /// By parameter, whether a residual or a prior depends on it.
+    /// `true` if a residual or a prior depends on the parameter, by parameter.
     pub is_felt: Vec<bool>,
 }
 
-/// Goes down from `start` until a step gains a smaller part of the sum than `no_gain`; none if there are no residuals there.
+/// Descends from `start` until a step reduces the sum of squares by a smaller fraction than `no_gain`. `None` if `start` has
+/// no residuals.
 ///
 /// # Panics
 /// If a lower bound is above its upper bound.
@@ -97,7 +97,7 @@ pub fn descend(
     })
 }
 
-/// A step that lowers the sum, with as much damping as that takes.
+/// Finds a step that lowers the sum, and increases the damping as far as necessary.
 fn better(
     at: &[f64],
     values: &[f64],
@@ -125,7 +125,7 @@ fn better(
     None
 }
 
-/// By parameter, then by residual. A side without residuals gives way to the other.
+/// Derivatives, by parameter and then by residual. If the residuals do not exist on one side, the other side is used.
 fn derivatives(
     at: &[f64],
     values: &[f64],
@@ -154,7 +154,7 @@ fn derivatives(
         .collect()
 }
 
-/// Solves `(JᵀJ + damping·diag(JᵀJ)) step = -Jᵀr` for the parameters that can move; the others stay.
+/// Solves `(JᵀJ + damping·diag(JᵀJ)) step = -Jᵀr` for the parameters that can move. The others remain fixed.
 fn damped_step(
     at: &[f64],
     values: &[f64],
@@ -185,7 +185,7 @@ fn damped_step(
         rows.push(line);
     }
     let mut step = vec![0.0; at.len()];
-    // Damped and of columns that are felt, the system is positive definite.
+    // With damping, and only with columns that have an effect, the system is positive definite.
     for (place, solution) in free
         .iter()
         .zip(linear_system::solve(rows, 0.0).into_iter().flatten())
@@ -200,7 +200,7 @@ fn bounded(at: &[f64], parameters: &[BoundedParameter]) -> Vec<f64> {
     bounded.map(|(x, of)| x.clamp(of.low, of.high)).collect()
 }
 
-/// The residuals, then how far each parameter with a prior is from it.
+/// Residuals, followed by the deviation of each parameter with a prior from its prior.
 fn with_priors(
     parameters: &[BoundedParameter],
     at: &[f64],

@@ -1,19 +1,19 @@
-//! Normal deviations with a covariance: what some values say of others (kriging; Rasmussen and Williams, Gaussian processes for
-//! machine learning, 2006, algorithm 2.1).
+//! Gaussian process: prediction of normal variates from others with a known covariance (kriging; Rasmussen and Williams,
+//! Gaussian processes for machine learning, 2006, algorithm 2.1).
 
 use super::linear_system::{Matrix, cholesky};
 
-/// Values with a known covariance, made ready to tell others.
+/// Values with a known covariance, prepared for predictions of others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GaussianProcess {
-    /// Lower triangle of the covariance.
+    /// Cholesky factor of the covariance, a lower triangle.
     factor: Matrix,
-    /// The inverse of the covariance times the values.
+    /// Product of the inverse covariance and the values.
     weights: Vec<f64>,
 }
 
 impl GaussianProcess {
-    /// Of values whose covariance, noise included, is `covariance`. None where that is not positive definite.
+    /// Prepares values whose covariance, noise included, is `covariance`. `None` if it is not positive definite.
     pub fn new(covariance: &[Vec<f64>], values: &[f64]) -> Option<GaussianProcess> {
         let factor = cholesky(covariance)?;
         let half = forward(&factor, values);
@@ -23,7 +23,7 @@ impl GaussianProcess {
         })
     }
 
-    /// The mean of a value that has these covariances with the known ones.
+    /// Mean of a value that has these covariances with the known ones.
     pub fn mean(&self, with_known: &[f64]) -> f64 {
         with_known
             .iter()
@@ -32,8 +32,8 @@ impl GaussianProcess {
             .sum()
     }
 
-    /// What is needed for the covariance of values that have these covariances with the known ones: for two of them, the
-    /// product of their results is what the known values take from it.
+    /// Vector for the covariances of a value that has these covariances with the known ones. The scalar product of the
+    /// vectors of two values is the part of their covariance that the known values explain.
     pub fn explained(&self, with_known: &[f64]) -> Vec<f64> {
         forward(&self.factor, with_known)
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_value_is_told_by_one_beside_it() {
-        // Two values of variance 1 and covariance 0.8; the first was 2 with noise of variance 0.25.
+        // Two values with variance 1 and covariance 0.8. The first was measured as 2, with noise of variance 0.25.
         let known = GaussianProcess::new(&[vec![1.25]], &[2.0]).unwrap();
         assert!((known.mean(&[0.8]) - 1.28).abs() < 1e-12);
         let explained = known.explained(&[0.8]);

@@ -1,15 +1,15 @@
-//! Which measured times belong together (RR-5910, Fig. 5 and section 6.2).
+//! Grouping of measured times (RR-5910, Fig. 5 and section 6.2).
 //!
-//! Repeated measurements of a flow in conflict gather in a few narrow groups. Neighbours in the sorted sample that
-//! differ by at most 0.2 % of the lower join; groups of more than 10 % of the points are kept. The bands of Fig. 5 say
-//! which flow cut α a time shows: `[(1+α-h)·t, (1+α+h)·t]`, both ends included.
+//! Repeated measurements of a flow in conflict concentrate in a few narrow groups. Neighbours in the sorted sample that
+//! differ by at most 0.2 % of the lower value are joined, and groups of more than 10 % of the points are kept. The bands of
+//! Fig. 5 assign a flow cut α to a time: `[(1+α-h)·t, (1+α+h)·t]`, both ends included.
 
 use super::{StatsError, check, sample::quantile_of_sorted};
 
-/// What joins values and which groups are kept.
+/// Rule for joining values and keeping groups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroupingRule {
-    /// Neighbours join when they differ by at most this share of the lower.
+    /// Neighbours are joined if they differ by at most this share of the lower one.
     pub relative_gap: f64,
     /// Groups with more than this share of all points are kept.
     pub min_share: f64,
@@ -24,7 +24,7 @@ impl Default for GroupingRule {
     }
 }
 
-/// A group of values that lie close together.
+/// A group of close values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IntervalCluster {
     /// Smallest value of the group.
@@ -33,11 +33,11 @@ pub struct IntervalCluster {
     pub median: f64,
     /// Largest value of the group.
     pub max: f64,
-    /// Values in the group, at least 1.
+    /// Number of values in the group, at least 1.
     pub count: usize,
 }
 
-/// The groups of a sample, from low to high.
+/// Groups of a sample, in ascending order.
 ///
 /// # Errors
 /// No value, or one that is not finite.
@@ -60,10 +60,10 @@ pub fn interval_clusters(
         .collect())
 }
 
-/// Which flow cut each time shows: the first of `alphas` in whose band of half-width `half` (in units of `alone`, the
-/// time without conflict) it lies.
+/// Flow cut of each time: the first of `alphas` whose band contains the time. `half` is the half-width of a band, in units
+/// of `alone`, the time without conflict.
 pub fn alpha_bands(values: &[f64], alone: f64, alphas: &[f64], half: f64) -> Vec<Option<f64>> {
-    // The ends of a band are decimal fractions that a double misses by an ulp; a value on the end is inside.
+    // A double misses the ends of a band, which are decimal fractions, by an ulp. A value on the end is inside.
     let slack = 4.0 * f64::EPSILON;
     let band = |value: f64| {
         alphas

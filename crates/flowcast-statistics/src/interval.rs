@@ -1,8 +1,8 @@
-//! Confidence intervals, and when to stop measuring.
+//! Confidence intervals, and rules for stopping a measurement.
 //!
-//! For a mean: Student's t, `mean ± t · sd / sqrt(n)`, with the rule "repeat until the half-width is at most 2.5 % of
-//! the mean". For a median: the order statistics between which the true median lies with the wanted probability, which
-//! assumes nothing about the distribution (each value falls below the median with probability 1/2).
+//! For a mean: Student's t, `mean ± t · sd / sqrt(n)`, with the rule "repeat until the half-width is at most 2.5 % of the
+//! mean". For a median: the order statistics between which the true median lies with the required probability. They assume
+//! nothing about the distribution, because each value falls below the median with probability 1/2.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
@@ -11,25 +11,25 @@ use super::{
     sample::{mean, standard_deviation},
 };
 
-/// A mean and how far it may be off.
+/// A mean and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanInterval {
-    /// Arithmetic mean of the sample, the middle of the interval.
+    /// Arithmetic mean of the sample, the centre of the interval.
     pub mean: f64,
-    /// Standard deviation, n - 1 in the denominator.
+    /// Standard deviation, with n - 1 in the denominator.
     pub standard_deviation: f64,
-    /// Half the interval's width.
+    /// Half the width of the interval.
     pub half_width: f64,
 }
 
 impl MeanInterval {
-    /// Half-width as a share of the mean; infinite for a mean of 0 with any spread.
+    /// Half-width as a share of the mean. Infinite for a mean of 0 with any spread.
     pub fn relative_half_width(&self) -> f64 {
         relative(self.half_width, self.mean)
     }
 }
 
-/// The interval of the mean at `level` (0.95) by Student's t with n - 1 degrees of freedom.
+/// Interval of the mean at `level` (such as 0.95), by Student's t with n - 1 degrees of freedom.
 ///
 /// # Errors
 /// Fewer than two values, a value that is not finite, or a level outside (0, 1).
@@ -46,29 +46,30 @@ pub fn mean_interval(values: &[f64], level: f64) -> Result<MeanInterval, StatsEr
     })
 }
 
-/// How many standard errors to each side hold the share `level` of Student's t with so many degrees of freedom, above 0.
+/// Number of standard errors on each side that contain the share `level` of Student's t. The number of degrees of freedom
+/// must be above 0.
 pub fn student_score(level: f64, freedom: f64) -> f64 {
     let student = StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are above 0");
     student.inverse_cdf(f64::midpoint(1.0, level))
 }
 
-/// How likely Student's t with so many degrees of freedom, above 0, is above `score`.
+/// Probability that Student's t exceeds `score`. The number of degrees of freedom must be above 0.
 pub fn student_tail(score: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom)
         .expect("degrees of freedom are above 0")
         .sf(score)
 }
 
-/// Repeat until the mean is known well enough.
+/// Rule to repeat a measurement until its mean is precise enough.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StoppingRule {
     /// Confidence level of the interval.
     pub level: f64,
-    /// Stop when the half-width is at most this share of the mean.
+    /// Stop if the half-width is at most this share of the mean.
     pub relative_half_width: f64,
-    /// Never stop before this many repetitions.
+    /// Minimum number of repetitions.
     pub min_repetitions: usize,
-    /// Stop here in any case.
+    /// Maximum number of repetitions.
     pub max_repetitions: usize,
 }
 
@@ -83,19 +84,19 @@ impl Default for StoppingRule {
     }
 }
 
-/// What a stopping rule says.
+/// Decision of a stopping rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
     /// Measure again: there are too few samples, or the interval is too wide.
     Continue,
     /// The interval is narrow enough.
     Precise(MeanInterval),
-    /// The most repetitions are done and the interval is still wide.
+    /// The maximum number of repetitions is reached, and the interval is still too wide.
     GaveUp(MeanInterval),
 }
 
 impl StoppingRule {
-    /// Looks at all samples so far.
+    /// Decides from all samples so far.
     ///
     /// # Errors
     /// A value that is not finite, or a level outside (0, 1).
@@ -116,7 +117,7 @@ impl StoppingRule {
     }
 }
 
-/// A median and the order statistics around it.
+/// A median, with the order statistics around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MedianInterval {
     /// Median of the sample; the interval need not be symmetric about it.
@@ -134,8 +135,8 @@ impl MedianInterval {
     }
 }
 
-/// The interval of the median that holds at least `level`, or `None` if the sample is too small to have one (below 6
-/// values for 0.95).
+/// Interval of the median with a probability of at least `level`. `None` if the sample is too small for one (below 6 values
+/// for 0.95).
 ///
 /// # Errors
 /// No value, one that is not finite, or a level outside (0, 1).
@@ -152,7 +153,7 @@ pub fn median_interval(values: &[f64], level: f64) -> Result<Option<MedianInterv
     }))
 }
 
-/// The largest k with 2 · P(Binomial(n, 1/2) < k) <= 1 - level; the normal limit where the exact sum would underflow.
+/// Largest k with 2 · P(Binomial(n, 1/2) < k) <= 1 - level. Uses the normal approximation if the exact sum would underflow.
 fn rank_from_the_ends(count: usize, level: f64) -> Option<usize> {
     let tail = (1.0 - level) / 2.0;
     let rank = if count > 500 {

@@ -1,7 +1,7 @@
 //! Statistics: medians, intervals, regression, errors of predictions.
 //!
-//! The numbers here are plain `f64` of one unit that the caller chooses, because the same formula serves times, rates
-//! and ratios; the stages that call it put the unit back on.
+//! All numbers are plain `f64` in a unit that the caller chooses, because the same formulas apply to times, rates and
+//! ratios. The callers restore the units.
 
 pub mod conformal;
 pub mod descent;
@@ -23,55 +23,55 @@ pub mod two_way;
 
 use thiserror::Error;
 
-/// Why a statistic cannot be computed.
+/// Reasons why a statistic cannot be computed.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum StatsError {
-    /// Fewer values than the statistic is defined for.
+    /// Fewer values than the statistic needs.
     #[error("{statistic}: found {found} values, expected at least {expected}")]
     TooFew {
-        /// What was asked for.
+        /// Name of the statistic.
         statistic: &'static str,
-        /// Values given.
+        /// Number of given values.
         found: usize,
-        /// Values needed.
+        /// Minimum number of values.
         expected: usize,
     },
-    /// A value that is not a number, or infinite.
+    /// A value that is infinite or not a number.
     #[error("value {position}: found {found}, expected a finite number")]
     NotFinite {
-        /// Place in the input, counted from 1.
+        /// Position in the input, counted from 1.
         position: usize,
         /// The value, infinite or not a number.
         found: f64,
     },
-    /// Two lists that belong together differ in length.
+    /// Two lists that belong together have different lengths.
     #[error("found {left} {left_name} and {right} {right_name}, expected as many of both")]
     Lengths {
         /// Name of the first list.
         left_name: &'static str,
-        /// Its length.
+        /// Length of the first list.
         left: usize,
         /// Name of the second list.
         right_name: &'static str,
-        /// Its length.
+        /// Length of the second list.
         right: usize,
     },
     /// A number outside its range.
     #[error("{name}: found {found}, expected {expected}")]
     OutOfRange {
-        /// The argument.
+        /// Name of the argument.
         name: &'static str,
-        /// Its value.
+        /// Value of the argument.
         found: f64,
-        /// What would have been right.
+        /// Expected range.
         expected: &'static str,
     },
-    /// A regression over points that all have the same x.
+    /// All points of a regression have the same x.
     #[error("a line needs at least two different x, found only {0}")]
     OneX(f64),
 }
 
-/// Refuses short lists and values that are no numbers.
+/// Refuses short lists, and values that are infinite or not numbers.
 pub fn check(statistic: &'static str, values: &[f64], expected: usize) -> Result<(), StatsError> {
     if values.len() < expected {
         return Err(StatsError::TooFew {
@@ -89,7 +89,7 @@ pub fn check(statistic: &'static str, values: &[f64], expected: usize) -> Result
     }
 }
 
-/// Refuses lists of different length.
+/// Refuses lists of different lengths.
 fn check_pairs(
     left_name: &'static str,
     left: &[f64],

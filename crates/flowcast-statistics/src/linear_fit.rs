@@ -1,31 +1,31 @@
-//! Weighted least squares of values that are linear in some parameters, with what each value weighs in the solution.
+//! Weighted least squares of values that are linear in some parameters, with the weight of each value in the solution.
 
 use super::linear_system::{Matrix, inverse_of_symmetric};
 
-/// A measured value: `columns · parameters`, with an error of this variance.
+/// A measured value of `columns · parameters`, with an error of this variance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinearRow {
-    /// The value's derivative by each parameter.
+    /// Derivative of the value with respect to each parameter.
     pub columns: Vec<f64>,
-    /// The measured value; for a prior, the parameter's value before anything is measured.
+    /// Measured value; in a row for a prior, the prior value of the parameter.
     pub value: f64,
     /// Variance of the value, above 0.
     pub variance: f64,
 }
 
-/// The parameters that fit some rows best.
+/// Parameters that fit the rows best.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinearFit {
-    /// The parameters, in the order of the columns.
+    /// Parameters, in the order of the columns.
     pub values: Vec<f64>,
-    /// By parameter, the weight of each row's value in it.
+    /// Weight of each row's value, by parameter and row.
     pub weights: Vec<Vec<f64>>,
     /// Covariance of the parameters.
     pub covariance: Matrix,
 }
 
 impl LinearFit {
-    /// Solves the weighted normal equations. None without rows, or where the rows do not determine every parameter.
+    /// Solves the weighted normal equations. `None` without rows, or if the rows do not determine every parameter.
     pub fn new(rows: &[LinearRow]) -> Option<LinearFit> {
         let count = rows.first()?.columns.len();
         let mut products = vec![vec![0.0; count]; count];
@@ -51,12 +51,12 @@ impl LinearFit {
         })
     }
 
-    /// The value that the parameters give for a row.
+    /// Value of the fit for a row.
     pub fn at(&self, row: &LinearRow) -> f64 {
         product(&row.columns, &self.values)
     }
 
-    /// Residual of row `at` against a fit without it, in standard errors; 0 where the other rows do not determine it.
+    /// Residual of row `at` against a fit without this row, in standard errors. 0 if the other rows do not determine it.
     pub fn score_without(&self, rows: &[LinearRow], at: usize) -> f64 {
         let row = &rows[at];
         let weights = row.columns.iter().zip(&self.weights);
@@ -79,7 +79,7 @@ pub fn add_outer(matrix: &mut [Vec<f64>], column: &[f64], times: f64) {
     }
 }
 
-/// The scalar product of two vectors.
+/// Scalar product of two vectors.
 pub(super) fn product(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_line_through_points_of_different_variance_is_that_of_a_hand_calculation() {
-        // y = 1 + 2x, and a wild point that counts a hundredth.
+        // y = 1 + 2x, and an outlier with a hundredth of the weight.
         let points = [(0.0, 1.0, 1.0), (1.0, 3.0, 1.0), (2.0, 105.0, 100.0)];
         let rows = points.map(|(x, value, variance)| LinearRow {
             columns: vec![1.0, x],
@@ -104,7 +104,7 @@ mod tests {
         assert!((fit.values[1] - slope).abs() < 1e-12, "{fit:?}");
         assert!((fit.covariance[1][1] - 2.01 / determinant).abs() < 1e-12);
         assert!((fit.at(&rows[0]) - fit.values[0]).abs() < 1e-12);
-        // Without it the line is exact: it lies 100 above 5, whose variance is 100 + 5.
+        // Without the outlier the line is exact: the outlier is 100 above 5, with a variance of 100 + 5.
         assert!((fit.score_without(&rows, 2) - 100.0 / 105f64.sqrt()).abs() < 1e-9);
         assert_eq!(LinearFit::new(&rows[..1]), None);
     }

@@ -1,15 +1,16 @@
 //! Small dense linear systems: elimination with pivots, inverses and Cholesky factors.
 
-/// A matrix by rows.
+/// A matrix, by rows.
 pub type Matrix = Vec<Vec<f64>>;
 
 /// Smallest pivot of a scaled matrix that is not singular.
 const SMALLEST_SCALED_PIVOT: f64 = 1e-13;
 
-/// The solutions `x` of `A x = b` by Gauss-Jordan elimination with partial pivots.
+/// Solutions `x` of `A x = b`, by Gauss-Jordan elimination with partial pivoting.
 ///
-/// Each row holds a row of the square matrix `A`, then its elements of one right side `b` or of several; the result has, by
-/// row of `x`, its elements for each right side. None where `A` is singular: where a pivot is not above `smallest_pivot`.
+/// Each row contains a row of the square matrix `A`, followed by its elements of one or several right sides `b`. The result
+/// contains, by row of `x`, its elements for each right side. `None` if `A` is singular, that is, if a pivot is not above
+/// `smallest_pivot`.
 pub fn solve(mut rows: Matrix, smallest_pivot: f64) -> Option<Matrix> {
     let count = rows.len();
     for column in 0..count {
@@ -40,8 +41,8 @@ pub fn solve(mut rows: Matrix, smallest_pivot: f64) -> Option<Matrix> {
     Some(rows.into_iter().map(|row| row[count..].to_vec()).collect())
 }
 
-/// The inverse of a symmetric matrix without negative eigenvalues, found on its scaled form, so that parameters of different
-/// units weigh alike. None where it is singular to 13 digits.
+/// Inverse of a symmetric matrix without negative eigenvalues. It is computed from the scaled matrix, so that parameters
+/// with different units have the same weight. `None` if the matrix is singular to 13 digits.
 pub fn inverse_of_symmetric(matrix: &[Vec<f64>]) -> Option<Matrix> {
     let count = matrix.len();
     let scale: Vec<f64> = (0..count).map(|at| matrix[at][at].sqrt()).collect();
@@ -67,7 +68,7 @@ pub fn inverse_of_symmetric(matrix: &[Vec<f64>]) -> Option<Matrix> {
     Some(inverse)
 }
 
-/// The lower triangle `L` with `L Lᵀ` = the matrix; none where it is not positive definite.
+/// Lower triangle `L` with `L Lᵀ` = the matrix. `None` if the matrix is not positive definite.
 pub fn cholesky(matrix: &[Vec<f64>]) -> Option<Matrix> {
     let mut factor = vec![vec![0.0; matrix.len()]; matrix.len()];
     for row in 0..matrix.len() {

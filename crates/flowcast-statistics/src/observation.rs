@@ -1,7 +1,7 @@
-//! Observations: predictions beside what was measured, and how far the two are apart.
+//! Observations: predictions with their measurements, and the errors between them.
 //!
-//! Signed error `(predicted - measured) / measured`: -0.8 says that the measured time is five times the predicted one.
-//! Over a set of flows (RR-5910, Table 3): the mean of the absolute errors, the error of the sums, and the best and
+//! Signed error `(predicted - measured) / measured`: -0.8 means that the measured time is five times the predicted one.
+//! Errors over a set of flows (RR-5910, Table 3): the mean of the absolute errors, the error of the sums, and the best and
 //! worst flow.
 
 use std::collections::BTreeMap;
@@ -11,16 +11,16 @@ use super::{StatsError, check, sample::median};
 /// A prediction and its measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation<T> {
-    /// The thing that was predicted and measured.
+    /// Subject of the prediction and the measurement.
     pub of: T,
-    /// The predicted value, in any unit.
+    /// Predicted value, in any unit.
     pub predicted: f64,
-    /// The measured value, in the same unit.
+    /// Measured value, in the same unit.
     pub measured: f64,
 }
 
 impl<T> Observation<T> {
-    /// The signed error, as a share of the measured value (0.05 is 5 %).
+    /// Signed error, as a share of the measured value (0.05 is 5 %).
     pub fn error(&self) -> f64 {
         (self.predicted - self.measured) / self.measured
     }
@@ -53,12 +53,12 @@ impl<T> Observations<T> {
         Ok(all)
     }
 
-    /// All of them, at least one.
+    /// All observations, at least one.
     pub fn all(&self) -> &[Observation<T>] {
         &self.0
     }
 
-    /// Signed relative errors in the order of the observations; -0.1 is 10 % too low.
+    /// Signed relative errors in the order of the observations; -0.1 means 10 % too low.
     pub fn errors(&self) -> impl Iterator<Item = f64> {
         self.0.iter().map(Observation::error)
     }
@@ -79,12 +79,12 @@ impl<T> Observations<T> {
         median(&absolute).expect("there is an observation, and errors are finite")
     }
 
-    /// Number of observations whose absolute error is at most this.
+    /// Number of observations whose absolute error is at most `most`.
     pub fn count_within(&self, most: f64) -> usize {
         self.errors().filter(|error| error.abs() <= most).count()
     }
 
-    /// Share of the observations whose absolute error is at most this.
+    /// Share of the observations whose absolute error is at most `most`.
     pub fn share_within(&self, most: f64) -> f64 {
         self.count_within(most) as f64 / self.0.len() as f64
     }
@@ -96,17 +96,17 @@ impl<T> Observations<T> {
         (predicted - measured).abs() / measured
     }
 
-    /// The observation with the smallest absolute error, the first of equals.
+    /// Observation with the smallest absolute error; the first one of equals.
     pub fn best(&self) -> &Observation<T> {
         self.least_by(f64::abs)
     }
 
-    /// The observation with the largest absolute error, the first of equals.
+    /// Observation with the largest absolute error; the first one of equals.
     pub fn worst(&self) -> &Observation<T> {
         self.least_by(|error| -error.abs())
     }
 
-    /// The signed errors by name.
+    /// Signed errors, by name.
     pub fn errors_by(&self, name: impl Fn(&T) -> String) -> BTreeMap<String, Vec<f64>> {
         let mut errors: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for one in &self.0 {
@@ -123,7 +123,7 @@ impl<T> Observations<T> {
 }
 
 impl<T: Clone> Observations<T> {
-    /// The observations that have a key in common, in the order in which their keys come first.
+    /// Observations grouped by a key, in the order of the first appearance of their keys.
     pub fn grouped<K: PartialEq>(&self, key: impl Fn(&T) -> K) -> Vec<(K, Observations<T>)> {
         let mut groups: Vec<(K, Observations<T>)> = Vec::new();
         for one in &self.0 {
@@ -137,7 +137,7 @@ impl<T: Clone> Observations<T> {
     }
 }
 
-/// The lowest and the highest of some values.
+/// Lowest and highest of some values.
 pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))

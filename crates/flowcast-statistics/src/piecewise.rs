@@ -1,10 +1,10 @@
-//! A quantity that follows another by straight lines between knees: times by message size, with the jumps of protocols.
+//! Piecewise linear functions with jumps at knees, such as times by message size with the jumps of protocols.
 //!
-//! The knees are those with the smallest sum of relative errors for their number, found by dynamic programming over the
-//! places where a knee may be (Bellman, 1961; Bai and Perron, 2003), each line being that of [`super::relative_line`]. With
-//! many points the places are first every n-th point, and each knee is then moved between its neighbours as long as that
-//! helps (branch and bound finds the best place). How many pieces there are is decided by cross-validation: every fifth point
-//! is left out in turn, and the number with the smallest mean error on the points left out is taken.
+//! The knees minimize the sum of relative errors for their number. They are found by dynamic programming over the possible
+//! places of knees (Bellman, 1961; Bai and Perron, 2003). Each line is that of [`super::relative_line`]. With many points,
+//! the first places are every n-th point; each knee is then moved between its neighbours as long as that reduces the errors
+//! (branch and bound finds the best place). Cross-validation decides the number of pieces: every fifth point is left out in
+//! turn, and the number with the smallest mean error on the points left out is used.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -14,53 +14,53 @@ use super::{
     relative_line::{WeightedPoints, check_relative, inverses},
 };
 
-/// Points that a piece rests on at least.
+/// Minimum number of points of a piece.
 const LEAST_POINTS: usize = 4;
-/// Stretches of points between which knees are looked for first.
+/// Number of stretches of points between which knees are searched first.
 const STRETCHES: usize = 48;
-/// Parts of the points that are left out in turn.
+/// Number of parts of the points that are left out in turn.
 const FOLDS: usize = 5;
-/// The logarithm of an error that says no more than that a prediction is useless.
+/// Limit of an error's logarithm. Larger errors only mean that the prediction is useless.
 const WORST: f64 = 10.0;
 
-/// A straight line from a place on.
+/// A straight line from a certain x on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinePiece {
-    /// The smallest x that the line holds for.
+    /// Smallest x for which the line holds.
     pub from: f64,
-    /// The line, of which intercept and slope are at least 0.
+    /// The line, whose intercept and slope are at least 0.
     pub line: Line,
 }
 
-/// Straight lines one after the other, the first from 0 on.
+/// Straight lines that follow one another, the first from 0 on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PiecewiseLine {
     pieces: Vec<LinePiece>,
 }
 
 impl PiecewiseLine {
-    /// The pieces by ascending `from`; at least one.
+    /// Pieces by ascending `from`, at least one.
     pub fn pieces(&self) -> &[LinePiece] {
         &self.pieces
     }
 
-    /// The value at `x`, which is at least 0.
+    /// Value at `x`, which must be at least 0.
     pub fn at(&self, x: f64) -> f64 {
         let after = self.pieces.partition_point(|piece| piece.from <= x);
         self.pieces[after.saturating_sub(1)].line.at(x)
     }
 }
 
-/// A piecewise line, and what it does on points that it was not fitted to.
+/// A piecewise line, with its errors on points to which it was not fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PiecewiseFit {
-    /// Fitted to all points.
+    /// Curve that is fitted to all points.
     pub curve: PiecewiseLine,
-    /// Of each point: `ln(y / predicted)` by a curve of as many pieces that was fitted without it.
+    /// `ln(y / predicted)` of each point, for a curve with the same number of pieces that was fitted without the point.
     pub residuals: Vec<f64>,
 }
 
-/// The best piecewise line of at most `most` pieces, their number chosen by cross-validation.
+/// Fits the best piecewise line of at most `most` pieces. Cross-validation chooses their number.
 ///
 /// ```
 /// use flowcast_statistics::piecewise::fit_piecewise;
@@ -74,8 +74,8 @@ pub struct PiecewiseFit {
 /// ```
 ///
 /// # Errors
-/// No piece, no point, lists of different length, numbers that are not finite, x that do not ascend from 0 on, or a y that is
-/// not above 0.
+/// No piece, no point, lists of different length, numbers that are not finite, x that do not ascend from 0 on, or a y that
+/// is not above 0.
 pub fn fit_piecewise(x: &[f64], y: &[f64], most: usize) -> Result<PiecewiseFit, StatsError> {
     check_relative(x, y)?;
     if most == 0 {
@@ -109,8 +109,8 @@ fn mean_error(residuals: &[f64]) -> f64 {
     residuals.iter().map(|error| error.abs()).sum::<f64>()
 }
 
-/// Predictions of points from those that are left when every fifth is taken away, these among them; `fit` gets the points
-/// that are left and predicts at a place. The values are `ln(y / predicted)`.
+/// Cross-validation errors `ln(y / predicted)`: each point is predicted from the points that remain if every fifth one is
+/// left out, this one among them. `fit` gets the remaining points and returns a function that predicts at an x.
 ///
 /// # Errors
 /// Fewer than two points.
@@ -130,7 +130,8 @@ pub fn residuals_left_out<F: Fn(f64) -> f64>(
     Ok(residuals)
 }
 
-/// By the number of pieces, from one on: the residuals of all points. Numbers that some of the fits cannot have are left out.
+/// Residuals of all points, by number of pieces, starting with one piece. Numbers of pieces that are impossible in a fold
+/// are left out.
 fn left_out_residuals(x: &[f64], y: &[f64], most: usize) -> Vec<Vec<f64>> {
     if x.len() < 2 {
         return Vec::new();
@@ -148,7 +149,7 @@ fn left_out_residuals(x: &[f64], y: &[f64], most: usize) -> Vec<Vec<f64>> {
     all
 }
 
-/// Which points are kept and which are left out, for each fold.
+/// Indices of the points that are kept and left out in each fold.
 fn folds(points: usize) -> impl Iterator<Item = (Vec<usize>, Vec<usize>)> {
     let folds = FOLDS.min(points);
     (0..folds).map(move |fold| (0..points).partition(|at| at % folds != fold))
@@ -162,7 +163,7 @@ fn residual(measured: f64, predicted: f64) -> f64 {
     (measured / predicted).ln().clamp(-WORST, WORST)
 }
 
-/// The best curves of 1, 2, .. pieces, as many as there can be, at most `most`.
+/// Best curves of 1, 2, .. pieces, up to the largest possible number, at most `most`.
 fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
     let weights = &inverses(y);
     let search = PiecewiseSearch {
@@ -177,10 +178,10 @@ fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
     all.iter().map(|cuts| search.curve(cuts)).collect()
 }
 
-/// Points with x ascending. Cuts are places in the list, the first 0, the last its length.
+/// Points with ascending x. Cuts are indices into the points; the first is 0, the last the number of points.
 struct PiecewiseSearch<'a> {
     points: WeightedPoints<'a>,
-    /// Errors of the best lines from one place to another: knees of several curves lie at the same places.
+    /// Errors of the best lines between two indices, cached because knees of several curves lie at the same places.
     known: RefCell<HashMap<(usize, usize), f64>>,
 }
 
@@ -193,7 +194,7 @@ impl PiecewiseSearch<'_> {
         })
     }
 
-    /// By the number of pieces, from one on: the cuts, out of `places`, with the smallest sum of errors.
+    /// Cuts with the smallest sum of errors, chosen from `places`, by number of pieces, starting with one piece.
     fn best_cuts(&self, places: &[usize], most: usize) -> Vec<Vec<usize>> {
         let last = places.len() - 1;
         let errors: Vec<Vec<f64>> = (0..=last)
@@ -203,7 +204,7 @@ impl PiecewiseSearch<'_> {
                     .collect()
             })
             .collect();
-        // By number of pieces and place that they reach: the sum of errors, and where the last of them begins.
+        // Sum of errors and start of the last piece, by number of pieces and end of the last piece.
         let mut best = vec![vec![(f64::INFINITY, 0); places.len()]];
         best[0][0].0 = 0.0;
         for pieces in 1..=most {
@@ -229,10 +230,11 @@ impl PiecewiseSearch<'_> {
             .collect()
     }
 
-    /// Moves each knee to the best place between its neighbours, at most `reach` points at a time, as long as that helps.
+    /// Moves each knee to the best place between its neighbours, at most `reach` points at a time, as long as that reduces
+    /// the errors.
     ///
-    /// More points have no smaller errors. Between two places the errors are therefore at least those on the left of the
-    /// first and those on the right of the second, and where this is not better nothing is tried.
+    /// Errors do not decrease if points are added. For all knees between two places, the errors are therefore at least the
+    /// errors left of the first place plus those right of the second. Ranges for which this bound is not better are skipped.
     fn refine(&self, cuts: &mut [usize], reach: usize) {
         let mut moved = true;
         while moved {
@@ -272,8 +274,8 @@ impl PiecewiseSearch<'_> {
         PiecewiseLine { pieces }
     }
 
-    /// Between the last point of one line and the first of the next: where they cross; where they do not, the power of two
-    /// that lies there, as thresholds of protocols do, or the geometric mean.
+    /// Knee between the last point of one line and the first of the next: the intersection of the lines if it lies there,
+    /// otherwise a power of two, like the thresholds of protocols, otherwise the geometric mean.
     fn knee(&self, first: usize, one: &Line, next: &Line) -> f64 {
         let (below, above) = (self.points.x[first - 1], self.points.x[first]);
         let crossing = (next.intercept - one.intercept) / (one.slope - next.slope);
@@ -291,7 +293,7 @@ mod tests {
     use crate::resampling::{Resampler, normal_score};
     use proptest::prelude::*;
 
-    /// Eager to 64 KiB, then a jump up and another slope; a cache that ends at 4 KiB.
+    /// Eager up to 64 KiB, then a jump up and another slope; a cache that ends at 4 KiB.
     fn truth(x: f64) -> f64 {
         match x {
             ..4096.0 => 2000.0 + 0.1 * x,
@@ -373,7 +375,7 @@ mod tests {
         assert!(fit_piecewise(&[1.0], &[2.0], 0).is_err());
     }
 
-    /// The smallest sum of errors over all ways to cut, by trying each.
+    /// Smallest sum of errors over all cuts, by exhaustive search.
     fn reference(search: &PiecewiseSearch<'_>, from: usize, pieces: usize) -> f64 {
         let end = search.points.x.len();
         if pieces == 1 {

@@ -1,7 +1,7 @@
-//! How the errors of measured values reach what is computed from them (Lichei, section 3.3.3).
+//! Propagation of the errors of measured values to results (Lichei, section 3.3.3).
 //!
 //! For independent errors: `z = x ± y` gives `Δz = sqrt(Δx² + Δy²)`, and `z = C · x^α · y^β` gives
-//! `|Δz / z| = sqrt((α·Δx/x)² + (β·Δy/y)²)`; the constant C leaves the relative error alone.
+//! `|Δz / z| = sqrt((α·Δx/x)² + (β·Δy/y)²)`; the constant C does not change the relative error.
 
 /// A value and its error (standard deviation), both in the same unit.
 #[derive(Debug, Clone, Copy, PartialEq)]

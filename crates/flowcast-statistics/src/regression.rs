@@ -1,8 +1,8 @@
 //! Straight lines through points, `y = intercept + slope · x`.
 //!
-//! Least squares (Lichei, section 3.3.4; the printed denominator lacks a square and must read
-//! `Σx² - n · mean(x)²`), least squares with both coefficients held at or above 0, and Theil and Sen's line, which a
-//! quarter of wild points cannot bend.
+//! There are three methods: least squares (Lichei, section 3.3.4; the printed denominator lacks a square and must read
+//! `Σx² - n · mean(x)²`), least squares with both coefficients at or above 0, and Theil and Sen's line, which is robust
+//! against a quarter of outliers.
 
 use super::{StatsError, check, check_pairs, sample::median_in_place};
 
@@ -11,18 +11,18 @@ use super::{StatsError, check, check_pairs, sample::median_in_place};
 pub struct Line {
     /// `y` at `x = 0`.
     pub intercept: f64,
-    /// What `y` rises by where `x` rises by 1.
+    /// Increase of `y` for an increase of `x` by 1.
     pub slope: f64,
 }
 
 impl Line {
-    /// The line's `y` at `x`, inside or outside of the fitted points.
+    /// Value of the line at `x`, inside or outside of the range of the fitted points.
     pub fn at(&self, x: f64) -> f64 {
         self.intercept + self.slope * x
     }
 }
 
-/// The line with the smallest sum of squared vertical distances.
+/// Line with the smallest sum of squared vertical distances.
 ///
 /// # Errors
 /// Fewer than two points, lists of different length, numbers that are not finite, or a single x.
@@ -44,11 +44,11 @@ pub fn least_squares(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
     })
 }
 
-/// The line of least squares among those with intercept and slope at or above 0. When the free line has a negative
-/// coefficient the best allowed one lies on that bound: through the origin, or level.
+/// Line of least squares with intercept and slope at or above 0. If the unconstrained line has a negative coefficient, the
+/// best allowed line lies on that bound: it passes through the origin, or is level.
 ///
 /// # Errors
-/// As [`least_squares`].
+/// The errors of [`least_squares`].
 pub fn least_squares_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
     let free = least_squares(x, y)?;
     let squares: f64 = x.iter().map(|x| x * x).sum();
@@ -67,7 +67,7 @@ pub fn least_squares_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsEr
     ))
 }
 
-/// `free` if it is allowed, else the nearer of the line through the origin and the level one.
+/// `free` if it is allowed, otherwise the closer of the line through the origin and the level one.
 pub(super) fn nearest_allowed(
     free: Line,
     slope: f64,
@@ -92,10 +92,10 @@ pub(super) fn nearest_allowed(
     }
 }
 
-/// The median of the slopes between all pairs of points, and the median of what it leaves as intercept.
+/// Line with the median of the slopes between all pairs of points, and with the median of the remaining intercepts.
 ///
 /// # Errors
-/// As [`least_squares`].
+/// The errors of [`least_squares`].
 pub fn theil_sen(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
     check_points(x, y)?;
     let mut slopes = Vec::with_capacity(x.len() * (x.len() - 1) / 2);
@@ -114,11 +114,11 @@ pub fn theil_sen(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
     })
 }
 
-/// [`theil_sen`] with intercept and slope at or above 0: when the free line is not allowed, the median slope through
-/// the origin or the median level, whichever has the smaller sum of distances.
+/// [`theil_sen`] with intercept and slope at or above 0. If the unconstrained line is not allowed, the result is the median
+/// slope through the origin or the median level, whichever has the smaller sum of distances.
 ///
 /// # Errors
-/// As [`least_squares`].
+/// The errors of [`least_squares`].
 pub fn theil_sen_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
     let free = theil_sen(x, y)?;
     let mut slopes: Vec<f64> = x

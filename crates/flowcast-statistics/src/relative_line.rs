@@ -1,18 +1,18 @@
-//! The line with the smallest sum of relative errors, `Σ |intercept + slope · x - y| / y`, for quantities above 0 that span
-//! decades: every point counts as much as its error in percent, and wild points count no more than that.
+//! Line with the smallest sum of relative errors, `Σ |intercept + slope · x - y| / y`, for quantities above 0 that span
+//! decades. Each point counts by its error in percent, and outliers count no more than that.
 //!
-//! The sum is convex in intercept and slope, and linear between the lines through two points, so that one of these is the
-//! best. Through a given point the best slope is a weighted median; from the second point on that line the search goes on
-//! until neither of the two can be left (Wesolowsky, "A new descent algorithm for the least absolute value regression
-//! problem", 1981).
+//! The sum is convex in intercept and slope, and linear between the lines through two points, so one of these lines is the
+//! best. The best slope through a given point is a weighted median. From the second point on that line, the search continues
+//! until neither of the two points can be replaced (Wesolowsky, "A new descent algorithm for the least absolute value
+//! regression problem", 1981).
 
 use super::{
     StatsError, check, check_pairs,
     regression::{Line, nearest_allowed},
 };
 
-/// The line with the smallest sum of relative errors among those with intercept and slope at or above 0. Points of a single
-/// x give a level line.
+/// Line with the smallest sum of relative errors, with intercept and slope at or above 0. Points with a single x give a
+/// level line.
 ///
 /// # Errors
 /// No point, lists of different length, numbers that are not finite, an x below 0, or a y that is not above 0.
@@ -21,7 +21,7 @@ pub fn relative_line_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsEr
     weighted_line_at_least_zero(x, y, &inverses(y))
 }
 
-/// The line with the smallest `Σ weight · |intercept + slope · x - y|` among those with intercept and slope at or above 0.
+/// Line with the smallest `Σ weight · |intercept + slope · x - y|`, with intercept and slope at or above 0.
 ///
 /// # Errors
 /// No point, lists of different length, or numbers that are not finite.
@@ -38,7 +38,7 @@ pub fn weighted_line_at_least_zero(
     Ok(WeightedPoints { x, y, weights }.line_at_least_zero())
 }
 
-/// What is not above this has no inverse to weigh it by.
+/// Values up to this one have no finite inverse that could serve as a weight.
 const LEAST: f64 = 1e-300;
 
 pub(super) fn check_relative(x: &[f64], y: &[f64]) -> Result<(), StatsError> {
@@ -62,12 +62,12 @@ pub(super) fn check_relative(x: &[f64], y: &[f64]) -> Result<(), StatsError> {
     }
 }
 
-/// The weights that make absolute errors relative.
+/// Weights that turn absolute errors into relative ones.
 pub(super) fn inverses(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| 1.0 / value).collect()
 }
 
-/// Points that were checked: as many of each.
+/// Points that were checked. The three lists have the same length.
 #[derive(Clone, Copy)]
 pub(super) struct WeightedPoints<'a> {
     pub x: &'a [f64],
@@ -84,7 +84,7 @@ impl<'a> WeightedPoints<'a> {
         }
     }
 
-    /// What the lines here make small.
+    /// Sum of weighted errors, which the lines here minimize.
     pub(super) fn errors(self, line: &Line) -> f64 {
         self.all()
             .map(|(_, (x, y, weight))| (line.at(x) - y).abs() * weight)
@@ -123,7 +123,7 @@ impl<'a> WeightedPoints<'a> {
                 slope,
             };
             let errors = self.errors(&line);
-            // Less by rounding alone would go on for ever.
+            // A decrease by rounding alone would repeat forever.
             if errors >= least * (1.0 - 1e-12) {
                 return best;
             }
@@ -131,7 +131,7 @@ impl<'a> WeightedPoints<'a> {
         }
     }
 
-    /// Of the best line through a place; none where no point has another x.
+    /// Best slope of a line through the given place. `None` if no point has a different x.
     fn best_slope(self, own_x: f64, own_y: f64, slopes: &mut Vec<Weighted>) -> Option<Weighted> {
         slopes.clear();
         let others = self.all().filter(|(_, (x, ..))| *x != own_x);
@@ -143,7 +143,7 @@ impl<'a> WeightedPoints<'a> {
         weighted_median(slopes)
     }
 
-    /// The level line's height.
+    /// Height of the best level line.
     fn level(self) -> Weighted {
         let mut heights: Vec<Weighted> = self
             .all()
@@ -158,7 +158,7 @@ impl<'a> WeightedPoints<'a> {
     }
 }
 
-/// A value, how much it counts, and the point that it belongs to.
+/// A value, its weight, and the point that it belongs to.
 #[derive(Clone, Copy)]
 struct Weighted {
     value: f64,
@@ -166,7 +166,7 @@ struct Weighted {
     at: usize,
 }
 
-/// The value at which half of the weight is reached; none of none.
+/// Value at which half of the weight is reached. `None` without values.
 fn weighted_median(values: &mut [Weighted]) -> Option<Weighted> {
     values.sort_unstable_by(|a, b| a.value.total_cmp(&b.value));
     let half: f64 = values.iter().map(|value| value.weight).sum::<f64>() / 2.0;
@@ -241,7 +241,7 @@ mod tests {
         );
     }
 
-    /// Every line through two points, every level one through one point, every one through the origin and one point.
+    /// Candidates: lines through two points, level lines through one point, and lines through the origin and one point.
     fn reference(x: &[f64], y: &[f64]) -> f64 {
         let all = || x.iter().zip(y);
         let pairs = all().flat_map(|(x, y)| {

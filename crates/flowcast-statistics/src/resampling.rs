@@ -1,7 +1,7 @@
-//! Randomness that a seed repeats: drawing with replacement, shuffling, and the bootstrap's percentile interval.
+//! Reproducible randomness: drawing with replacement, shuffling, and the percentile interval of the bootstrap.
 //!
-//! A bootstrap computes the estimate again and again from samples drawn with replacement out of the sample; the middle
-//! 95 % of these estimates are the interval (Efron's percentile method).
+//! A bootstrap computes the estimate repeatedly from samples that are drawn with replacement from the sample. The middle 95
+//! % of these estimates are the interval (Efron's percentile method).
 
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_pcg::Pcg64;
@@ -9,55 +9,56 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::{StatsError, check, check_level, sample::quantile_of_sorted};
 
-/// A source of random choices; equal seeds give equal choices on every machine.
+/// Source of random choices. Equal seeds give equal choices on every machine.
 #[derive(Debug, Clone)]
 pub struct Resampler(Pcg64);
 
 impl Resampler {
-    /// A generator at its start; equal seeds draw equal samples on every machine.
+    /// Creates a generator. Equal seeds draw equal samples on every machine.
     pub fn from_seed(seed: u64) -> Resampler {
         Resampler(Pcg64::seed_from_u64(seed))
     }
 
-    /// Fills `drawn` with values drawn from `values`, each time from all of them. `values` is not empty.
+    /// Fills `drawn` with as many values as `values` has, drawn with replacement. `values` must not be empty.
     pub fn draw_into(&mut self, values: &[f64], drawn: &mut Vec<f64>) {
         drawn.clear();
-        // A range of u32 and not of usize, so that 32-bit machines draw the same.
+        // A range of u32 instead of usize, so that 32-bit machines draw the same.
         let count = u32::try_from(values.len()).expect("samples fit in memory many times over");
         drawn.extend((0..count).map(|_| values[self.0.random_range(0..count) as usize]));
     }
 
-    /// As many places of a list of `count` as it has, each drawn from all of them. `count` is not 0.
+    /// Draws `count` indices below `count`, with replacement. `count` must not be 0.
     pub fn draw_places(&mut self, count: usize) -> Vec<usize> {
-        // A range of u32 and not of usize, so that 32-bit machines draw the same.
+        // A range of u32 instead of usize, so that 32-bit machines draw the same.
         let most = u32::try_from(count).expect("samples fit in memory many times over");
         (0..most)
             .map(|_| self.0.random_range(0..most) as usize)
             .collect()
     }
 
-    /// A number from 0 to below 1, each as likely.
+    /// Uniformly distributed number from 0 to below 1.
     pub fn share(&mut self) -> f64 {
         self.0.random()
     }
 
-    /// Puts `items` into a random order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         items.shuffle(&mut self.0);
     }
 }
 
-/// How many standard deviations above the mean the share `share` of a normal distribution ends; `share` lies in (0, 1).
+/// Number of standard deviations above the mean below which the share `share` of a normal distribution lies. `share` lies in
+/// (0, 1).
 pub fn normal_score(share: f64) -> f64 {
     Normal::standard().inverse_cdf(share)
 }
 
-/// The share of a normal distribution below so many standard deviations above the mean.
+/// Share of a normal distribution that lies below the mean plus `score` standard deviations.
 pub fn normal_share(score: f64) -> f64 {
     Normal::standard().cdf(score)
 }
 
-/// The ends between which the share `level` of the estimates lies, as much left out below as above.
+/// Interval that contains the share `level` of the estimates, with equal shares below and above it.
 ///
 /// # Errors
 /// No estimate, one that is not finite, or a level outside (0, 1).
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
     use crate::interval::mean_interval;
 
-    /// The percentile interval of `estimate` over `replicates` resamplings of `values`.
+    /// Percentile interval of `estimate` over `replicates` resamplings of `values`.
     fn bootstrap_interval(
         values: &[f64],
         estimate: impl Fn(&[f64]) -> f64,

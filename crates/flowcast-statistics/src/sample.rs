@@ -1,11 +1,11 @@
-//! What a sample says about the value behind it.
+//! Statistics of a sample.
 //!
-//! A message is never faster than its hardware and may be delayed by anything, so transmission times lean to one side
-//! and the median stands for the sample (Lichei, section 3.3.2).
+//! A message is never faster than its hardware, but anything may delay it. Transmission times are therefore skewed, and the
+//! median represents the sample (Lichei, section 3.3.2).
 
 use super::{StatsError, check};
 
-/// The value in the middle; the mean of the two middle ones for an even count.
+/// Median: the middle value, or the mean of the two middle ones for an even count.
 ///
 /// ```
 /// use flowcast_statistics::sample::median;
@@ -21,7 +21,7 @@ pub fn median(values: &[f64]) -> Result<f64, StatsError> {
     Ok(median_in_place(&mut values.to_vec()))
 }
 
-/// [`median`] of a list that may be reordered, for inner loops. The list has at least one value and only numbers.
+/// [`median`] of a list that may be reordered, for inner loops. The list must have at least one value, and only numbers.
 pub fn median_in_place(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
     let even = values.len().is_multiple_of(2);
@@ -32,8 +32,8 @@ pub fn median_in_place(values: &mut [f64]) -> f64 {
     }
 }
 
-/// The value below which the share `share` of the sample lies, interpolated linearly between neighbours (Hyndman and
-/// Fan's type 7, the default of R and NumPy).
+/// Value below which the share `share` of the sample lies, interpolated linearly between neighbours (Hyndman and Fan's type
+/// 7, the default of R and NumPy).
 ///
 /// # Errors
 /// No value, one that is not finite, or a share outside [0, 1].
@@ -51,7 +51,7 @@ pub fn quantile(values: &[f64], share: f64) -> Result<f64, StatsError> {
     Ok(quantile_of_sorted(&sorted, share))
 }
 
-/// [`quantile`] of a list that is sorted and not empty.
+/// [`quantile`] of a sorted list, which must not be empty.
 pub(crate) fn quantile_of_sorted(sorted: &[f64], share: f64) -> f64 {
     let position = share * (sorted.len() - 1) as f64;
     let below = position.floor() as usize;
@@ -79,7 +79,7 @@ pub fn standard_deviation(values: &[f64]) -> Result<f64, StatsError> {
     Ok((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// How two quantities vary together, from -1 to 1 (Pearson); none where one of them does not vary. The lists have the same
+/// Correlation of two quantities, from -1 to 1 (Pearson). `None` if one of them is constant. The lists must have the same
 /// length.
 pub fn correlation(x: &[f64], y: &[f64]) -> Option<f64> {
     let (of_x, of_y) = (mean(x).ok()?, mean(y).ok()?);

@@ -1,18 +1,18 @@
-//! Whether what is measured is still what was predicted, told as early as the evidence allows: a mixture sequential test.
+//! Test that detects as early as possible that measurements no longer agree with a prediction: a mixture sequential test.
 //!
-//! A prediction says between which ends the median of a quantity lies. If it lies at the upper end or below, no more than half of
-//! the measurements exceed that end, whatever their distribution. With `k` of `n` above it, the likelihood of the shares above a
-//! half, all taken alike, is to that of a half as
+//! A prediction gives a range for the median of a quantity. If the median is at most the upper end, no more than half of the
+//! measurements exceed that end, for any distribution. If `k` of `n` measurements exceed it, the likelihood of the shares
+//! above one half, averaged with equal weights, has this ratio to the likelihood of one half:
 //!
 //! `K = 2^(n+1) ∫_{1/2}^{1} p^k (1-p)^(n-k) dp`.
 //!
-//! While the median is not above the end, `K` is a supermartingale that begins at 1, so it ever reaches `1/α` with probability
-//! `α` at most, however often one looks (Ville's inequality; Robbins, "Statistical Methods Related to the Law of the Iterated
-//! Logarithm", 1970, section 3). Four such tests run beside each other: above and below each end.
+//! While the median is not above the end, `K` is a supermartingale that starts at 1. The probability that it ever reaches
+//! `1/α` is therefore at most `α`, however often it is checked (Ville's inequality; Robbins, "Statistical Methods Related to
+//! the Law of the Iterated Logarithm", 1970, section 3). Four such tests run in parallel: above and below each end.
 //!
-//! `flowcast measure check`, the Open MPI component and the adaptive scheduler of the rails use this one.
+//! `flowcast measure check`, the Open MPI component and the adaptive scheduler of the rails use this test.
 
-/// What is known so far.
+/// Present result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StillVerdict {
     /// The median is above the upper end.
@@ -21,11 +21,11 @@ pub enum StillVerdict {
     Below,
     /// The median is between the ends.
     Between,
-    /// Too few measurements to tell.
+    /// There are too few measurements to decide.
     Open,
 }
 
-/// Measurements beside the ends of a prediction.
+/// Test of measurements against the range of a prediction.
 ///
 /// ```
 /// use flowcast_statistics::still::{StillHolds, StillVerdict};
@@ -38,7 +38,7 @@ pub enum StillVerdict {
 pub struct StillHolds {
     low: f64,
     high: f64,
-    /// Logarithm of what the likelihood ratio has to reach.
+    /// Logarithm of the likelihood ratio that is required for a verdict.
     needed: f64,
     above: u32,
     below: u32,
@@ -46,9 +46,9 @@ pub struct StillHolds {
 }
 
 impl StillHolds {
-    /// Whether a median lies from `low` to `high`; a wrong alarm has the probability `level` at most, above 0 and below 1.
+    /// Tests if a median lies from `low` to `high`. A false alarm has at most the probability `level`, above 0 and below 1.
     pub fn new(low: f64, high: f64, level: f64) -> StillHolds {
-        // Either end may give the alarm.
+        // Either end may raise the alarm.
         StillHolds {
             low,
             high,
@@ -59,12 +59,14 @@ impl StillHolds {
         }
     }
 
-    /// Whether the median of ratios to what is expected lies within this factor of 1, above 1; `level` as in [`StillHolds::new`].
+    /// Tests if the median of ratios to the expected value lies within this factor of 1. The factor is above 1; `level` has
+    /// the same meaning as in [`StillHolds::new`].
     pub fn within(factor: f64, level: f64) -> StillHolds {
         StillHolds::new(1.0 / factor, factor, level)
     }
 
-    /// Where there is a verdict, or as many measurements as a window has at most: what is known. A new window begins then.
+    /// Ends the window if there is a verdict, or if it has `longest` measurements. Returns the verdict and starts a new
+    /// window; `None` if the window continues.
     pub fn end_window(&mut self, longest: u32) -> Option<StillVerdict> {
         let verdict = self.verdict();
         if verdict == StillVerdict::Open && self.count < longest {
@@ -74,20 +76,20 @@ impl StillHolds {
         Some(verdict)
     }
 
-    /// Takes a measurement and says what is known now.
+    /// Adds a measurement and returns the present verdict.
     pub fn observe(&mut self, value: f64) -> StillVerdict {
         self.count_in(value);
         self.verdict()
     }
 
-    /// Takes a measurement, for who asks for the verdict later.
+    /// Adds a measurement without computing a verdict.
     pub fn count_in(&mut self, value: f64) {
         self.count += 1;
         self.above += u32::from(value > self.high);
         self.below += u32::from(value < self.low);
     }
 
-    /// What is known now.
+    /// Present verdict.
     pub fn verdict(&self) -> StillVerdict {
         let StillHolds {
             above,
@@ -104,16 +106,16 @@ impl StillHolds {
         }
     }
 
-    /// Measurements taken in so far.
+    /// Number of measurements so far.
     pub fn count(&self) -> u32 {
         self.count
     }
 }
 
-/// `ln K` of `beyond` among `count`.
+/// `ln K` for `beyond` of `count` measurements.
 ///
-/// The integral of whole powers is a binomial tail: `K = Σ_{i≤k} C(n+1,i) / C(n+1,k) / (n+1-k)`, summed from i = 0 on. More than a
-/// float holds is more than any level needs.
+/// The integral of integer powers is a binomial tail: `K = Σ_{i≤k} C(n+1,i) / C(n+1,k) / (n+1-k)`, summed from i = 0 on. If
+/// it overflows, it exceeds the ratio that any level requires.
 fn log_ratio(beyond: u32, count: u32) -> f64 {
     let all = f64::from(count) + 1.0;
     let sum = (1..=beyond).fold(1.0, |sum, at| {
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
     use crate::resampling::{Resampler, normal_score};
 
-    /// The integral by a sum over shares: the reference implementation.
+    /// Reference implementation: the integral as a sum over shares.
     fn summed(beyond: u32, count: u32) -> f64 {
         const PARTS: u32 = 20_000;
         let part = |at: u32| 0.5 + 0.5 * (f64::from(at) + 0.5) / f64::from(PARTS);
@@ -145,7 +147,7 @@ mod tests {
                 "{beyond} of {count}: {ratio} {truth}"
             );
         }
-        // By hand: 2^2 (1/2 - 1/8) = 1.5.
+        // Computed by hand: 2^2 (1/2 - 1/8) = 1.5.
         assert!((log_ratio(1, 1).exp() - 1.5).abs() < 1e-9);
         assert!(log_ratio(5000, 5000) > 700.0 && log_ratio(0, 5000) < 0.0);
     }
@@ -168,7 +170,8 @@ mod tests {
         );
     }
 
-    /// Medians at the end of what was predicted, with measurements that scatter as round trips do; looked at after each.
+    /// Medians at the end of the predicted range, with measurements that scatter like round trips. The verdict is read after
+    /// each.
     #[test]
     fn a_network_that_holds_raises_an_alarm_as_seldom_as_asked_and_one_that_does_not_always() {
         let mut scores: Vec<f64> = (0..400)

@@ -1,9 +1,9 @@
-//! Whether runs before and after a change differ, by many quantities at once.
+//! Test for differences between runs before and after a change, by many quantities at the same time.
 //!
 //! Each quantity is tested by Welch's t (B. L. Welch, "The Generalization of 'Student's' Problem when Several Different
-//! Population Variances are Involved", 1947). Of many tests some succeed by chance, so that they are corrected together
-//! (S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979): the probability that any difference is taken for
-//! certain that is none is at most one minus the level, however the quantities depend on one another.
+//! Population Variances are Involved", 1947). Some of many tests succeed by chance, so they are corrected as a family (S.
+//! Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979): the probability that any absent difference is
+//! reported as certain is at most one minus the level, however the quantities depend on one another.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -13,25 +13,25 @@ use super::{
     sample::{mean, standard_deviation},
 };
 
-/// How much runs of one version differ from one another.
+/// Random differences between runs of one version.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RunNoise {
-    /// As their repetitions show: nothing is known where a version has one run.
+    /// Estimated from repetitions. Unknown if a version has only one run.
     Repetitions,
-    /// The standard deviation of a run, as a fraction of its time, above 0.
+    /// Given standard deviation of a run, as a fraction of its time, above 0.
     Stated(f64),
-    /// Not at all.
+    /// No differences.
     Repeatable,
-    /// Not at all: they are predictions.
+    /// No differences, because the runs are predictions.
     Predictions,
 }
 
-/// A test of differences between runs before and after.
+/// Test for differences between runs before and after a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DifferenceTest {
-    /// The probability that no difference is taken for certain that is none, above 0 and below 1.
+    /// Probability that no absent difference is reported as certain, above 0 and below 1.
     pub level: f64,
-    /// What is known of how much equal runs differ.
+    /// Random differences between equal runs.
     pub noise: RunNoise,
 }
 
@@ -44,17 +44,17 @@ impl Default for DifferenceTest {
     }
 }
 
-/// A quantity in each run before and in each run after.
+/// Values of a quantity in the runs before and after the change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TwoSamples {
-    /// One value for each run before.
+    /// One value for each run before the change.
     pub before: Vec<f64>,
-    /// One value for each run after.
+    /// One value for each run after the change.
     pub after: Vec<f64>,
 }
 
 impl DifferenceTest {
-    /// For each quantity, whether it certainly differs.
+    /// `true` for each quantity that certainly differs.
     ///
     /// # Errors
     /// A quantity without runs, a value that is not finite, or a level outside (0, 1).
@@ -67,7 +67,7 @@ impl DifferenceTest {
         Ok(holm(&p_values, 1.0 - self.level))
     }
 
-    /// What the certainty of so many runs rests on, in words.
+    /// Text that explains the certainty for this number of runs.
     pub fn describe(&self, before: usize, after: usize) -> String {
         let level = format!(
             "certain at {} % for all rows together",
@@ -97,7 +97,7 @@ impl DifferenceTest {
         }
     }
 
-    /// The probability of a difference as large as this where there is none.
+    /// Probability of a difference of at least this size if there is none.
     fn p_value(&self, TwoSamples { before, after }: &TwoSamples) -> Result<f64, StatsError> {
         check("difference of runs", before, 1)?;
         check("difference of runs", after, 1)?;
@@ -129,13 +129,13 @@ impl DifferenceTest {
     }
 }
 
-/// The squared standard error of a mean.
+/// Squared standard error of a mean.
 fn squared_error(values: &[f64]) -> Result<f64, StatsError> {
     Ok(standard_deviation(values)?.powi(2) / values.len() as f64)
 }
 
-/// Which of these are below their part of `mistake`: the smallest below `mistake / n`, the next below `mistake / (n - 1)`, and
-/// so on to the first that is not.
+/// `true` for each p-value that is significant by Holm's correction: the smallest is compared with `mistake / n`, the next
+/// with `mistake / (n - 1)`, and so on to the first that fails.
 fn holm(p_values: &[f64], mistake: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|one, other| p_values[*one].total_cmp(&p_values[*other]));
@@ -175,7 +175,7 @@ mod tests {
         assert!(!certain(RunNoise::Stated(0.03), &[1.0], &[1.08]));
     }
 
-    /// t = 1.69064 with 4.08374 degrees of freedom; the density of Student's t beyond it on both sides sums up to 0.16470.
+    /// t = 1.69064 with 4.08374 degrees of freedom. The density of Student's t beyond it on both sides sums to 0.16470.
     #[test]
     fn the_p_value_is_welchs() {
         let quantity = TwoSamples {
@@ -198,7 +198,7 @@ mod tests {
         );
     }
 
-    /// Of 400 comparisons of equal runs by 20 quantities at 95 %, about 20 have any certain difference.
+    /// About 20 of 400 comparisons of equal runs by 20 quantities at 95 % show any certain difference.
     #[test]
     fn equal_runs_differ_certainly_no_more_often_than_the_level_says() {
         let mut random = Resampler::from_seed(1);

@@ -1,31 +1,32 @@
-//! The spread of residuals that belong to two things at once: the program that ran and the network that it ran on.
+//! Spread of residuals that belong to two things at once: the program that ran and the network on which it ran.
 //!
-//! `r_pn = mean + program_p + network_n + rest_pn`, with independent terms whose variances come from the mean squares of the table
-//! (Searle, Casella and McCulloch, *Variance Components*, 1992, section 4.4). The residual of another program on another network
-//! has the sum of the three variances, and what the mean is uncertain by; Student's t has one degree of freedom less than there
-//! are programs, of which there are few and which differ most.
+//! `r_pn = mean + program_p + network_n + rest_pn`, with independent terms whose variances come from the mean squares of the
+//! table (Searle, Casella and McCulloch, *Variance Components*, 1992, section 4.4). The variance of the residual of another
+//! program on another network is the sum of the three variances plus the uncertainty of the mean. Student's t has one degree
+//! of freedom less than there are programs, because programs are few and differ most.
 
 use std::collections::BTreeMap;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The residual of a case that is in no row and no column.
+/// Distribution of the residual of a case in a new row and a new column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoWay {
-    /// The mean of all.
+    /// Mean of all residuals.
     pub mean: f64,
-    /// Standard deviation of what rows have in common.
+    /// Standard deviation of the rows' common terms.
     pub of_rows: f64,
-    /// Standard deviation of what columns have in common.
+    /// Standard deviation of the columns' common terms.
     pub of_columns: f64,
-    /// Standard deviation of the rest.
+    /// Standard deviation of the remaining terms.
     pub of_rest: f64,
     rows: usize,
     columns: usize,
 }
 
 impl TwoWay {
-    /// Of residuals by row and column; none of fewer than three rows or two columns. Rows that lack a column are left out.
+    /// Fits residuals by row and column. `None` for fewer than three rows or two columns. Rows that lack a column are left
+    /// out.
     pub fn new(residuals: &BTreeMap<(&str, &str), f64>) -> Option<TwoWay> {
         let columns: Vec<&str> = sorted(residuals.keys().map(|(_, column)| *column));
         let rows = sorted(residuals.keys().map(|(row, _)| *row));
@@ -55,7 +56,8 @@ impl TwoWay {
             }
         }
         let rest = rest / ((count - 1.0) * (wide - 1.0));
-        // A mean of `of_each` values has its part of the rest; what is below that has no spread of its own.
+        // The variance of a mean of `of_each` values includes its part of the rest's variance. If it is smaller than that,
+        // there is no spread.
         let own = |terms: &[f64], of_each: f64| {
             (squares(terms) / (terms.len() as f64 - 1.0) - rest / of_each)
                 .max(0.0)
@@ -71,7 +73,7 @@ impl TwoWay {
         })
     }
 
-    /// So many values, evenly spaced in probability, of the residual of another row in another column.
+    /// Values of the residual of a new row in a new column, `count` of them, evenly spaced in probability.
     pub fn quantiles(&self, count: usize) -> Vec<f64> {
         let (rows, columns) = (self.rows as f64, self.columns as f64);
         let variance = self.of_rows.powi(2) * (1.0 + 1.0 / rows)
