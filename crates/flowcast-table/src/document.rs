@@ -1,4 +1,4 @@
-//! Sentences and tables in the order in which people read them, and the fields that programs read.
+//! Sentences and tables in reading order for people, and fields for programs.
 
 use std::{borrow::Cow, collections::HashSet, fmt::Display};
 
@@ -9,36 +9,36 @@ use crate::{
     value::{NotFinite, Record, Value},
 };
 
-/// What people read.
+/// Content for people.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DocumentPart {
-    /// One or more lines of words.
+    /// One or more lines of text.
     Line(String),
-    /// Rows under a heading.
+    /// Rows below a heading.
     Table(Table),
 }
 
-/// The schema of what commands print with `--json`; its `kind` says which result it is.
+/// Schema of the commands' output with `--json`; its `kind` names the type of result.
 pub const RESULT: &str = "flowcast/result/1";
 
-/// A result on its way out.
+/// A result before output: text and tables for people, fields for programs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// Name and version of the JSON: [`RESULT`] unless outside programs rely on another.
+    /// Name and version of the JSON schema: [`RESULT`] unless outside programs rely on another.
     pub schema: &'static str,
-    /// What it answers, such as `slack`.
+    /// Kind of the result, such as `slack`.
     pub kind: &'static str,
-    /// The headline of a page.
+    /// Headline of the page.
     pub title: String,
-    /// In the order in which they are read.
+    /// Lines and tables, in reading order.
     pub parts: Vec<DocumentPart>,
-    /// Sentences on what the result rests on, each once; lines among the parts show them to people.
+    /// Sentences on the assumptions of the result, each once; lines among the parts show them to people.
     pub notes: Vec<String>,
     fields: Record,
 }
 
 impl Document {
-    /// Without content yet.
+    /// Creates a document without content.
     pub fn new(kind: &'static str) -> Document {
         Document {
             schema: RESULT,
@@ -50,19 +50,19 @@ impl Document {
         }
     }
 
-    /// Under a schema of its own.
+    /// Sets the schema.
     pub fn schema(mut self, schema: &'static str) -> Document {
         self.schema = schema;
         self
     }
 
-    /// With the headline of a page.
+    /// Sets the headline of the page.
     pub fn titled(mut self, title: impl Into<String>) -> Document {
         self.title = title.into();
         self
     }
 
-    /// A value for programs.
+    /// Adds a value for programs.
     pub fn field(
         mut self,
         name: impl Into<Cow<'static, str>>,
@@ -72,29 +72,29 @@ impl Document {
         self
     }
 
-    /// Several values for programs.
+    /// Adds several values for programs.
     pub fn fields(mut self, record: Record) -> Document {
         self.fields = self.fields.fields(record);
         self
     }
 
-    /// A value for programs, if there is one.
+    /// Adds a value for programs, if there is one.
     pub fn known(self, name: &'static str, value: Option<impl Into<Value>>) -> Document {
         self.fields(Record::new().known(name, value))
     }
 
-    /// Words for people.
+    /// Adds a line for people.
     pub fn line(mut self, text: impl Display) -> Document {
         self.parts.push(DocumentPart::Line(text.to_string()));
         self
     }
 
-    /// Any number of lines of words.
+    /// Adds any number of lines for people.
     pub fn lines<T: Display>(self, texts: impl IntoIterator<Item = T>) -> Document {
         texts.into_iter().fold(self, Document::line)
     }
 
-    /// Sentences on what the result rests on, such as assumptions: lines for people, the field `notes` for programs.
+    /// Adds sentences on the assumptions of the result: lines for people, the field `notes` for programs.
     pub fn noted<T: Into<String>>(mut self, notes: impl IntoIterator<Item = T>) -> Document {
         let mut told: HashSet<String> = self.notes.iter().cloned().collect();
         for note in notes {
@@ -107,19 +107,19 @@ impl Document {
         self
     }
 
-    /// A table, which programs read under this name.
+    /// Adds a table, which programs read under this name.
     pub fn table(self, name: &'static str, table: impl Into<Table>) -> Document {
         let table = table.into();
         self.field(name, table.clone()).shown(table)
     }
 
-    /// A table for people alone.
+    /// Adds a table for people only.
     pub fn shown(mut self, table: impl Into<Table>) -> Document {
         self.parts.push(DocumentPart::Table(table.into()));
         self
     }
 
-    /// People see so many rows of each table at most; the option shows all.
+    /// Limits the rows of each table that people see; `option` is the command's option that shows all.
     pub fn most(mut self, rows: usize, option: &'static str) -> Document {
         for part in &mut self.parts {
             if let DocumentPart::Table(table) = part {
@@ -129,12 +129,12 @@ impl Document {
         self
     }
 
-    /// The names of the values in the rows of a list, in the order in which the first row has them; none of another field.
+    /// Names of the values in the rows of a list, in the order of the first row; empty for a field of another type.
     pub fn names_in(&self, list: &str) -> Vec<&str> {
         self.fields.get(list).map_or_else(Vec::new, Value::names)
     }
 
-    /// The words for people.
+    /// Lines for people.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             DocumentPart::Line(line) => Some(line.as_str()),
@@ -142,7 +142,7 @@ impl Document {
         })
     }
 
-    /// The tables for people.
+    /// Tables for people.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         self.parts.iter().filter_map(|part| match part {
             DocumentPart::Line(_) => None,
@@ -150,19 +150,19 @@ impl Document {
         })
     }
 
-    /// Whether all figures can be told: none is infinite, and no count has reached its end.
+    /// Checks that all figures can be printed: none is infinite, and no count has reached its maximum.
     ///
     /// # Errors
-    /// The first that cannot.
+    /// The first figure that cannot be printed.
     pub fn check(&self) -> Result<(), NotFinite> {
         self.fields.check()?;
         self.tables().try_for_each(Table::check)
     }
 
-    /// For programs: the schema, the kind, the notes and the fields.
+    /// Returns the JSON for programs: the schema, the kind, the notes and the fields.
     ///
     /// # Errors
-    /// As [`Document::check`].
+    /// Errors of [`Document::check`].
     pub fn json(&self) -> Result<Json, NotFinite> {
         self.check()?;
         let mut json = self.fields.object();
@@ -173,7 +173,7 @@ impl Document {
     }
 }
 
-/// A note as people read it; those on values with an asterisk begin with one.
+/// Formats a note for people; a note about values with an asterisk begins with one.
 fn as_note(note: &str) -> String {
     match note.starts_with('*') {
         true => note.to_owned(),

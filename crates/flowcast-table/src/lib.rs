@@ -1,8 +1,8 @@
-//! The one way out of Flowcast: a [`Document`] of sentences, fields and typed tables, which a terminal, a program, a spreadsheet
-//! and a page show each in its own way.
+//! Output of Flowcast: a [`Document`] of sentences, fields and typed tables, which a terminal, a program, a spreadsheet and
+//! a page each show in its own way.
 //!
-//! Each fact is told once, with its name in JSON, its heading for people and its typed value. JSON has a time in the unit that its
-//! name has (`_us`, `_ns`; seconds otherwise), people see it with a unit that fits.
+//! Each fact is stated once, with its name in JSON, its heading for people and its typed value. JSON gives a time in the
+//! unit that its name contains (`_us`, `_ns`; otherwise seconds). People see it in a fitting unit.
 //!
 //! ```
 //! use flowcast_table::{Document, rows};

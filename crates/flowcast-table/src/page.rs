@@ -1,14 +1,14 @@
-//! A table in HTML.
+//! Tables in HTML.
 
 use crate::table::Table;
 
-/// Bars that a picture has at most.
+/// Largest number of bars in a picture.
 const MOST_BARS: usize = 40;
 
-/// Rows that a table on a page has at most.
+/// Largest number of rows in a table on a page.
 const MOST_ROWS: usize = 1000;
 
-/// Text for HTML and SVG, without characters that control whatever shows it.
+/// Escapes text for HTML and SVG, and replaces control characters other than newline and tab.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -28,7 +28,7 @@ pub fn escape(text: &str) -> String {
 }
 
 impl Table {
-    /// Heading, picture and rows.
+    /// Returns the heading, the picture and the rows as HTML.
     pub fn to_html(&self) -> String {
         let columns = self.shown();
         let row = |tag: &str, cells: &[String]| {
@@ -60,7 +60,7 @@ impl Table {
         )
     }
 
-    /// A bar for each of the first rows, with the row's first cell beside it.
+    /// Draws a bar for each of the first rows, with the row's first cell beside it.
     fn picture(&self, texts: &[Vec<String>]) -> String {
         let longest = self
             .bars

@@ -1,8 +1,8 @@
-//! Commands as a person pastes them into a POSIX shell.
+//! Commands that can be pasted into a POSIX shell.
 
 use std::borrow::Cow;
 
-/// A word in single quotes, unless it holds only letters, digits and signs that no shell expands.
+/// Quotes a word in single quotes, unless it contains only letters, digits and signs that no shell expands.
 pub fn shell_word(word: &str) -> Cow<'_, str> {
     if !word.is_empty()
         && !word.starts_with('=')
@@ -12,11 +12,11 @@ pub fn shell_word(word: &str) -> Cow<'_, str> {
     {
         return Cow::Borrowed(word);
     }
-    // A quote inside ends the quotes, stands there escaped, and begins them again.
+    // A quote inside ends the quotes, stands escaped, and begins them again.
     Cow::Owned(format!("'{}'", word.replace('\'', "'\\''")))
 }
 
-/// The words of a command on one line.
+/// Joins the words of a command into one line, each quoted if necessary.
 pub fn command_line(words: impl IntoIterator<Item: AsRef<str>>) -> String {
     let words = words.into_iter();
     let words: Vec<String> = words

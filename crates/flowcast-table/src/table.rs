@@ -7,16 +7,16 @@ use crate::value::{NotFinite, Record, Value, check_list};
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableColumn {
-    /// Name in JSON; none if only people see it.
+    /// Name in JSON; `None` if only people see the column.
     pub name: Option<&'static str>,
-    /// For people; none if only JSON has it.
+    /// Heading for people; `None` if only JSON has the column.
     pub heading: Option<String>,
-    /// One for each row.
+    /// Cells, one for each row.
     pub cells: Vec<Value>,
 }
 
 impl TableColumn {
-    /// Whether its cells stand on the right: figures do.
+    /// `true` if the cells are aligned right, as figures are.
     pub fn is_right(&self) -> bool {
         self.cells.iter().any(|cell| !cell.is_words())
     }
@@ -33,20 +33,20 @@ impl TableColumn {
 /// Rows of typed columns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// Above the table; none if empty.
+    /// Heading above the table; no heading if empty.
     pub heading: String,
-    /// As long as each other.
+    /// Columns, all of the same length.
     pub columns: Vec<TableColumn>,
-    /// By row: the length of its bar in a picture; no picture if empty.
+    /// Lengths of the bars in a picture, indexed by row; no picture if empty.
     pub bars: Vec<f64>,
-    /// How many rows people see at most, and the option that shows all.
+    /// Largest number of rows that people see, and the option that shows all.
     pub most: Option<(usize, &'static str)>,
-    /// How many there are.
+    /// Number of rows.
     pub rows: usize,
 }
 
 impl Table {
-    /// Whether all figures can be told.
+    /// Checks that all figures can be printed.
     pub(crate) fn check(&self) -> Result<(), NotFinite> {
         self.columns.iter().try_for_each(|column| {
             let name = column.name.or(column.heading.as_deref());
@@ -62,7 +62,7 @@ impl Table {
             .collect()
     }
 
-    /// The columns that people see: those with a heading and with a cell that says something.
+    /// Columns that people see: those with a heading and at least one cell that is not empty or a dash.
     pub fn shown(&self) -> Vec<(&str, &TableColumn)> {
         let mut shown = self.headed();
         if self.rows > 0 {
@@ -71,7 +71,8 @@ impl Table {
         shown
     }
 
-    /// The headings and the first `most` rows of the columns that people see. Sizes of a column have one family of units.
+    /// Headings and the first `most` rows of the columns that people see. All sizes of a column have the same family of
+    /// units.
     pub fn texts(&self, most: usize) -> Vec<Vec<String>> {
         let shown = self.shown();
         let units: Vec<SizeUnits> = shown.iter().map(|(_, column)| column.units()).collect();
@@ -83,7 +84,7 @@ impl Table {
         std::iter::once(headings(&shown)).chain(rows).collect()
     }
 
-    /// The headings and all rows, silent columns among them and sizes exact, for spreadsheets.
+    /// Headings and all rows for spreadsheets, including columns of empty cells and with exact sizes.
     pub fn all_texts(&self) -> Vec<Vec<String>> {
         let headed = self.headed();
         let row = |row: usize| {
@@ -100,19 +101,19 @@ fn headings(columns: &[(&str, &TableColumn)]) -> Vec<String> {
     headings.map(|(heading, _)| (*heading).to_owned()).collect()
 }
 
-/// Whether the text of a cell says nothing: it is empty or a dash.
+/// `true` if the text of a cell carries no information: it is empty or a dash.
 pub fn is_silent(text: &str) -> bool {
     matches!(text, "" | "-")
 }
 
-/// A table that grows by columns.
+/// A table under construction, column by column.
 #[derive(Debug, Clone)]
 pub struct Rows<I> {
     items: Vec<I>,
     table: Table,
 }
 
-/// A table with a row for each of these.
+/// Starts a table with a row for each of these items.
 pub fn rows<I: Copy>(items: impl IntoIterator<Item = I>) -> Rows<I> {
     let items: Vec<I> = items.into_iter().collect();
     let table = Table {
@@ -123,7 +124,7 @@ pub fn rows<I: Copy>(items: impl IntoIterator<Item = I>) -> Rows<I> {
 }
 
 impl<I: Copy> Rows<I> {
-    /// A column for JSON and for people.
+    /// Adds a column for JSON and for people.
     pub fn column<V: Into<Value>>(
         self,
         name: &'static str,
@@ -133,12 +134,12 @@ impl<I: Copy> Rows<I> {
         self.with(Some(name), Some(heading.into()), cell)
     }
 
-    /// A column for JSON alone.
+    /// Adds a column for JSON only.
     pub fn field<V: Into<Value>>(self, name: &'static str, cell: impl Fn(I) -> V) -> Self {
         self.with(Some(name), None, cell)
     }
 
-    /// A column for people alone.
+    /// Adds a column for people only.
     pub fn cell<V: Into<Value>>(self, heading: impl Into<String>, cell: impl Fn(I) -> V) -> Self {
         self.with(None, Some(heading.into()), cell)
     }
@@ -158,19 +159,19 @@ impl<I: Copy> Rows<I> {
         self
     }
 
-    /// What stands above the table.
+    /// Sets the heading above the table.
     pub fn heading(mut self, heading: impl Into<String>) -> Self {
         self.table.heading = heading.into();
         self
     }
 
-    /// A picture beside the table with a bar for each row.
+    /// Adds a picture beside the table with a bar for each row.
     pub fn bars(mut self, bar: impl Fn(I) -> f64) -> Self {
         self.table.bars = self.items.iter().map(|item| bar(*item)).collect();
         self
     }
 
-    /// People see so many rows at most; the option shows all.
+    /// Limits the rows that people see; `option` is the command's option that shows all.
     pub fn most(mut self, rows: usize, option: &'static str) -> Self {
         self.table.most = Some((rows, option));
         self
@@ -189,7 +190,7 @@ impl<I> From<Rows<I>> for Value {
     }
 }
 
-/// In JSON a list of records.
+/// A list of records in JSON.
 impl From<Table> for Value {
     fn from(table: Table) -> Value {
         (0..table.rows).map(|row| table.record(row)).collect()

@@ -1,4 +1,4 @@
-//! Typed values, with their form for people and their form in JSON.
+//! Typed values, with their forms for people and in JSON.
 
 use std::{
     borrow::Cow,
@@ -11,17 +11,18 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use thiserror::Error;
 
-/// A figure that is told nowhere: JSON has no infinite numbers, and a count that reached its end counts nothing.
+/// Error for a figure that cannot be printed: JSON has no infinite numbers, and a count that has reached its maximum is not
+/// exact.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "found {figure} = {found}, expected {expected}: look for a value that is too large or too small"
 )]
 pub struct NotFinite {
-    /// Where it stands in the result, such as `candidates[0].predicted_s`.
+    /// Path of the figure in the result, such as `candidates[0].predicted_s`.
     pub figure: String,
-    /// What it is.
+    /// Value found.
     pub found: String,
-    /// What can be told.
+    /// Range of values that can be printed.
     pub expected: &'static str,
 }
 
@@ -42,7 +43,7 @@ impl NotFinite {
         }
     }
 
-    /// The figure as a part of what has this name, or this place in a list.
+    /// Prepends the name, or the place in a list, of the value that contains the figure.
     pub(crate) fn within(mut self, name: impl Display) -> NotFinite {
         let dot = if self.figure.is_empty() || self.figure.starts_with('[') {
             ""
@@ -80,55 +81,55 @@ fn check_json(json: &Json) -> Result<(), NotFinite> {
 /// A value of a field or a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// There is none: `null` in JSON, nothing for people.
+    /// No value: `null` in JSON, nothing for people.
     Absent,
-    /// Words.
+    /// A text.
     Text(String),
     /// Yes or no.
     Flag(bool),
-    /// How many.
+    /// A number of items.
     Count(u64),
     /// A number without unit.
     Number(f64),
-    /// In JSON in the unit that its name ends in.
+    /// A time; in JSON in the unit at the end of its name.
     Time(Time),
-    /// In JSON a number of bytes.
+    /// A size; in JSON a number of bytes.
     Bytes(Bytes),
-    /// In JSON in bytes per second.
+    /// A rate; in JSON in bytes per second.
     Rate(Rate),
-    /// Several values, each in the unit that their name ends in.
+    /// Several values, each in the unit at the end of their name.
     List(Vec<Value>),
     /// Named values.
     Record(Record),
-    /// What is JSON already.
+    /// A value that is already JSON.
     Json(Json),
-    /// A value with a text of its own for people.
+    /// A value with a separate text for people.
     Shown(Box<Value>, String),
 }
 
-/// Named values, of which people see none.
+/// Named values, which people do not see.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Record(Vec<(Cow<'static, str>, Value)>);
 
 impl Record {
-    /// No value yet.
+    /// Creates a record without values.
     pub fn new() -> Record {
         Record::default()
     }
 
-    /// One value more.
+    /// Adds a value.
     pub fn field(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Record {
         self.0.push((name.into(), value.into()));
         self
     }
 
-    /// The values of another one more.
+    /// Adds the values of another record.
     pub fn fields(mut self, record: Record) -> Record {
         self.0.extend(record.0);
         self
     }
 
-    /// One value more, if there is one.
+    /// Adds a value, if there is one.
     pub fn known(self, name: &'static str, value: Option<impl Into<Value>>) -> Record {
         match value {
             Some(value) => self.field(name, value),
@@ -141,10 +142,10 @@ impl Record {
         found.map(|(_, value)| value)
     }
 
-    /// All values by their names.
+    /// Returns all values with their names.
     ///
     /// # Errors
-    /// A figure that cannot be told.
+    /// A figure that cannot be printed.
     pub fn json(&self) -> Result<Json, NotFinite> {
         self.check()?;
         Ok(self.object())
@@ -156,7 +157,7 @@ impl Record {
         Json::Object(fields.collect())
     }
 
-    /// Whether all figures can be told.
+    /// Checks that all figures can be printed.
     pub(crate) fn check(&self) -> Result<(), NotFinite> {
         let mut fields = self.0.iter();
         fields.try_for_each(|(name, value)| value.check().map_err(|error| error.within(name)))
@@ -164,7 +165,7 @@ impl Record {
 }
 
 impl Value {
-    /// The names of the values in the first of several records.
+    /// Names of the values in a record, or in the first of several.
     pub(crate) fn names(&self) -> Vec<&str> {
         match self {
             Value::List(rows) => rows.first().map_or_else(Vec::new, Value::names),
@@ -173,7 +174,7 @@ impl Value {
         }
     }
 
-    /// Whether all figures in it can be told.
+    /// Checks that all figures in the value can be printed.
     pub(crate) fn check(&self) -> Result<(), NotFinite> {
         match self {
             Value::Count(u64::MAX) | Value::Bytes(Bytes(u64::MAX)) => Err(NotFinite::count()),
@@ -188,7 +189,7 @@ impl Value {
         }
     }
 
-    /// What JSON has under this name.
+    /// Returns the JSON of the value under this name, which decides the unit of a time.
     pub(crate) fn json(&self, name: &str) -> Json {
         match self {
             Value::Absent => Json::Null,
@@ -206,7 +207,7 @@ impl Value {
         }
     }
 
-    /// What people see in a table whose sizes have these units.
+    /// Text for people in a table whose sizes have these units.
     pub(crate) fn text(&self, units: SizeUnits) -> String {
         match self {
             Value::Bytes(size) => units.text(*size),
@@ -219,7 +220,7 @@ impl Value {
         }
     }
 
-    /// The sizes that people see in a cell.
+    /// Sizes that people see in a cell.
     pub(crate) fn sizes(&self) -> Vec<Bytes> {
         match self {
             Value::Bytes(size) => vec![*size],
@@ -228,7 +229,7 @@ impl Value {
         }
     }
 
-    /// Whether tables have it on the left: words are, figures are not.
+    /// `true` if tables align the value left: text is aligned left, figures right.
     pub(crate) fn is_words(&self) -> bool {
         match self {
             Value::Shown(value, _) => value.is_words(),
@@ -273,32 +274,32 @@ impl Display for Value {
     }
 }
 
-/// A value with a text of its own for people.
+/// A value with a separate text for people.
 pub fn shown(value: impl Into<Value>, text: impl Display) -> Value {
     Value::Shown(Box::new(value.into()), text.to_string())
 }
 
-/// A figure that only people see.
+/// A figure for people only.
 pub fn figure(text: impl Display) -> Value {
     shown(Json::Null, text)
 }
 
-/// A value, for people `-` where there is none.
+/// A value, or `-` for people if there is none.
 pub fn or_dash(value: Option<impl Into<Value>>) -> Value {
     value.map_or_else(|| figure("-"), Into::into)
 }
 
-/// A number, for people with so many decimals.
+/// A number that people see with `decimals` decimals.
 pub fn fixed(number: f64, decimals: usize) -> Value {
     shown(number, format!("{number:.decimals$}"))
 }
 
-/// A share of 1, for people in per cent with so many decimals.
+/// A fraction of 1 that people see in per cent with `decimals` decimals.
 pub fn percent(share: f64, decimals: usize) -> Value {
     shown(share, format!("{:.decimals$} %", share * 100.0))
 }
 
-/// An error relative to what is right, for people in per cent, from 1000 % on as a factor.
+/// A relative error that people see in per cent, or as a factor from 1000 % on.
 pub fn relative_error(error: f64) -> Value {
     const FACTOR_FROM: f64 = 10.0;
     match error {
@@ -310,15 +311,15 @@ pub fn relative_error(error: f64) -> Value {
     }
 }
 
-/// What serialises itself.
+/// Any serializable value.
 ///
 /// # Panics
-/// It has maps whose keys are no texts.
+/// The value has maps whose keys are not texts.
 pub fn json(value: impl Serialize) -> Value {
     Value::Json(serde_json::to_value(value).expect("keys are texts"))
 }
 
-/// A count for people: digits in groups of three.
+/// A count that people see with its digits in groups of three.
 #[derive(Debug, Clone, Copy)]
 pub struct Grouped(pub u64);
 
