@@ -1,4 +1,5 @@
-//! Names the commit of an optimised build. Builds for tests do without: a commit shall not rebuild them.
+//! Puts the commit into the version of an optimised build. Builds for tests leave it out, so that a commit does not rebuild
+//! them.
 
 use std::{env, path::Path, process::Command};
 
@@ -8,14 +9,14 @@ fn main() {
     name_version(is_optimised.then(commit).flatten());
 }
 
-/// What `--version` prints.
+/// Sets the version that `--version` prints.
 fn name_version(commit: Option<String>) {
     let version = env::var("CARGO_PKG_VERSION").expect("cargo sets CARGO_PKG_VERSION");
     let commit = commit.map_or(String::new(), |commit| format!(" ({commit})"));
     println!("cargo::rustc-env=FLOWCAST_VERSION={version}{commit}");
 }
 
-/// The commit in 12 digits, if this is a checkout of Flowcast and git is installed.
+/// First 12 digits of the commit, if this is a checkout of Flowcast and git is installed.
 fn commit() -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
@@ -25,11 +26,11 @@ fn commit() -> Option<String> {
             .then(|| String::from_utf8(output.stdout).ok())?
     };
     let said = git(&["rev-parse", "--show-prefix", "HEAD"])?;
-    // Sources that were unpacked inside of another repository are not of its commit.
+    // Sources that were unpacked inside another repository do not belong to its commit.
     let commit = said
         .strip_prefix("crates/flowcast-terminal/\n")?
         .get(..12)?;
-    // Of these, the second changes with each commit.
+    // The second file changes with each commit.
     for file in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", file])?;
         if Path::new(path.trim_end()).exists() {

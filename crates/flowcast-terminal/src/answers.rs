@@ -1,4 +1,4 @@
-//! Results as pages.
+//! Output of results as text and as pages.
 
 use std::{collections::BTreeMap, io::Write, path::Path};
 
@@ -11,7 +11,7 @@ use flowcast::{
 
 use crate::{files::Batch, output::Format, provenance, tables::Most};
 
-/// Prints a result, at most so many rows of each table; writes its page as well if one is asked for.
+/// Prints a result, with a limited number of rows per table, and writes its page if one is requested.
 pub fn give_answer(
     answer: &Document,
     picture: Picture,
@@ -26,7 +26,7 @@ pub fn give_answer(
     format.print(&answer.clone().most(most.rows(), ROWS))
 }
 
-/// Writes the page of a result and, beside it, the JSON file of its figures.
+/// Writes the page of a result, and the JSON file of its figures beside it.
 pub fn write_page(
     output: &Path,
     document: &Document,

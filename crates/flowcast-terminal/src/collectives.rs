@@ -1,4 +1,4 @@
-//! `--collectives`: whether collectives cost what a formula says or are carried out by messages, and by which.
+//! `--collectives`: evaluation of collectives by a formula or as messages, and the choice of the algorithm.
 
 use anyhow::Result;
 use flowcast::Collectives;
@@ -6,7 +6,7 @@ use flowcast_io::read_collectives;
 
 use crate::{say, trace_args::Maps};
 
-/// Collectives that no algorithm carries out.
+/// Notes that some collectives keep their formula because no algorithm can execute them.
 pub fn note_formulas(kept: u64) {
     if kept > 0 {
         say!(
@@ -15,7 +15,7 @@ pub fn note_formulas(kept: u64) {
     }
 }
 
-/// How collectives are carried out, by name.
+/// Reads the value of `--collectives` by name.
 pub fn named(how: &str) -> Result<Collectives> {
     read_collectives(how, &mut Maps::default())
 }

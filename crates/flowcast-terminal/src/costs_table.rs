@@ -1,4 +1,4 @@
-//! Fitted costs as a table.
+//! Table of fitted costs.
 
 use flowcast::{
     model::costs::{CostParameter, CostParameters, CostUnit, FittedCosts},
@@ -14,7 +14,7 @@ struct CostRow {
 }
 
 impl CostRow {
-    /// One of its values; all sizes of a row have one family of units.
+    /// Text of a value of the row. All sizes of a row use units of the same family.
     fn text(&self, value: f64) -> String {
         let size = |value: f64| Bytes(value.round() as u64);
         match self.parameter.unit {
@@ -29,7 +29,7 @@ impl CostRow {
     }
 }
 
-/// Each cost with its interval, and what was assumed before anything was measured.
+/// Table of the costs with their intervals and their assumed values before the fit.
 pub fn costs_table<C: CostParameters>(heading: &str, fitted: &FittedCosts<C>) -> Table {
     let (low, high) = (fitted.low.values(), fitted.high.values());
     let costs: Vec<CostRow> = (0..)

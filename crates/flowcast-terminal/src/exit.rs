@@ -1,5 +1,5 @@
-//! Exit codes: 0 done, 1 a finding, 2 wrong usage or bad input, 3 the environment lacks something; `record` has the program's
-//! own.
+//! Exit codes: 0 success, 1 a finding, 2 wrong usage or bad input, 3 the environment lacks something. `record` exits with
+//! the program's code.
 
 use std::{
     io::{self, Write},
@@ -18,12 +18,12 @@ use crate::{
     width::{error_width, fitted, output_width, with_spaces},
 };
 
-/// The command did its work and found something that a script should stop at. Exit code 1.
+/// Error with exit code 1: the command completed and found something at which a script should stop.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct Finding(pub String);
 
-/// A program that the command ran has failed. The exit code is the program's own.
+/// Error for a failed program that the command has run. The exit code is that of the program.
 #[derive(Debug, Error)]
 #[error("{said}")]
 pub struct ProgramFailed {
@@ -31,11 +31,11 @@ pub struct ProgramFailed {
     pub code: u8,
 }
 
-/// The style of clap's own `error:`; none where the standard error is no terminal.
+/// Style of `error:` as in clap. Has no effect if the standard error is not a terminal.
 const RED: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 
-/// Whether the system has refused something: a full disk, a missing right, too many open files. A name that leads to nothing,
-/// or to something else than was expected, is the input's fault.
+/// `true` if the system has refused an operation: a full disk, a missing permission, too many open files. A name that leads
+/// nowhere, or to something unexpected, is an error of the input.
 fn is_refused_by_the_system(cause: &(dyn std::error::Error + 'static)) -> bool {
     use io::ErrorKind::{
         FileTooLarge, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,
@@ -48,13 +48,13 @@ fn is_refused_by_the_system(cause: &(dyn std::error::Error + 'static)) -> bool {
         NotFound | NotADirectory | IsADirectory | InvalidFilename | InvalidInput => false,
         StorageFull | QuotaExceeded | FileTooLarge | OutOfMemory | PermissionDenied
         | ReadOnlyFilesystem => true,
-        // An error that others have put a path to has no code any more; no program makes one of this kind itself.
+        // An error to which a path was added has no code. Only the system creates errors of this kind.
         kind if kind == io::Error::from_raw_os_error(libc::EMFILE).kind() => true,
         _ => error.raw_os_error().is_some_and(|code| code != libc::ELOOP),
     }
 }
 
-/// An error is for reading: of an endless one, as of a name that fills a file, its beginning and its end.
+/// Shortens an endless error, such as a name that fills a file, to its start and its end.
 fn shortened(text: String) -> String {
     const ENDS: usize = 2000;
     let ends = (
@@ -69,7 +69,7 @@ fn shortened(text: String) -> String {
     }
 }
 
-/// Prints the error once, with its causes, and gives the exit code.
+/// Prints the error once, with its causes, and returns the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if error
         .downcast_ref::<io::Error>()
@@ -77,7 +77,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     {
         return ExitCode::SUCCESS;
     }
-    // An error that cannot be told still has its code.
+    // The exit code is valid even if the error cannot be printed.
     let text = format!("{RED}error:{RED:#} {}", escaped(&shortened(text_of(error))));
     let _ = writeln!(anstream::stderr(), "{}", fitted(&text, error_width()));
     if let Some(failed) = error.downcast_ref::<ProgramFailed>() {
@@ -93,7 +93,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// Ends the process with the answer of clap to a command line for `command`: help, or what is wrong.
+/// Ends the process with clap's answer to a command line for `command`: help, or an error.
 pub fn end_with_answer(answer: &clap::Error, command: &Command) -> ! {
     if let Some(text) = usage::explained(answer, command) {
         report(&anyhow::Error::msg(text));
@@ -101,7 +101,7 @@ pub fn end_with_answer(answer: &clap::Error, command: &Command) -> ! {
     }
     let text = with_spaces(&answer.render().ansi().to_string());
     if answer.use_stderr() {
-        // A reader that has gone away needs no answer.
+        // A failure to write is ignored: the reader has closed the stream.
         let _ = write!(anstream::stderr(), "{}", fitted(&text, error_width()));
     } else {
         let mut out = anstream::stdout();

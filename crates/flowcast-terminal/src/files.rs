@@ -1,10 +1,10 @@
-//! Reads text files, and is the one place that writes result files.
+//! Reads text files. All result files are written by this module.
 //!
-//! A command says before it begins what it is going to write ([`declare`]): no output is an input or another output, and
-//! what cannot be written is refused at once. Then it writes ([`Batch`], [`write_whole`]): a reader sees all files of a
-//! batch whole, or none of them. Files are written under temporary names beside their places, synchronised and renamed. A
-//! symbolic link stays and its target is replaced; the mode of a file that is replaced is kept. What is no regular file (a
-//! pipe, a device, /dev/stdout) is written to as it is.
+//! A command declares its outputs before it starts ([`declare`]): an output must not be an input or another output, and
+//! outputs that cannot be written are refused early. It then writes them ([`Batch`], [`write_whole`]): a reader sees all
+//! files of a batch complete, or none of them. Files are written under temporary names beside their places, synchronised and
+//! renamed. A symbolic link remains and its target is replaced. A replaced file keeps its mode. Anything but a regular file
+//! (a pipe, a device, /dev/stdout) is written to directly.
 
 mod declare;
 pub mod inputs;
@@ -32,7 +32,7 @@ use self::{
 };
 use crate::{input_maps, interrupt};
 
-/// Reads the value of `--write KIND=FILE`, whose kinds have names.
+/// Parses the value of `--write KIND=FILE`. `kinds` lists the kinds with their names.
 pub fn kind_and_file<K: Copy>(text: &str, kinds: &[(&str, K)]) -> Result<(K, PathBuf), String> {
     let (name, path) = text.split_once('=').unwrap_or_default();
     match kinds.iter().find(|(kind, _)| *kind == name) {
@@ -47,18 +47,18 @@ pub fn kind_and_file<K: Copy>(text: &str, kinds: &[(&str, K)]) -> Result<(K, Pat
     }
 }
 
-/// Reads a whole file.
+/// Reads a whole file and registers it as an input.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     note_read(path);
     read_file(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Reads a text file.
+/// Reads a text file and registers it as an input.
 pub fn read_text(path: &Path) -> Result<String> {
     file_text(path, read_bytes(path)?)
 }
 
-/// Reads a text file and takes it apart; an error of its content names the file.
+/// Reads a text file and parses it. Errors of the content name the file.
 pub fn read_parsed<T, E>(path: &Path, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<T>
 where
     Result<T, E>: Context<T, E>,
@@ -66,7 +66,7 @@ where
     parse(&read_text(path)?).with_context(|| path.display().to_string())
 }
 
-/// Reads a text file that this run may write over: a result of an earlier run, or a file that is rewritten in its place.
+/// Reads a text file that this run may overwrite: a result of an earlier run, or a file that is rewritten in place.
 pub fn read_own_text(path: &Path) -> Result<String> {
     file_text(
         path,
@@ -74,7 +74,7 @@ pub fn read_own_text(path: &Path) -> Result<String> {
     )
 }
 
-/// Writes a file under a temporary name and renames it when it is whole and synced.
+/// Writes a file under a temporary name and renames it when it is complete and synced.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
     let mut batch = Batch::new();
     batch.write(path, write)?;
@@ -88,7 +88,7 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
     batch.commit()
 }
 
-/// Writes a text file over what this run has read of it: a file that the user wants rewritten.
+/// Overwrites a text file that this run may have read, because the user requested it.
 pub fn rewrite_text(path: &Path, text: &str) -> Result<()> {
     if let Ok(own) = fs::canonicalize(path) {
         inputs::forget(&own);
@@ -96,7 +96,7 @@ pub fn rewrite_text(path: &Path, text: &str) -> Result<()> {
     write_text(path, text)
 }
 
-/// Writes a text file that nobody but this user may read.
+/// Writes a text file that only this user may read.
 pub(crate) fn write_private_text(path: &Path, text: &str) -> Result<()> {
     let mut batch = Batch::new();
     batch.mode = Some(0o600);
@@ -104,11 +104,11 @@ pub(crate) fn write_private_text(path: &Path, text: &str) -> Result<()> {
     batch.commit()
 }
 
-/// Where a file's content goes.
+/// Destination of a file's content.
 pub(crate) type Writer<'a> = BufWriter<Content<'a>>;
 
-/// The content of a file on its way to the system, and why that did not take it: what writes the content may say so in
-/// other words.
+/// Content of a file that is being written. It keeps the system's reason for a refused write, because the code that writes
+/// the content may report another error.
 #[derive(Debug)]
 pub struct Content<'a> {
     file: &'a File,
@@ -129,23 +129,23 @@ impl Write for Content<'_> {
     }
 }
 
-/// Files that appear together. Without [`Batch::commit`] nothing stays of them, nor after a signal.
+/// Files that appear at the same time. Without [`Batch::commit`], none of them remains, not even after a signal.
 #[derive(Debug, Default)]
 pub struct Batch {
     files: Vec<(TempPath, PathBuf)>,
-    /// New folders, removed again unless they are filled.
+    /// New folders. They are removed again if the batch is not committed.
     folders: Vec<PathBuf>,
-    /// The mode of all files, if it is not the usual one.
+    /// Mode of all files, if it differs from the default.
     mode: Option<u32>,
 }
 
 impl Batch {
-    /// A batch that would write nothing yet.
+    /// Creates an empty batch.
     pub fn new() -> Batch {
         Batch::default()
     }
 
-    /// Makes a folder, unless it is there.
+    /// Creates a folder unless it exists.
     pub fn folder(&mut self, path: &Path) -> Result<()> {
         let mut temporary = interrupt::temporary();
         match fs::create_dir(path) {
@@ -161,7 +161,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Writes a file, which gets its name with the others.
+    /// Writes a file under a temporary name. `Batch::commit` gives it its name.
     pub fn write(
         &mut self,
         path: &Path,
@@ -189,7 +189,7 @@ impl Batch {
         file.sync_all().with_context(cannot)
     }
 
-    /// Writes a text file, which gets its name with the others.
+    /// Writes a text file under a temporary name. `Batch::commit` gives it its name.
     pub fn write_text(&mut self, path: &Path, text: &str) -> Result<()> {
         self.write(path, |out| Ok(out.write_all(text.as_bytes())?))
     }
@@ -208,13 +208,13 @@ impl Batch {
         self.folders.clear();
         drop(temporary);
         for folder in folders {
-            // The names are in the folder already; not every file system can synchronise one.
+            // The names are already in the folder. Some file systems cannot synchronise folders.
             let _ = File::open(folder).and_then(|folder| folder.sync_all());
         }
         Ok(())
     }
 
-    /// A signal finds nothing of this batch any more.
+    /// Removes this batch from the list of files that a signal deletes.
     fn forget(&self, temporary: &mut Vec<PathBuf>) {
         let files = self.files.iter().map(|(file, _)| &**file);
         let own: BTreeSet<&Path> = files
@@ -233,7 +233,7 @@ impl Drop for Batch {
         self.forget(&mut temporary);
         self.files.clear();
         for folder in self.folders.drain(..) {
-            // It may hold what somebody else has put there.
+            // The folder may contain files of another process.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -250,19 +250,20 @@ fn fill(file: &File, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Resul
     let Err(error) = write(&mut out).and_then(|()| Ok(out.flush()?)) else {
         return Ok(());
     };
-    // What is left in the buffer is not tried once more.
+    // The content of the buffer is not written again.
     let (content, _) = out.into_parts();
     Err(content.refused.map_or(error, Into::into))
 }
 
-/// A file beside the place, with this mode, or else that of what is there, or that of any new file.
+/// Creates a temporary file beside the place. Its mode is `mode`, or the mode of the existing file, or the default of new
+/// files.
 fn temporary_for(place: &Path, mode: Option<u32>) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let file = builder
         .permissions(Permissions::from_mode(mode.unwrap_or(0o666)))
         .tempfile_in(folder_of(place))?;
     if let (None, Ok(metadata)) = (mode, fs::metadata(place)) {
-        // Whose rights a program takes on is not a file's content to keep.
+        // Bits such as set-user-ID are not kept: they are not part of a file's content.
         file.as_file().set_permissions(Permissions::from_mode(
             metadata.permissions().mode() & 0o777,
         ))?;

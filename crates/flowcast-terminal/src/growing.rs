@@ -1,7 +1,7 @@
-//! Files to which a long run appends each result, so that a killed run loses at most the result that it was
-//! computing: `append` hands the text to the kernel before it returns. A later run trusts the texts up to the first that is
-//! incomplete, changed, missing or repeated, and says how much it leaves out. Until the first result there is no file, so
-//! that a run that fails or is ended before it leaves none.
+//! Files to which a long run appends each result. A killed run loses at most the result that it was computing, because
+//! `append` passes the text to the kernel before it returns. A later run trusts the texts up to the first that is
+//! incomplete, changed, missing or repeated, and reports the number of bytes that it leaves out. The file is created with
+//! the first result, so that a run that fails earlier leaves no file.
 
 mod blocks;
 
@@ -22,7 +22,7 @@ use crate::{
     interrupt, say,
 };
 
-/// A file that a run appends to.
+/// File to which a run appends.
 #[derive(Debug)]
 pub struct GrowingFile {
     path: PathBuf,
@@ -31,15 +31,15 @@ pub struct GrowingFile {
 
 #[derive(Debug)]
 enum GrowingState {
-    /// Nothing is appended yet: the file will begin with this.
+    /// Nothing has been appended yet. The file will start with this text.
     Head(String),
-    /// The file exists, with what was appended so far and its checksum.
+    /// The file exists. The checksum covers its content.
     Open(File, Chain),
 }
 
 impl GrowingFile {
-    /// Starts one. A file of an earlier run is in the way; `content` says what it holds, as in `the samples of an
-    /// interrupted run`.
+    /// Starts a new file. Fails if a file of an earlier run exists; `content` describes it, as in
+    /// `the samples of an interrupted run`.
     pub fn start(path: &Path, content: &str, head: &str) -> Result<GrowingFile> {
         if path.exists() {
             bail!(
@@ -47,7 +47,7 @@ impl GrowingFile {
                 path.display()
             );
         }
-        // A place that cannot be written to is told before the work begins.
+        // Reports a place that cannot be written before the work starts.
         File::create_new(path)
             .and_then(|_| fs::remove_file(path))
             .with_context(|| cannot_write(path))?;
@@ -57,8 +57,8 @@ impl GrowingFile {
         })
     }
 
-    /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gets the head and the texts that
-    /// can be trusted.
+    /// Resumes the file of an interrupted run, or starts a new one if there is none. `read` gets the head and the trusted
+    /// texts.
     pub fn resume<T: Default>(
         path: &Path,
         content: &str,
@@ -89,7 +89,7 @@ impl GrowingFile {
         ))
     }
 
-    /// Adds text; before the first, the head.
+    /// Appends text. Writes the head before the first text.
     pub fn append(&mut self, text: &str) -> Result<()> {
         if let GrowingState::Head(head) = &self.state {
             let (mut file, mut chain) = (
@@ -108,17 +108,17 @@ impl GrowingFile {
         Ok(())
     }
 
-    /// Name of the file, whether it exists yet or not.
+    /// Name of the file, which may not exist yet.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The name without `.partial`.
+    /// Name without `.partial`.
     pub fn target(&self) -> PathBuf {
         self.path.with_extension("")
     }
 
-    /// Writes the whole result to its place, the name without `.partial`, and removes this file.
+    /// Writes the complete result to its place, the name without `.partial`, and removes this file.
     pub fn finish(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
         write_whole(&self.target(), write)?;
         match self.state {
@@ -128,7 +128,7 @@ impl GrowingFile {
         }
     }
 
-    /// Writes a whole result that is text.
+    /// Writes a complete result that is text.
     pub fn finish_text(&self, text: &str) -> Result<()> {
         self.finish(|out| Ok(out.write_all(text.as_bytes())?))
     }
@@ -140,7 +140,7 @@ impl Drop for GrowingFile {
     }
 }
 
-/// The texts of a file that grew, for those who only read it; one without checksums is taken as it stands.
+/// Reads the texts of a growing file without resuming it. A file without checksums is read as it is.
 pub fn read(path: &Path) -> Result<String> {
     let bytes = read_file(path).with_context(|| format!("cannot read {}", path.display()))?;
     if blocks::beginnings(&bytes) > 0 {
@@ -155,7 +155,7 @@ pub fn read(path: &Path) -> Result<String> {
     })
 }
 
-/// The blocks that can be trusted; a note says how much is left out.
+/// Blocks that can be trusted. Prints a note if bytes are left out.
 fn blocks_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<Blocks<'a>> {
     let name = path.display();
     let beginnings = blocks::beginnings(bytes);
@@ -180,13 +180,13 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(path)
 }
 
-/// The file for this run alone, until it ends in whatever way.
+/// Locks the file for this run. The lock ends with the process.
 fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
     let file = file.with_context(|| cannot_write(path))?;
     for _ in 0..TRIES {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
-            // Not every file system knows locks.
+            // Some file systems do not support locks.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(file),
         }
     }
@@ -196,7 +196,7 @@ fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
     )
 }
 
-/// A process that is being started holds the locks of the one that starts it until it runs its own program.
+/// A child process holds the locks of its parent until it executes its own program.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
@@ -204,12 +204,12 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-/// `NAME.partial`, where the parts of a file grow until it can be written whole.
+/// `NAME.partial`: file that grows until the result can be written as a whole.
 pub fn partial(target: &Path) -> PathBuf {
     beside(target, ".partial")
 }
 
-/// The path with a longer name.
+/// Path with `ending` appended to its name.
 pub fn beside(target: &Path, ending: &str) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
     name.push(ending);
@@ -273,7 +273,7 @@ mod tests {
 
     const TEXTS: [&str; 5] = ["head\n", "1,0.5\n", "2,0.25\n3,0.125\n", "1,0.5\n", "4,1\n"];
 
-    /// The parts of a file as a run has left it, each with its line.
+    /// Parts of a file after a run, each with its line.
     fn left(path: &Path) -> Vec<Vec<u8>> {
         let mut growing = GrowingFile::start(path, "rows", TEXTS[0]).unwrap();
         let texts = TEXTS[1..].iter();
@@ -284,7 +284,8 @@ mod tests {
         parts
     }
 
-    /// A run that goes on with these bytes is refused, or finds texts without a gap from the first on and can add to them.
+    /// Resumes a file with these bytes. The run is refused, or finds texts without a gap from the first on and can append to
+    /// them.
     fn goes_on_or_refuses(path: &Path, bytes: &[u8]) -> Option<usize> {
         fs::write(path, bytes).unwrap();
         let Ok((mut growing, found)) = resumed(path) else {

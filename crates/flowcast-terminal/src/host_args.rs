@@ -29,13 +29,13 @@ fn blocks_help() -> String {
 }
 
 impl HostArgs {
-    /// A job on the hosts that are named.
+    /// Job on the given hosts.
     pub fn job(&self) -> Result<Job> {
         job_on(self.hosts.as_deref())
     }
 }
 
-/// A job on the hosts of a list, or of a file with one.
+/// Job on the hosts of a list, or of a file that contains one.
 pub fn job_on(hosts: Option<&str>) -> Result<Job> {
     Ok(match hosts {
         None => Job::default(),

@@ -1,8 +1,8 @@
-//! The bytes of input files: small files are read, large ones mapped.
+//! Bytes of input files: small files are read, large ones are mapped.
 //!
-//! A mapped file that is shortened while it is read ends the process by a signal, and one that is changed may break what
-//! was checked of it. Both become an error that names the file: the handler of the signal and the panic hook look whether
-//! a map is at fault, and before anything is written and at the end every map's file is compared with what it was.
+//! If a mapped file is truncated while it is read, a signal ends the process; if it is changed, checks of its content may no
+//! longer hold. Both become an error that names the file: the signal handler and the panic hook check if a map is at fault,
+//! and every mapped file is compared with its original state before anything is written and at the end.
 
 #![expect(unsafe_code, reason = "memory maps, and the signal that they raise")]
 
@@ -25,10 +25,10 @@ use memmap2::Mmap;
 
 use crate::{files::inputs::note_read, say};
 
-/// Files below this size are read: that costs less than a tenth of what is done with them.
+/// Smaller files are read: this costs less than a tenth of the work on them.
 const MAPPED_FROM: u64 = 64 << 20;
 
-/// A file that is mapped, and what it was then.
+/// A mapped file and its state at the time of mapping.
 #[derive(Debug)]
 struct Mapped {
     path: PathBuf,
@@ -36,12 +36,12 @@ struct Mapped {
     state: MapState,
 }
 
-/// Length and time of the last change, in seconds and nanoseconds.
+/// Length, and time of the last change in seconds and nanoseconds.
 type MapState = (u64, i64, i64);
 
 static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
-/// The bytes of a file, mapped where that is possible.
+/// Bytes of a file, mapped if possible.
 pub fn bytes(path: &Path) -> io::Result<SharedBytes> {
     match map(path)? {
         Some(map) => Ok(map),
@@ -49,7 +49,7 @@ pub fn bytes(path: &Path) -> io::Result<SharedBytes> {
     }
 }
 
-/// A large file as a map.
+/// Maps a large file. `None` for a smaller one, or for anything but a regular file.
 pub fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
     note_read(path);
     let file = File::open(path)?;
@@ -58,7 +58,7 @@ pub fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
         return Ok(None);
     }
     watch();
-    // SAFETY: the map is only read. If another process changes the file meanwhile, what was read is not used: see above.
+    // SAFETY: the map is only read. If another process changes the file in the meantime, the content is not used: see above.
     let map = Arc::new(unsafe { Mmap::map(&file)? });
     let mapped = Mapped {
         path: path.to_owned(),
@@ -72,16 +72,16 @@ pub fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
     Ok(Some(map))
 }
 
-/// Gives back the memory of what was read; it is mapped again where it is needed.
+/// Releases the memory of the map. Pages are mapped again when they are needed.
 pub fn release(map: &Mmap) {
-    // SAFETY: nobody writes to the map, so that its file still has what is dropped. It does no harm if it cannot be.
+    // SAFETY: nobody writes to the map, so the file still has the dropped content. A failure is harmless.
     let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
 
-/// Whether all mapped files are what they were.
+/// Checks that no mapped file was changed.
 ///
 /// # Errors
-/// One has been changed.
+/// A changed file.
 pub fn verify() -> Result<()> {
     match changed() {
         Some(path) => {
@@ -112,7 +112,7 @@ fn state(metadata: &Metadata) -> MapState {
     (metadata.len(), metadata.mtime(), metadata.mtime_nsec())
 }
 
-/// Once there is a map, a panic or a fault in it is told as what it is.
+/// Installs a panic hook and a signal handler, once a file is mapped, that report a changed file as the cause.
 fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
@@ -124,7 +124,7 @@ fn watch() {
             }
             usual(panic);
         }));
-        // SAFETY: zeroes are a valid sigaction; the handler does nothing but what may be done in a handler.
+        // SAFETY: zeroes are a valid sigaction; the handler only does what is allowed in a handler.
         unsafe {
             let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
             action.sa_sigaction = fault as *const () as usize;
@@ -133,7 +133,7 @@ fn watch() {
     });
 }
 
-/// A page of a map is behind the end of its file. Which map it is cannot be found out here: locks may be held.
+/// Handles access to a page beyond the end of a mapped file. The file cannot be determined here, because locks may be held.
 extern "C" fn fault(_signal: i32) {
     const TOLD: &[u8] =
         b"error: found that an input file was shortened while it was read, expected it to stay\n";
@@ -152,7 +152,7 @@ mod tests {
 
     const FILE: &str = "FLOWCAST_TEST_SHORTENS";
 
-    /// The test binary, started again, shortens a file that it has mapped.
+    /// Shortens a mapped file in a second process of the test binary.
     #[test]
     fn shorten_a_map_when_asked() {
         let Ok(path) = std::env::var(FILE) else {

@@ -1,7 +1,7 @@
-//! A signal that ends the process removes the temporary files first, and says where a run that keeps what it has finished
-//! goes on.
+//! Handling of signals that end the process: temporary files are removed first, and a resumable run reports its file.
 //!
-//! The handler passes the signal on to a thread, which removes what is registered and lets the signal have its usual effect.
+//! The handler forwards the signal to a thread, which removes the registered files and then lets the signal have its usual
+//! effect.
 
 #![expect(unsafe_code, reason = "the standard library has no signals")]
 
@@ -22,8 +22,8 @@ use std::{
 
 use crate::say;
 
-/// Those that end a process unless it says otherwise, but for `SIGKILL`, which nobody can wait for, and those by which the
-/// processor tells a fault of the program.
+/// Signals that end a process by default. `SIGKILL` is missing because it cannot be caught, and so are the signals by which
+/// the processor reports a fault of the program.
 const SIGNALS: [i32; 10] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -37,20 +37,20 @@ const SIGNALS: [i32; 10] = [
     libc::SIGPROF,
 ];
 
-/// Files, and folders before the files in them.
+/// Temporary files and folders. A folder precedes the files in it.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-/// The files that the next run can go on with.
+/// Files with which the next run can resume.
 static KEPT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-/// The process to which signals are passed on.
+/// Process to which signals are forwarded.
 static PROGRAM: AtomicI32 = AtomicI32::new(NO_PROGRAM);
 const NO_PROGRAM: i32 = 0;
 const STARTING: i32 = -1;
 static PASSED_ON: AtomicBool = AtomicBool::new(false);
-/// Where the handler writes.
+/// File descriptor to which the handler writes.
 static TOLD: AtomicI32 = AtomicI32::new(-1);
 
-/// The list of what is removed when a signal comes. No signal ends the process while it is held: whoever makes a temporary
-/// file, or gives it its name, holds it meanwhile.
+/// List of files and folders that a signal removes. No signal ends the process while the list is locked. It must be locked
+/// while a temporary file is created or renamed.
 pub fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(watch);
@@ -59,8 +59,8 @@ pub fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// A write beyond the limit of the size of files fails from now on as on a full disk, and raises no signal that ends the
-/// process. Programs that it starts have the usual disposition.
+/// Makes writes beyond the file size limit fail like on a full disk, without the signal that would end the process. Child
+/// processes have the default disposition.
 pub fn survive_file_limits() {
     // SAFETY: the handler does nothing.
     unsafe { replace_default(libc::SIGXFSZ, go_on) };
@@ -68,12 +68,12 @@ pub fn survive_file_limits() {
 
 extern "C" fn go_on(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
-/// Runs a program and waits for its end. A signal meanwhile is the program's: it ends the program, and this process goes on.
+/// Runs a program and waits for its end. A signal in the meantime ends the program, and this process continues.
 ///
 /// # Errors
 /// The program does not start.
 pub fn pass_on_to(command: &mut Command) -> io::Result<ExitStatus> {
-    // Watches for signals, too.
+    // Installs the signal handlers.
     drop(temporary());
     PROGRAM.store(STARTING, Ordering::SeqCst);
     let ended = command.spawn().and_then(|mut program| {
@@ -84,19 +84,19 @@ pub fn pass_on_to(command: &mut Command) -> io::Result<ExitStatus> {
     ended
 }
 
-/// Whether a signal has come while a program ran.
+/// `true` if a signal arrived while a program ran.
 pub fn was_passed_on() -> bool {
     PASSED_ON.load(Ordering::SeqCst)
 }
 
-/// From now on a signal names this file.
+/// Registers a file that is reported on a signal.
 pub fn keeps(path: &Path) {
-    // Watches for signals, too.
+    // Installs the signal handlers.
     let _temporary = temporary();
     kept().push(path.to_owned());
 }
 
-/// The file is gone.
+/// Removes a file from those that are reported on a signal.
 pub(crate) fn keeps_no_more(path: &Path) {
     kept().retain(|known| known != path);
 }
@@ -106,11 +106,11 @@ fn kept() -> MutexGuard<'static, Vec<PathBuf>> {
 }
 
 fn watch() {
-    // Without a pipe or a thread signals have their usual effect.
+    // Without a pipe or a thread, signals have their usual effect.
     let Ok((signals, told)) = pipe() else { return };
     let thread = thread::Builder::new().name("signals".to_owned());
     if thread.spawn(move || end_by(signals)).is_ok() {
-        // The process keeps it open.
+        // The descriptor stays open for the life of the process.
         TOLD.store(told.into_raw_fd(), Ordering::SeqCst);
         // SAFETY: `tell` is async-signal-safe.
         SIGNALS
@@ -119,7 +119,7 @@ fn watch() {
     }
 }
 
-/// Waits for a signal.
+/// Waits for a signal, cleans up, and ends the process.
 fn end_by(mut signals: PipeReader) {
     let mut signal = [0];
     if signals.read_exact(&mut signal).is_err() {
@@ -127,7 +127,7 @@ fn end_by(mut signals: PipeReader) {
     }
     let temporary = temporary();
     for path in temporary.iter().rev() {
-        // What cannot be removed stays.
+        // Files that cannot be removed remain.
         let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
     }
     for path in kept().iter() {
@@ -148,8 +148,8 @@ extern "C" fn tell(signal: i32, from: *mut libc::siginfo_t, _: *mut libc::c_void
     let program = PROGRAM.load(Ordering::SeqCst);
     if program != NO_PROGRAM {
         PASSED_ON.store(true, Ordering::SeqCst);
-        // SAFETY: the system passes what it knows of the signal; `kill` may be called in a handler. A terminal sends its signals
-        // to the program as well.
+        // SAFETY: the system passes its information on the signal; `kill` may be called in a handler. A terminal sends its
+        // signals to the program as well.
         unsafe {
             if program != STARTING && (*from).si_code <= 0 {
                 libc::kill(program, signal);
@@ -158,7 +158,8 @@ extern "C" fn tell(signal: i32, from: *mut libc::siginfo_t, _: *mut libc::c_void
         return;
     }
     let signal = signal as u8;
-    // SAFETY: `write` may be called in a handler; the byte lives until it returns. If the pipe is full, a signal has been told.
+    // SAFETY: `write` may be called in a handler; the byte lives until it returns. If the pipe is full, a signal was already
+    // reported.
     unsafe {
         libc::write(
             TOLD.load(Ordering::SeqCst),
@@ -170,12 +171,12 @@ extern "C" fn tell(signal: i32, from: *mut libc::siginfo_t, _: *mut libc::c_void
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Puts a handler in the place of the default disposition. A signal that is ignored, as under `nohup`, stays ignored.
+/// Replaces the default disposition by a handler. A signal that is ignored, as under `nohup`, stays ignored.
 ///
 /// # Safety
-/// The handler is async-signal-safe.
+/// The handler must be async-signal-safe.
 unsafe fn replace_default(signal: i32, handler: Handler) {
-    // SAFETY: zeroes are a valid sigaction; the first call only asks, the second has the handler.
+    // SAFETY: zeroes are a valid sigaction; the first call only queries, the second sets the handler.
     unsafe {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
         if libc::sigaction(signal, ptr::null(), &mut action) == 0

@@ -1,7 +1,7 @@
-//! Which of several processes this one is, when an MPI launcher has started it.
+//! Position of this process among the processes that an MPI launcher has started.
 //!
-//! The two measuring processes find each other by a rendezvous file: rank 1 listens and writes where, rank 0 reads it.
-//! No MPI library is needed.
+//! The two measuring processes find each other by a rendezvous file: rank 1 listens and writes its address, and rank 0 reads
+//! it. No MPI library is needed.
 
 use std::{
     env, fs,
@@ -19,9 +19,9 @@ use crate::{exit::EnvironmentLacks, files::write_private_text, provenance};
 
 use crate::token;
 
-/// How long a process that a launcher has started waits for another.
+/// Maximum time that a process of a launcher waits for another one.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an end that connects waits for the other one to listen.
+/// Maximum time that a connecting end waits until the other end listens.
 const LISTENING: Duration = Duration::from_secs(5);
 
 /// Rank and number of processes.
@@ -31,13 +31,13 @@ pub struct Place {
     pub size: u32,
 }
 
-/// What Open MPI or a PMI launcher (MPICH, Intel MPI, srun) says about this process.
+/// Position of this process according to Open MPI or a PMI launcher (MPICH, Intel MPI, srun).
 pub fn place() -> Option<Place> {
     place_from(|name| env::var(name).ok())
 }
 
-/// The same for a process that only launchers start: what srun says of itself counts as well, which any step of a batch
-/// script has.
+/// Position of a process that only launchers start. Slurm's own variables count too, although every step of a batch script
+/// has them.
 pub fn place_of_rank() -> Option<Place> {
     place().or_else(|| {
         Some(Place {
@@ -64,14 +64,14 @@ fn number(name: &str) -> Option<u32> {
     env::var(name).ok()?.parse().ok()
 }
 
-/// Whether all processes of the launcher run on this host.
+/// `true` if all processes of the launcher run on this host.
 pub(crate) fn all_are_here() -> bool {
     let here = number("OMPI_COMM_WORLD_LOCAL_SIZE").or_else(|| number("MPI_LOCALNRANKS"));
     place().is_some_and(|place| here == Some(place.size))
 }
 
-/// Rank 1: listens, on loopback if the other is on this host, and writes this host's name, the port and a token that the other
-/// has to show into the file, which only this user can read.
+/// Rank 1: listens, on loopback if the other rank is on this host. Writes this host's name, the port and a token into the
+/// file, which only this user can read. The other rank must present the token.
 pub fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let door = TcpEntry::open(if all_are_here() {
         "127.0.0.1:0"
@@ -81,12 +81,12 @@ pub fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let (host, port, token) = (provenance::host(), door.address()?.port(), token::new()?);
     write_private_text(file, &format!("{host}:{port} {token}\n"))?;
     let transport = door.admit(token.bytes(), waiting)?;
-    // Removed as soon as it is used, so that a later run does not find it.
+    // The file is removed as soon as it is used, so that a later run does not find it.
     fs::remove_file(file)?;
     Ok(transport)
 }
 
-/// Rank 0: waits for the file and connects to what it says.
+/// Rank 0: waits for the file and connects to the address in it.
 pub fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     retried(TIMEOUT, || connect_to(file, waiting)).map_err(|error| {
         EnvironmentLacks(format!(
@@ -97,15 +97,15 @@ pub fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     })
 }
 
-/// Connects to an end that may have been started in the same moment and does not listen yet.
+/// Connects to an end that may have been started at the same time and may not listen yet.
 ///
 /// # Errors
-/// That of the last attempt.
+/// The error of the last attempt.
 pub fn connected<T, E>(attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     retried(LISTENING, attempt)
 }
 
-/// Tries until it works, for as long as `limit`.
+/// Repeats an attempt until it succeeds, for at most `limit`.
 pub fn retried<T, E>(limit: Duration, mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let start = Instant::now();
     loop {
@@ -125,7 +125,7 @@ fn connect_to(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let (host, port, token) =
         parts.ok_or_else(|| anyhow!("found `{text}`, expected HOST:PORT TOKEN"))?;
     let token: Token = token.parse()?;
-    // A machine need not know its own name.
+    // A machine may be unable to resolve its own name.
     let host = if host == provenance::host() {
         "127.0.0.1"
     } else {

@@ -1,12 +1,12 @@
-//! What every command does at the terminal, whatever it computes.
+//! Terminal interface that all commands share.
 //!
 //! - [`output`]: results as a table for people or as JSON, on a standard output that may be closed early; [`tables`],
-//!   [`width`] and [`answers`] say how they look.
-//! - [`files`]: which inputs are read and which outputs are written, whole or not at all; [`growing`] files survive a kill,
-//!   [`input_maps`] are large inputs as maps.
-//! - [`progress`], [`interrupt`], [`exit`] and `usage`: what a long run says, how it ends, its exit code, and wrong options.
-//! - [`provenance`]: where a result comes from.
-//! - The rest are arguments that several commands have, and what they do with them.
+//!   [`width`] and [`answers`] format them.
+//! - [`files`]: inputs, and outputs that are written as a whole or not at all. [`growing`] files survive a kill, and
+//!   [`input_maps`] maps large inputs.
+//! - [`progress`], [`interrupt`], [`exit`] and `usage`: progress of long runs, interruption, exit codes, and wrong options.
+//! - [`provenance`]: origin of a result.
+//! - The other modules contain arguments that several commands share, and their evaluation.
 
 #![allow(missing_docs, reason = "the help of arguments documents them")]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

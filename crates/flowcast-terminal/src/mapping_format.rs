@@ -1,4 +1,4 @@
-//! Formats in which commands write where ranks run.
+//! Formats in which commands write mappings.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// The format of a file whose ending has only one.
+    /// Format of a file whose ending belongs to only one format.
     pub fn of_ending(path: &Path) -> Option<FileFormat> {
         match path.extension()?.to_str()? {
             "c" => Some(FileFormat::C),
@@ -44,17 +44,17 @@ impl FileFormat {
         }
     }
 
-    /// Whether it is a part of a program.
+    /// `true` if the file is part of a program.
     pub fn is_program(self) -> bool {
         matches!(self, FileFormat::C | FileFormat::Fortran)
     }
 
-    /// Whether it knows nodes by their names alone.
+    /// `true` if the format can only refer to nodes by name.
     pub fn needs_hosts(self) -> bool {
         matches!(self, FileFormat::Mpich | FileFormat::Slurm)
     }
 
-    /// The text of a file; what is launched and the grid matter to programs alone.
+    /// Content of the file. The launched mapping and the grid matter only to programs.
     pub fn write(self, reordering: &Reordering) -> Result<String> {
         let language = match self {
             FileFormat::C => ReorderLanguage::C,
@@ -67,7 +67,8 @@ impl FileFormat {
         Ok(reordering.write(language)?)
     }
 
-    /// The commands that start a job so, if the format is that of a launcher; `file` is the file with the mapping.
+    /// Commands that start a job with this mapping, if the format belongs to a launcher. `file` is the name of the mapping's
+    /// file.
     pub fn hint(self, job: &Job, file: &str) -> Option<LaunchHint> {
         let format = self.mapping_format()?;
         hints(job, file)
@@ -87,7 +88,7 @@ impl FileFormat {
     }
 }
 
-/// What to say of it: how to start the job by an option, if one does, and with the file.
+/// Sentence on starting the job: by an option, if there is one, and with the file.
 pub fn launch_sentence(hint: &LaunchHint) -> String {
     match &hint.by_rule {
         Some(rule) => format!(
@@ -98,7 +99,7 @@ pub fn launch_sentence(hint: &LaunchHint) -> String {
     }
 }
 
-/// How each launcher makes a mapping, for JSON: `format`, `by_rule`, `by_file`.
+/// JSON table with the launchers' ways to create a mapping: `format`, `by_rule`, `by_file`.
 pub fn launch_table(job: &Job) -> Table {
     rows(&hints(job, "FILE"))
         .field("format", |hint| format_name(hint.format))
@@ -107,7 +108,7 @@ pub fn launch_table(job: &Job) -> Table {
         .into()
 }
 
-/// What `--format` calls it.
+/// Name of the format as a value of `--format`.
 fn format_name(format: MappingFormat) -> &'static str {
     match format {
         MappingFormat::Nodes => "nodes",

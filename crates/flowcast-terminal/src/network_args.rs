@@ -30,13 +30,13 @@ pub struct NetworkArgs {
 }
 
 impl NetworkArgs {
-    /// Reads the network; what of it is not modelled goes to standard error.
+    /// Reads the network. Prints a note for each part that is not modelled.
     pub fn load(&self) -> Result<Network> {
         load(&self.network, &parse_overrides(&self.overrides)?)
     }
 }
 
-/// The fields of the network whose rate each model takes in its own kind.
+/// Fields whose rate has a kind that depends on the model.
 const RATES: [&str; 4] = [
     "nic.bandwidth",
     "backbone.bandwidth",
@@ -44,7 +44,7 @@ const RATES: [&str; 4] = [
     "topology.",
 ];
 
-/// Says on standard error which kind of rate was set, as `model` takes it, if one was among `asked`.
+/// Prints a note on the kind of rate that `model` expects, if a rate is among the fields `asked`.
 pub fn tell_rate_kind(asked: &[String], model: &str) {
     let set: Vec<&str> = asked
         .iter()
@@ -73,23 +73,23 @@ fn announced(loaded: LoadedNetwork) -> Network {
     loaded.network
 }
 
-/// A network by the name of a built-in one, or from a file; says what in it is not modelled.
+/// Loads a built-in network by name, or a network from a file. Prints a note for each part that is not modelled.
 pub fn load(name: &str, overrides: &[(String, String)]) -> Result<Network> {
     load_network(name, overrides, &mut Maps::default()).map(announced)
 }
 
-/// As [`load`], of several names, each of which may be a pattern.
+/// Loads several networks like [`load`]. Each name may be a pattern.
 pub fn load_all(names: &[String], overrides: &[(String, String)]) -> Result<Vec<Network>> {
     let loaded = load_networks(names, overrides, &mut Maps::default())?;
     Ok(loaded.into_iter().map(announced).collect())
 }
 
-/// Whether a rail is given by its numbers, `NAME=g,G,o,Lus`, and not as a network.
+/// `true` if a rail is given by its numbers, `NAME=g,G,o,Lus`, and not as a network.
 fn is_by_numbers(text: &str) -> bool {
     text.contains('=') && !Path::new(text).exists()
 }
 
-/// A rail: `NAME=g,G,o,Lus`, or a network's name or file.
+/// Parses a rail: `NAME=g,G,o,Lus`, or the name or file of a network.
 pub fn rail(text: &str) -> Result<Rail> {
     if is_by_numbers(text) {
         return Ok(Rail::parse(text)?);
@@ -102,7 +102,7 @@ pub fn rail(text: &str) -> Result<Rail> {
     })
 }
 
-/// The networks of rails as [`rail`] reads them, with fields replaced.
+/// Networks of rails in the form that [`rail`] parses, with fields replaced.
 pub fn load_rails(texts: &[String], overrides: &[(String, String)]) -> Result<Vec<Network>> {
     let mut networks = Vec::new();
     for text in texts {

@@ -1,6 +1,6 @@
-//! The one exit of results: a table for people, or JSON for programs.
+//! Output of all results: a table for people, or JSON for programs.
 //!
-//! The standard output may be a pipe that nobody reads to its end.
+//! The standard output may be a pipe that is closed early.
 
 use std::{
     borrow::Cow,
@@ -19,20 +19,20 @@ use crate::{
 };
 use flowcast::table::{Document, DocumentPart};
 
-/// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
+/// `print!`, but a closed reader ends the command silently instead of with a panic.
 #[macro_export]
 macro_rules! print_out {
     ($($argument:tt)*) => { $crate::output::print(format_args!($($argument)*)) };
 }
 
-/// `println!`, but a reader that has gone away ends the command quietly instead of with a panic.
+/// `println!`, but a closed reader ends the command silently instead of with a panic.
 #[macro_export]
 macro_rules! println_out {
     () => { $crate::output::print_lines("") };
     ($($argument:tt)*) => { $crate::output::print_lines(&format!($($argument)*)) };
 }
 
-/// `eprintln!`, but a standard error that cannot be written ends nothing.
+/// `eprintln!`, but a failure to write to the standard error is ignored.
 #[macro_export]
 macro_rules! say {
     ($($argument:tt)*) => { $crate::output::say_line(format_args!($($argument)*)) };
@@ -47,10 +47,10 @@ pub struct Format {
 }
 
 impl Format {
-    /// Prints a result in the format that the user asked for.
+    /// Prints a result in the format that the user requested.
     ///
     /// # Errors
-    /// A figure that cannot be told, in whatever format.
+    /// A figure that cannot be represented, in either format.
     pub fn print(self, document: &Document) -> Result<()> {
         if self.json {
             println_out!("{}", document.json()?);
@@ -72,7 +72,7 @@ impl Format {
     }
 }
 
-/// Writes lines to the standard output; among tables in CSV, what is no table is a comment.
+/// Writes lines to the standard output. If tables are CSV, all other lines become comments.
 pub fn print_lines(text: &str) {
     if TableForm::chosen() != TableForm::Csv {
         return print(format_args!("{text}\n"));
@@ -86,21 +86,21 @@ pub fn print_lines(text: &str) {
     }
 }
 
-/// Writes a line to the standard error, whether anybody reads it or not.
+/// Writes a line to the standard error and ignores failures.
 pub fn say_line(text: Arguments<'_>) {
     let text = text.to_string();
     let _ = writeln!(stderr(), "{}", fitted(&escaped(&text), error_width()));
 }
 
-/// Writes notes to the standard error, where no document has them.
+/// Writes notes to the standard error, for results whose document does not contain them.
 pub fn tell_notes<T: Display>(notes: impl IntoIterator<Item = T>) {
     for note in notes {
         say!("flowcast: note: {note}");
     }
 }
 
-/// The text with characters that a terminal would obey, or that hide what stands beside them, as `\u001b`: names in it may
-/// be anybody's. That is what JSON has for them, too.
+/// Escapes characters that a terminal would interpret, or that hide adjacent text, as `\u001b`. Names in the text may come
+/// from anybody. JSON uses the same escapes.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
@@ -128,7 +128,7 @@ pub fn print(text: Arguments<'_>) {
     );
 }
 
-/// Ends the command where the standard output has not taken what was written to it: quietly if its reader has gone away.
+/// Ends the command if a write to the standard output has failed: silently if its reader has closed the stream.
 pub fn taken(written: io::Result<()>) {
     match written {
         Ok(()) => {}

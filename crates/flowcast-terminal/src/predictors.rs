@@ -1,4 +1,4 @@
-//! The ways of predicting a recording: each model with each way of carrying out collectives.
+//! Predictors of recordings: combinations of a model and a method for collectives.
 
 use std::{
     borrow::Cow,
@@ -17,10 +17,10 @@ use flowcast::{
 
 use crate::{collectives::named, progress::Progress, trace_args::threads};
 
-/// One way of predicting.
+/// Combination of a model and a method for collectives.
 #[derive(Debug, Clone)]
 pub struct Predictor {
-    /// `MODEL/COLLECTIVES`, as tables show it.
+    /// Name in tables, `MODEL/COLLECTIVES`.
     pub name: String,
     contention: Contention,
     way: String,
@@ -36,26 +36,27 @@ impl Predictor {
         }
     }
 
-    /// Whether it takes wire rates.
+    /// `true` if the model expects wire rates.
     pub fn counts_frames(&self) -> bool {
         self.contention == Contention::Shared(Model::Packet)
     }
 }
 
-/// What is taken where nothing is asked for.
+/// Value if none is given.
 const AUTOMATIC: &str = "automatic";
 
-/// What all predictions have in common.
+/// Settings that all predictions share.
 pub struct Setting<'a> {
     pub network: &'a Network,
     pub mapping: Option<Mapping>,
     pub rendezvous_from: Option<Bytes>,
     pub clock: Clock,
-    /// How often packets are followed, with other disturbances each time; once, and undisturbed, without.
+    /// Number of packet simulations, each with different random disturbances. `None` for one simulation without
+    /// disturbances.
     pub seeds: Option<u32>,
 }
 
-/// Each model with each way; without either what `predict` takes.
+/// All combinations of models and methods. Without either, uses the default of `predict`.
 pub fn combinations(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
     let automatic = [AUTOMATIC.to_owned()];
     let (models, ways) = (
@@ -89,7 +90,7 @@ pub fn combinations(models: &[String], ways: &[String]) -> Result<Vec<Predictor>
     Ok(predictors)
 }
 
-/// Gives predictors the names of what they take for a recording, and predicts it with each.
+/// Predicts a recording with each predictor, and replaces `automatic` in their names by the model and method that were used.
 pub fn settle(
     predictors: &mut [Predictor],
     files: &[RankFile],
@@ -113,7 +114,7 @@ pub fn settle(
     Ok(all)
 }
 
-/// What each predictor says of each recording, with each seed.
+/// Predictions of each predictor for each recording, with each seed.
 pub fn predict(
     recordings: &[Vec<RankFile>],
     predictors: &[Predictor],

@@ -1,5 +1,5 @@
-//! What is shown while a command works: how much is done, how fast, and how long the rest takes. It goes to the standard
-//! error, is erased at the end, and is not shown where that is no terminal.
+//! Progress display: the completed part of the work, its rate and the remaining time. It is written to the standard error
+//! and erased at the end. It is not shown if the standard error is not a terminal.
 
 use std::{
     fmt,
@@ -9,20 +9,20 @@ use std::{
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
-/// A line that shows how far the work is; erased when dropped.
+/// Line that shows the progress of some work. It is erased when dropped.
 pub struct Progress(ProgressBar);
 
-/// How often a line without a known end is drawn.
+/// Period at which a line without a known end is redrawn.
 const TICK: Duration = Duration::from_millis(200);
 
 impl Progress {
-    /// Of work that consists of so many `units`.
+    /// Progress of work that consists of `length` units.
     pub fn counted(what: impl Into<String>, units: &str, length: u64) -> Progress {
         let template = format!("{{msg}} [{{bar:30}}] {{pos}} of {{len}} {units}{{rest}}");
         Progress(drawn(&template, what)).with_length(length)
     }
 
-    /// Of work that ends after so many seconds at most.
+    /// Progress of work that ends after at most this time.
     pub fn for_seconds(what: impl Into<String>, seconds: f64) -> Progress {
         let progress = Progress(drawn(
             "{prefix} [{wide_bar}] {elapsed}, at most {eta} left{msg}",
@@ -32,12 +32,12 @@ impl Progress {
         progress.with_length(millis(seconds))
     }
 
-    /// Of work whose end is not known: how long it has taken.
+    /// Progress of work with an unknown end: shows the elapsed time.
     pub fn without_end(what: impl Into<String>) -> Progress {
         Progress(drawn("{spinner} {msg}, {elapsed}", what)).ticking()
     }
 
-    /// Of a file that is being written: bytes and rate.
+    /// Progress of writing a file: shows bytes and rate.
     pub fn writing(path: &std::path::Path) -> Progress {
         Progress(drawn(
             "{spinner} writing {msg}, {bytes}, {bytes_per_sec}",
@@ -46,7 +46,7 @@ impl Progress {
         .ticking()
     }
 
-    /// Drawn every so often, whether something has happened or not.
+    /// Redraws the line periodically, even without progress.
     fn ticking(self) -> Progress {
         if !self.0.is_hidden() {
             self.0.enable_steady_tick(TICK);
@@ -59,34 +59,34 @@ impl Progress {
         self
     }
 
-    /// So many more are done.
+    /// Adds completed units.
     pub fn add(&self, count: u64) {
         self.0.inc(count);
     }
 
-    /// So many more are done, of as many in all.
+    /// Adds completed units and sets the total.
     pub fn add_of(&self, count: u64, length: u64) {
         self.0.set_length(length);
         self.add(count);
     }
 
-    /// So many are done already, from an earlier run: they do not count for the rate.
+    /// Sets the units that an earlier run has completed. They do not count for the rate.
     pub fn begin_at(&self, done: u64) {
         self.0.set_position(done);
         self.0.reset_eta();
     }
 
-    /// So many seconds are over.
+    /// Sets the elapsed time in seconds.
     pub fn at_seconds(&self, seconds: f64) {
         self.0.set_position(millis(seconds));
     }
 
-    /// Something to say beside it.
+    /// Shows a message beside the progress.
     pub fn say(&self, text: String) {
         self.0.set_message(text);
     }
 
-    /// A writer that counts its bytes here.
+    /// Writer that counts its bytes as progress.
     pub fn counting<W: Write>(&self, out: W) -> impl Write + use<'_, W> {
         Counting {
             progress: self,
@@ -117,7 +117,7 @@ fn drawn(template: &str, message: impl Into<String>) -> ProgressBar {
         .with_message(message.into())
 }
 
-/// The rate, and how long the rest takes at it, once there is one.
+/// Writes the rate and the remaining time at this rate, if the rate is known.
 fn write_rest(state: &ProgressState, out: &mut dyn fmt::Write) -> fmt::Result {
     match state.per_sec() {
         rate if rate > 0.0 => write!(

@@ -1,4 +1,4 @@
-//! Where a result comes from: written into every artefact that holds a measurement.
+//! Origin of a result. It is written into every file that contains a measurement.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use flowcast::table::command_line;
 
 use crate::output::escaped;
 
-/// The version of the command; in an optimised build of a checkout with its commit.
+/// Version of the command. An optimised build of a checkout includes its commit.
 pub const VERSION: &str = env!("FLOWCAST_VERSION");
 
 /// Host, kernel, version, command line and date (UTC) of this run.
@@ -28,7 +28,7 @@ pub fn of_this_run() -> BTreeMap<String, String> {
     ])
 }
 
-/// A command line for a shell, but for a token: what is written stays longer than a session.
+/// Command line in shell syntax, without tokens: the record outlives the session.
 fn without_secrets(words: impl Iterator<Item = String>) -> String {
     let mut shown: Vec<String> = Vec::new();
     for word in words {
@@ -45,7 +45,7 @@ fn without_secrets(words: impl Iterator<Item = String>) -> String {
     command_line(shown)
 }
 
-/// The name that this machine gives itself.
+/// Host name of this machine.
 pub fn host() -> String {
     read("/proc/sys/kernel/hostname")
 }
@@ -70,7 +70,7 @@ fn utc_now() -> String {
     )
 }
 
-/// The date (UTC) as Paraver's header has it: `dd/mm/yyyy at hh:mm`.
+/// Date (UTC) in the format of Paraver's header: `dd/mm/yyyy at hh:mm`.
 pub(crate) fn paraver_date() -> String {
     let date = utc_now();
     let [year, month, day, time] =
@@ -78,7 +78,7 @@ pub(crate) fn paraver_date() -> String {
     format!("{day}/{month}/{year} at {time}")
 }
 
-/// Gregorian date of a day counted from 1970-01-01.
+/// Gregorian date of a day, counted from 1970-01-01.
 fn civil_date(mut days: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     while days >= 365 + u64::from(leap(year)) {

@@ -1,4 +1,4 @@
-//! Writes traces with a file for each rank.
+//! Output of traces with one file per rank.
 
 use std::{
     io::{self, Write},
@@ -10,8 +10,7 @@ use flowcast::units::Rank;
 
 use crate::files::{Batch, Writer};
 
-/// The folder with the files of the ranks beside `NAME.list`: `NAME.ti` (`NAME.ti.ranks` beside a list that has that name
-/// itself).
+/// Folder for the files of the ranks beside `NAME.list`: `NAME.ti`, or `NAME.ti.ranks` if the list itself has that name.
 pub(crate) fn folder_of_list(list: &Path) -> PathBuf {
     let folder = list.with_extension("ti");
     if folder == list {
@@ -21,7 +20,7 @@ pub(crate) fn folder_of_list(list: &Path) -> PathBuf {
     }
 }
 
-/// Writes the list and the folder. The list comes last, so that it never names what is not there.
+/// Writes the folder and the list. The list is written last, so that it never names missing files.
 pub fn write_list(
     list: &Path,
     ranks: u32,

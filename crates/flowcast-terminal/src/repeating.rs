@@ -1,4 +1,4 @@
-//! Options of commands that repeat a pattern until the mean duration of each flow is known precisely enough.
+//! Options of commands that repeat a pattern until the mean duration of each flow has the required precision.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ pub struct Going {
     pub format: Format,
 }
 
-/// The patterns that a run carries, one after the other.
+/// Progress of a run through its patterns, one after the other.
 pub struct Carrying {
     began: Instant,
     done: usize,
@@ -60,7 +60,7 @@ pub struct Carrying {
 }
 
 impl Carrying {
-    /// Of so many patterns, the first of which begins now.
+    /// Starts a run of this number of patterns. The first one starts now.
     pub fn with_steps(of: usize) -> Carrying {
         Carrying {
             began: Instant::now(),
@@ -69,12 +69,13 @@ impl Carrying {
         }
     }
 
-    /// How long it has lasted, in seconds.
+    /// Elapsed time in seconds.
     pub fn seconds(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// Says that the next of them was carried, which took from `began` on, and how long the others will take at this rate.
+    /// Reports that the next pattern, which started at `began`, is complete. Estimates the time of the remaining ones from
+    /// the rate so far.
     pub fn report(&mut self, name: &str, run: &PatternRun, began: Instant) {
         self.done += 1;
         let left = self.of - self.done;
@@ -102,7 +103,7 @@ impl Carrying {
 }
 
 impl Repeating {
-    /// Checks and puts them together.
+    /// Checks the options and combines them.
     pub fn options(&self) -> Result<PatternOptions> {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
         if fewest == 0 || most < fewest {
@@ -125,7 +126,7 @@ impl Repeating {
         })
     }
 
-    /// For the record.
+    /// Description of the options for the record.
     pub fn describe(&self) -> String {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
         format!(

@@ -1,4 +1,4 @@
-//! `--write KIND=FILE`: a replay written to files for other programs.
+//! `--write KIND=FILE`: output of a replay to files for other programs.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::{
     provenance,
 };
 
-/// What a file holds.
+/// Kind of an output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReplayFileKind {
     Paraver,
@@ -28,7 +28,7 @@ enum ReplayFileKind {
     Pairs,
 }
 
-/// The option, for messages.
+/// Name of the option, for messages.
 const OPTION: &str = "--write";
 
 impl ReplayFileKind {
@@ -50,14 +50,14 @@ impl ReplayFileKind {
     }
 }
 
-/// A file to write.
+/// An output file.
 #[derive(Debug, Clone)]
 struct ReplayFile {
     kind: ReplayFileKind,
     path: PathBuf,
 }
 
-/// Reads `paraver=run.prv`.
+/// Parses a value such as `paraver=run.prv`.
 fn replay_file(text: &str) -> Result<ReplayFile, String> {
     kind_and_file(text, &ReplayFileKind::NAMES).map(|(kind, path)| ReplayFile { kind, path })
 }
@@ -73,7 +73,7 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// A trace for Paraver.
+    /// Options for a single Paraver trace.
     pub fn paraver(path: &Path) -> OutputArgs {
         OutputArgs {
             files: vec![ReplayFile {
@@ -83,12 +83,12 @@ impl OutputArgs {
         }
     }
 
-    /// Whether any of them was given.
+    /// `true` if a file was requested.
     pub fn is_given(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// What these files need.
+    /// Data that the replay must keep for these files.
     pub fn keeps(&self) -> Keeps {
         let mut keeps = Keeps::default();
         for ReplayFile { kind, .. } in &self.files {
@@ -99,7 +99,7 @@ impl OutputArgs {
         keeps
     }
 
-    /// The files that will be written, with the two that Paraver looks for beside its trace.
+    /// All files that will be written, the two that Paraver needs beside its trace included.
     pub fn declared<'a>(&'a self, beside: &'a [PathBuf]) -> Vec<Output<'a>> {
         let named = self.files.iter().map(|file| Output {
             option: OPTION,
@@ -110,7 +110,7 @@ impl OutputArgs {
         named.chain(beside).collect()
     }
 
-    /// The `.pcf` and `.row` files, which Paraver looks for beside the `.prv`.
+    /// The `.pcf` and `.row` files that Paraver expects beside the `.prv`.
     pub fn beside_paraver(&self) -> Vec<PathBuf> {
         let traces = self
             .files
@@ -121,7 +121,7 @@ impl OutputArgs {
             .collect()
     }
 
-    /// Writes the files; tables carry the notes of the prediction.
+    /// Writes the files. Tables contain the notes of the prediction.
     pub fn write(&self, replayed: Replayed<'_>, notes: &[String], batch: &mut Batch) -> Result<()> {
         let mut provenance = provenance::of_this_run();
         provenance.extend((!notes.is_empty()).then(|| ("notes".to_owned(), notes.join("; "))));

@@ -1,21 +1,21 @@
-//! Shares, probabilities, counts and seeds of options.
+//! Parsers for shares, probabilities, counts and seeds in options.
 
 use std::ops::RangeToInclusive;
 
 use clap::builder::RangedU64ValueParser;
 pub use flowcast_io::probability;
 
-/// A whole number up to a limit, which the parser checks before a command begins.
+/// Parser of a whole number up to a limit, checked before the command starts.
 pub fn count<T: TryFrom<u64>>(range: RangeToInclusive<u64>) -> RangedU64ValueParser<T> {
     RangedU64ValueParser::new().range(range)
 }
 
-/// A seed of up to 2^53: documents hold it as a number, exactly.
+/// Parser of a seed up to 2^53, which documents can store exactly as a number.
 pub fn seed() -> RangedU64ValueParser<u64> {
     count(..=1 << 53)
 }
 
-/// `2%` or `0.02`.
+/// Parses a share such as `2%` or `0.02`.
 pub fn share(text: &str) -> Result<f64, String> {
     let (number, of) = text
         .strip_suffix('%')

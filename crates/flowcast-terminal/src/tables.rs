@@ -1,8 +1,9 @@
-//! One look for all tables: a rule under the header, numbers to the right; or Markdown, or CSV, as `--tables` asks.
+//! Format of all tables: a rule under the header and numbers aligned to the right; or Markdown or CSV, as requested by
+//! `--tables`.
 //!
-//! No table breaks a word. Columns that say nothing are left out. In a terminal that is still too narrow, headings and columns
-//! of prose are broken at spaces, then intervals move below their figures; if that is not enough, each row becomes a record of
-//! lines `heading: value`.
+//! No table breaks a word. Columns without information are left out. If a terminal is still too narrow, headings and columns
+//! of prose are broken at spaces, then intervals move below their figures. If that is not enough, each row becomes a record
+//! of lines `heading: value`.
 
 use std::sync::OnceLock;
 
@@ -15,10 +16,10 @@ use crate::width::{columns_of, fitted, longest_word, output_width, wrapped};
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Fewest columns of the terminal to which a column of prose shrinks.
+/// Smallest width to which a column of prose shrinks, in columns of the terminal.
 const NARROWEST_PROSE: usize = 24;
 
-/// Spaces around a cell and between two columns.
+/// Number of spaces around a cell and between two columns.
 const AROUND: usize = 3;
 
 /// How tables are written.
@@ -36,24 +37,24 @@ pub enum TableForm {
 static FORM: OnceLock<TableForm> = OnceLock::new();
 
 impl TableForm {
-    /// Sets how this run writes tables; called once, before anything is printed.
+    /// Sets the form of this run's tables. Called once, before anything is printed.
     pub fn choose(self) {
         FORM.get_or_init(|| self);
     }
 
-    /// How this run writes tables.
+    /// Form of this run's tables.
     pub fn chosen() -> TableForm {
         FORM.get().copied().unwrap_or_default()
     }
 }
 
-/// Begins each line of a table in CSV until it is printed, so that no other line is taken for one of a table.
+/// Marks each line of a CSV table until it is printed, to distinguish it from other lines.
 pub(crate) const RECORD: char = '\u{1e}';
 
-/// A table with what stands above it and how many rows are left out; none if there is nothing to show.
+/// Text of a table with its heading and the number of omitted rows. `None` if there is nothing to show.
 pub fn written(table: &Table) -> Option<String> {
     let (form, (most, option)) = (TableForm::chosen(), table.most.unwrap_or((usize::MAX, "")));
-    // A header without rows says nothing to people; programs read the columns from it.
+    // A header without rows is useless to people, but programs read the columns from it.
     if table.rows == 0 && form != TableForm::Csv {
         return None;
     }
@@ -92,7 +93,7 @@ fn to_text(texts: &[Vec<String>], is_right: &[bool], width: Option<usize>) -> St
         .unwrap_or_else(|| stacked(texts, width))
 }
 
-/// The cells with each interval on a line below its figure.
+/// Cells with each interval on a line below its figure.
 fn with_intervals_below(texts: &[Vec<String>], is_right: &[bool]) -> Vec<Vec<String>> {
     texts
         .iter()
@@ -124,11 +125,11 @@ fn in_columns(texts: &[Vec<String>], is_right: &[bool]) -> String {
 
 /// Widths of a column without the space around it.
 struct ColumnWidths {
-    /// Of the widest cell.
+    /// Width of the widest cell.
     cells: usize,
-    /// Of the widest cell or the heading, nothing broken.
+    /// Width of the widest cell or the heading, unbroken.
     whole: usize,
-    /// With its heading and, if it is prose, its cells broken as much as they may be.
+    /// Smallest width: the heading is broken as far as possible, and so are the cells if they are prose.
     least: usize,
 }
 
@@ -151,8 +152,8 @@ impl ColumnWidths {
     }
 }
 
-/// The columns' widths such that a table fits; none if it cannot. Headings are broken before prose, wide columns before
-/// narrow ones.
+/// Widths of the columns that make a table fit. `None` if it cannot fit. Headings are broken before prose, and wide columns
+/// before narrow ones.
 fn column_widths(texts: &[Vec<String>], is_right: &[bool], width: usize) -> Option<Vec<usize>> {
     let columns = is_right.iter().enumerate();
     let columns: Vec<ColumnWidths> = columns
@@ -185,7 +186,7 @@ fn broken_at_spaces(texts: &[Vec<String>], widths: &[usize]) -> Vec<Vec<String>>
         .collect()
 }
 
-/// Each row as a record of lines `heading: value`, without values that say nothing.
+/// Each row as a record of lines `heading: value`, without values that carry no information.
 fn stacked(texts: &[Vec<String>], width: usize) -> String {
     let headings = texts[0].iter();
     let indent = headings.map(|heading| columns_of(heading)).max();
@@ -202,8 +203,8 @@ fn stacked(texts: &[Vec<String>], width: usize) -> String {
     records.join("\n\n")
 }
 
-/// A line `heading: value`, whose value begins at `indent`, or on the next line where a word of it would not fit; the value
-/// alone where it has no heading.
+/// A line `heading: value`. The value starts at `indent`, or on the next line if one of its words would not fit. Without a
+/// heading, it is the value alone.
 fn field(heading: &str, cell: &str, indent: usize, width: usize) -> String {
     const BELOW: usize = 2;
     let cell = cell.replace('\n', " ");
@@ -271,7 +272,7 @@ fn row_count(text: &str) -> Result<usize, String> {
 }
 
 impl Most {
-    /// How many rows that are at most; no end in CSV.
+    /// Maximum number of rows; unlimited in CSV.
     pub fn rows(self) -> usize {
         match TableForm::chosen() {
             TableForm::Csv => usize::MAX,

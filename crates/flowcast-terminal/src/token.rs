@@ -1,4 +1,4 @@
-//! `--token`: the secret by which both ends of a conversation recognise each other.
+//! `--token`: secret by which both ends of a connection authenticate each other.
 
 use std::{env, fs::File, io::Read, path::Path, process::Command};
 
@@ -10,7 +10,7 @@ use crate::files::read_text;
 
 const VARIABLE: &str = "FLOWCAST_TOKEN";
 
-/// Which variables Open MPI gives to processes on other hosts; Slurm and MPICH give all.
+/// Variable with the names of the variables that Open MPI passes to processes on other hosts. Slurm and MPICH pass all.
 const OPEN_MPI_PASSES: &str = "OMPI_MCA_mca_base_env_list";
 
 /// The secret of a conversation.
@@ -23,7 +23,7 @@ pub struct TokenArgs {
 }
 
 impl TokenArgs {
-    /// The one that was given.
+    /// The given token, if any.
     pub fn given(&self) -> Result<Option<Token>> {
         let Some(text) = self.token.clone().or_else(|| env::var(VARIABLE).ok()) else {
             return Ok(None);
@@ -41,8 +41,8 @@ impl TokenArgs {
         Ok(Some(token))
     }
 
-    /// Lets the processes of a launcher know it: the file where one was given, which they read themselves, else the
-    /// environment. The words of a command line can be seen by everybody.
+    /// Passes the token to the processes of a launcher: by its file, if one was given, otherwise by the environment. Command
+    /// lines are visible to all users.
     pub fn hand_over(&self, command: &mut Command, token: Token) {
         match self
             .token
@@ -60,13 +60,13 @@ impl TokenArgs {
         }
     }
 
-    /// The one that was given, or a new one.
+    /// The given token, or a new one.
     pub fn given_or_new(&self) -> Result<Token> {
         self.given()?.map_or_else(new, Ok)
     }
 }
 
-/// A token that nobody can guess.
+/// Creates a random token that cannot be guessed.
 pub fn new() -> Result<Token> {
     const SOURCE: &str = "/dev/urandom";
     let mut bytes = [0; TOKEN];

@@ -1,4 +1,4 @@
-//! Opening traces, the same for every command that reads one.
+//! Opening of traces, the same for every command that reads one.
 
 use std::{
     borrow::Cow,
@@ -31,17 +31,17 @@ use crate::{
     progress::Progress,
 };
 
-/// Reads a trace of any known format, without its loops; `-` is the standard input.
+/// Reads a trace of any known format and expands its loops. `-` is the standard input.
 pub fn open_trace(path: &Path) -> Result<Trace> {
     flat(open_by(path, None)?)
 }
 
-/// The same with the loops that it has.
+/// Reads a trace of any known format and keeps its loops.
 pub fn open_folded(path: &Path) -> Result<Trace> {
     open_by(path, None)
 }
 
-/// A trace without its loops.
+/// The trace with its loops expanded.
 pub fn flat(trace: Trace) -> Result<Trace> {
     match trace.unfolded()? {
         Cow::Owned(flat) => Ok(flat),
@@ -67,7 +67,7 @@ impl From<Compute> for Clock {
     }
 }
 
-/// Reads a trace with the loops that it has; of a recording with a clock for its computations, if one is given.
+/// Reads a trace and keeps its loops. `compute` selects the clock for the computations of a recording.
 pub fn open_by(path: &Path, compute: Option<Compute>) -> Result<Trace> {
     let (name, path) = named(path)?;
     let mut maps = Maps::default();
@@ -78,17 +78,17 @@ pub fn open_by(path: &Path, compute: Option<Compute>) -> Result<Trace> {
     Ok(trace)
 }
 
-/// What an argument says that takes any trace.
+/// Help of an argument that accepts any trace.
 pub fn trace_help() -> String {
     input_help(Holds::Any)
 }
 
-/// What an argument says that takes a trace and no GOAL schedule.
+/// Help of an argument that accepts a trace but no GOAL schedule.
 pub fn program_help() -> String {
     input_help(Holds::Program)
 }
 
-/// What an argument says that takes traces of some formats.
+/// Help of an argument that accepts traces of some formats.
 pub fn input_help(holds: Holds) -> String {
     let formats = flowcast::formats::read::formats(holds)
         .collect::<Vec<_>>()
@@ -98,15 +98,15 @@ pub fn input_help(holds: Holds) -> String {
     )
 }
 
-/// Memory maps of texts, of which what was read is given back every so often: a trace of several gigabytes does not have to
-/// fit into memory. Where a message names a line, it is read again.
+/// Memory maps of texts. Pages that were read are released periodically, so that a trace of several gigabytes need not fit
+/// into memory. If a message quotes a line, the line is read again.
 #[derive(Default)]
 pub struct Maps {
     maps: Arc<Mutex<Vec<Arc<Mmap>>>>,
     releasing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// How often. What is still needed then is mapped again at little cost.
+/// Period of the release. Pages that are still needed are mapped again at low cost.
 const EVERY: Duration = Duration::from_millis(50);
 
 impl Reader for Maps {
@@ -132,7 +132,7 @@ impl Reader for Maps {
 }
 
 impl Maps {
-    /// Gives back all of it.
+    /// Releases all pages.
     fn finish(mut self) {
         self.stop();
         lock(&self.maps).iter().for_each(|map| release(map));
@@ -141,7 +141,7 @@ impl Maps {
     fn stop(&mut self) {
         if let Some((stop, releasing)) = self.releasing.take() {
             drop(stop);
-            // It only gives memory back, and what it did not give back is given back now.
+            // The thread only releases memory, and the remaining pages are released now.
             let _ = releasing.join();
         }
     }
@@ -157,7 +157,7 @@ fn lock(maps: &Mutex<Vec<Arc<Mmap>>>) -> MutexGuard<'_, Vec<Arc<Mmap>>> {
     maps.lock().expect("nobody panics while he has it")
 }
 
-/// The file to begin with: one of the files of a folder stands for all.
+/// File to open first: one file of a folder represents all.
 pub fn first_file(path: &Path) -> Result<PathBuf> {
     if path == Path::new(STANDARD_INPUT) {
         return standard_input();
@@ -168,13 +168,13 @@ pub fn first_file(path: &Path) -> Result<PathBuf> {
     flowcast_io::first_of_folder(path)
 }
 
-/// The name for messages and the content of a pattern; `-` is the standard input.
+/// Name for messages, and content of a pattern. `-` is the standard input.
 pub fn read_pattern(path: &Path) -> Result<(String, Vec<u8>)> {
     let (name, first) = named(path)?;
     Ok((name, read_bytes(&first)?))
 }
 
-/// The name for messages, and the file to begin with.
+/// Name for messages, and the file to open first.
 fn named(path: &Path) -> Result<(String, PathBuf)> {
     let first = first_file(path)?;
     let name = if path == Path::new(STANDARD_INPUT) {
@@ -185,10 +185,10 @@ fn named(path: &Path) -> Result<(String, PathBuf)> {
     Ok((name, first))
 }
 
-/// What stands for the standard input among file names.
+/// File name that stands for the standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// A file with all of the standard input, which has no name and goes away with this process.
+/// Unnamed file with the whole standard input. It disappears with this process.
 fn standard_input() -> Result<PathBuf> {
     static SPOOLED: Mutex<Option<File>> = Mutex::new(None);
     let mut spooled = SPOOLED.lock().expect("nobody panics while he has it");
@@ -202,14 +202,14 @@ fn standard_input() -> Result<PathBuf> {
     Ok(PathBuf::from(format!("/dev/fd/{descriptor}")))
 }
 
-/// Says what the trace has that the replay does not model, where the result is for programs: people read it below the result.
+/// Prints notes on records that the replay does not model if the result is JSON. In text, they follow the result.
 pub fn print_notes_beside(format: Format, ignored: &[IgnoredRecords]) {
     if format.json {
         tell_notes(ignored);
     }
 }
 
-/// The rule or the file of a mapping that an option names.
+/// Parses an option that names the rule or the file of a mapping.
 pub fn parse_mapping(text: &str) -> Result<flowcast::model::machine::Mapping> {
     flowcast_io::read_mapping(text, &mut Maps::default())
 }

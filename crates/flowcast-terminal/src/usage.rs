@@ -1,11 +1,11 @@
-//! Errors of command lines with options that exclude one another, or with an option given twice.
+//! Errors of command lines with options that exclude each other, or with an option that is given twice.
 
 use clap::{
     Command, Error,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// One line for an error of this kind; none for another error. `command` has all subcommands.
+/// One-line text for an error of this kind; `None` for other errors. `command` contains all subcommands.
 pub(super) fn explained(error: &Error, command: &Command) -> Option<String> {
     let (ErrorKind::ArgumentConflict, Some(ContextValue::String(found))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
@@ -35,7 +35,7 @@ pub(super) fn explained(error: &Error, command: &Command) -> Option<String> {
     ))
 }
 
-/// The subcommand that a usage such as `Usage: flowcast hpl choose [OPTIONS]` is about.
+/// Subcommand that a usage such as `Usage: flowcast hpl choose [OPTIONS]` describes.
 fn asked<'a>(mut command: &'a Command, usage: &str) -> &'a Command {
     for name in usage.split_whitespace().skip(2) {
         match command.find_subcommand(name) {

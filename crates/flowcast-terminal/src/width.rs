@@ -1,21 +1,21 @@
-//! The width of the terminal, and lines that fit it. They are broken at spaces alone; a longer word runs over, and so does a
-//! quoted command. A command on a line of its own goes on behind a backslash, as a shell reads it.
+//! Width of the terminal, and lines that fit it. Lines are broken only at spaces. A longer word, or a quoted command,
+//! exceeds the width. A command on its own line continues after a backslash, in shell syntax.
 
 use std::{borrow::Cow, env, os::fd::AsFd};
 
 use unicode_width::UnicodeWidthStr;
 
-/// Columns of the terminal on the standard output; none if it is no terminal: then lines have no end.
+/// Width of the terminal at the standard output, in columns. `None` if it is not a terminal: lines are then unlimited.
 pub(crate) fn output_width() -> Option<usize> {
     width_of(std::io::stdout())
 }
 
-/// Columns of the terminal on the standard error.
+/// Width of the terminal at the standard error, in columns.
 pub(crate) fn error_width() -> Option<usize> {
     width_of(std::io::stderr())
 }
 
-/// A terminal that does not know its width has that of the variable `COLUMNS`.
+/// Width of a terminal. If the terminal does not report it, the variable `COLUMNS` decides.
 fn width_of(stream: impl AsFd + std::io::IsTerminal) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
@@ -30,7 +30,7 @@ fn width_of(stream: impl AsFd + std::io::IsTerminal) -> Option<usize> {
     })
 }
 
-/// A text in the lines of a terminal, if it is for one.
+/// Text broken into lines for a terminal, if there is one.
 pub fn fitted(text: &str, width: Option<usize>) -> Cow<'_, str> {
     match width {
         Some(width) => wrapped(text, width, 0).into(),
@@ -38,8 +38,8 @@ pub fn fitted(text: &str, width: Option<usize>) -> Cow<'_, str> {
     }
 }
 
-/// A text whose lines have at most `width` columns where their words allow it. What is broken goes on below the beginning of
-/// its line, or at column `indent`, whichever is farther right.
+/// Text with lines of at most `width` columns, if its words allow it. Continuations are indented to the start of their line
+/// or to column `indent`, whichever is farther right.
 pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let lines = text.split('\n').map(|line| {
         let fits = columns_of(line) <= width;
@@ -52,10 +52,10 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A space at which clap breaks no line.
+/// Space at which clap does not break lines.
 const UNBROKEN: &str = "\u{a0}";
 
-/// A help text in which clap breaks no commands: neither indented lines nor what stands between backquotes.
+/// Help text whose commands clap does not break: indented lines, and text between backquotes.
 pub fn unbroken(help: &str) -> String {
     let lines = help.split('\n').map(|line| {
         let is_command = line.starts_with("  ");
@@ -69,17 +69,17 @@ pub fn unbroken(help: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A text with plain spaces for those of [`unbroken`].
+/// Replaces the spaces of [`unbroken`] by plain ones.
 pub(crate) fn with_spaces(text: &str) -> String {
     text.replace(UNBROKEN, " ")
 }
 
-/// Parts of indented lines that people copy into a shell.
+/// Parts by which indented lines are recognized as shell commands.
 const COMMANDS: [&str; 4] = ["  flowcast ", "$ flowcast ", "  mpirun ", "  --mca "];
 
 fn broken(line: &str, width: usize, indent: usize) -> String {
     let is_command = line.starts_with("  ") && COMMANDS.iter().any(|part| line.contains(part));
-    // A backslash would be a part of the comment.
+    // A backslash would be part of the comment.
     if is_command && line.contains(" #") {
         return line.to_owned();
     }
@@ -104,7 +104,7 @@ fn broken(line: &str, width: usize, indent: usize) -> String {
     lines
 }
 
-/// The words of a line with the number of spaces before each. What stands between two `quote` is one word.
+/// Words of a line, with the number of spaces before each. Text between two `quote` characters is one word.
 fn words(line: &str, quote: char) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -120,20 +120,20 @@ fn word_end(text: &str) -> usize {
     text.find(' ').unwrap_or(text.len())
 }
 
-/// Where the word ends that begins a text with a quotation.
+/// End of the word that starts a text with a quotation.
 fn quotation_end(text: &str, quote: char) -> Option<usize> {
     let begin = text[..word_end(text)].find(quote)? + 1;
     let close = begin + text[begin..].find(quote)? + 1;
     Some(close + word_end(&text[close..]))
 }
 
-/// Columns of the longest word of a text.
+/// Width of the longest word of a text, in columns.
 pub(crate) fn longest_word(text: &str) -> usize {
     let words = text.lines().flat_map(|line| words(line, '`'));
     words.map(|(_, word)| columns_of(word)).max().unwrap_or(0)
 }
 
-/// Columns that a text on one line takes; colours take none.
+/// Width of a one-line text in columns. Colours have no width.
 pub(crate) fn columns_of(text: &str) -> usize {
     match text.contains('\u{1b}') {
         true => anstream::adapter::strip_str(text).to_string().width(),

@@ -1,4 +1,4 @@
-//! What a command is going to write, checked before it begins.
+//! Outputs of a command, which are checked before it starts.
 
 use std::{fs, path::Path};
 
@@ -11,19 +11,19 @@ use super::{
 };
 use crate::exit::EnvironmentLacks;
 
-/// A file that a command is going to write.
+/// File that a command is going to write.
 #[derive(Debug, Clone, Copy)]
 pub struct Output<'a> {
-    /// The option that named it, for messages.
+    /// Option that named the file, for messages.
     pub option: &'a str,
-    /// The file as it was named.
+    /// Path as given.
     pub path: &'a Path,
-    /// Endings that it may have; any, if there are none.
+    /// Allowed endings; empty if any ending is allowed.
     pub endings: &'a [&'a str],
 }
 
 impl<'a> Output<'a> {
-    /// An output whose name may have any ending.
+    /// Output with any ending.
     pub fn new(option: &'a str, path: &'a Path) -> Output<'a> {
         Output {
             option,
@@ -33,12 +33,12 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Checks the files that a command reads, the standard input among them, and those that it is going to write. Inputs that
-/// are no files, such as names of built-in networks, do not matter.
+/// Checks the files that a command reads, the standard input included, and those that it is going to write. Inputs that are
+/// not files, such as names of built-in networks, are ignored.
 ///
 /// # Errors
-/// An output is an input, lies in a folder that is one, or is another output; its ending says another format; its folder is
-/// missing; the file or folder may not be written.
+/// An output that is an input, lies in a folder that is an input, or is another output; an ending of another format; a
+/// missing folder; a file or folder without permission to write.
 pub fn declare<'i, 'o>(
     inputs: impl IntoIterator<Item = &'i Path>,
     outputs: impl IntoIterator<Item = Output<'o>>,

@@ -1,4 +1,4 @@
-//! Which files were read, so that no output destroys an input.
+//! Files that were read, so that no output overwrites an input.
 
 use std::{
     collections::BTreeSet,
@@ -9,13 +9,13 @@ use std::{
 
 use super::place::Identity;
 
-/// The files that this run has read, also those that another file names: none of them is written over.
+/// Files that this run has read, those named by other files included. None of them is overwritten.
 static READ: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// The standard input by a name that leads to the file which it is read from, if it is one.
+/// Name that leads to the file behind the standard input, if it is a file.
 pub(super) const STANDARD_INPUT: &str = "/dev/stdin";
 
-/// Notes that a file is an input of this run.
+/// Registers a file as an input of this run.
 pub fn note_read(path: &Path) {
     if let Ok(path) = fs::canonicalize(path) {
         READ.lock()
@@ -31,7 +31,7 @@ pub(super) fn was_read(path: &Path) -> bool {
     fs::canonicalize(path).is_ok_and(|path| read.contains(&path)) || is_standard_input()
 }
 
-/// Takes a file back, by its canonical path.
+/// Removes a file from the inputs, by its canonical path.
 pub(super) fn forget(path: &Path) {
     READ.lock()
         .expect("nobody panics while it is held")

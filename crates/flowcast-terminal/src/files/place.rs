@@ -1,4 +1,4 @@
-//! What a path leads to: a regular file, or something that is written to as it is.
+//! Target of a path: a regular file, or something that is written to directly.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -9,20 +9,20 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// As many links are followed as the kernel follows.
+/// Maximum number of links that are followed, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// Where content goes.
+/// Destination of content.
 #[derive(Debug)]
 pub(super) enum Place {
     /// A pipe, a device, or an open descriptor under /proc or /dev.
     Stream(File),
-    /// A regular file that is there or will be; all links are followed.
+    /// A regular file that exists or will be created. All links are resolved.
     File(PathBuf),
 }
 
 impl Place {
-    /// Where a path leads.
+    /// Target of a path.
     pub(super) fn at(path: &Path) -> Result<Place> {
         let cannot = || format!("cannot write {}", path.display());
         let place = followed(path);
@@ -50,7 +50,8 @@ impl Place {
     }
 }
 
-/// What makes two names one file: device and inode of a regular file, or the place where none is yet.
+/// Identity of a file, equal for all of its names: device and inode of a regular file, or the place of a file that does not
+/// exist yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Identity {
     Inode(u64, u64),
@@ -58,7 +59,7 @@ pub(super) enum Identity {
 }
 
 impl Identity {
-    /// `None` for what is no regular file, or in no folder.
+    /// `None` for anything but a regular file, or if the folder does not exist.
     pub(super) fn at(path: &Path) -> Option<Identity> {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => {
@@ -77,15 +78,15 @@ impl Identity {
     }
 }
 
-/// The folder that a file is in.
+/// Folder of a file.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
 
-/// The path behind all symbolic links of its last part, also of links to nothing; the name of an open descriptor is no link
-/// to follow.
+/// Path after all symbolic links of its last part are followed, links to missing files included. The name of an open
+/// descriptor is not followed.
 pub(super) fn followed(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -97,13 +98,14 @@ pub(super) fn followed(path: &Path) -> PathBuf {
     path
 }
 
-/// Whether it is `/proc/PROCESS/fd/N`, by whatever name.
+/// `true` for `/proc/PROCESS/fd/N`, under any name.
 pub(super) fn is_descriptor(path: &Path) -> bool {
     fs::canonicalize(folder_of(path))
         .is_ok_and(|folder| folder.starts_with("/proc") && folder.ends_with("fd"))
 }
 
-/// The standard streams go on where they are; others are opened anew, files empty.
+/// Opens a descriptor. Output to the standard streams continues at their positions. Others are opened again, and files are
+/// truncated.
 fn descriptor(path: &Path) -> io::Result<File> {
     match path.file_name().and_then(|name| name.to_str()) {
         Some("1") => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),

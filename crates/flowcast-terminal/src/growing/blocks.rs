@@ -1,9 +1,9 @@
-//! Text in blocks, each behind a line with its length and the checksum of all text up to its end: `# part BYTES CRC32`.
+//! Text in blocks, each after a line with its length and the checksum of all text up to its end: `# part BYTES CRC32`.
 //!
-//! A checksum depends on every block before it, so that a block that was cut off, changed, removed, repeated or taken from
-//! another file ends what is trusted.
+//! A checksum depends on all blocks before it. Trust therefore ends at the first block that was cut off, changed, removed,
+//! repeated or taken from another file.
 
-/// Start of the line before a block; readers of the text take that line for a comment.
+/// Start of the line before a block. Readers of the text see it as a comment.
 const MARK: &str = "# part ";
 
 /// Checksum of all text so far.
@@ -17,24 +17,24 @@ impl Chain {
         Chain(hasher.finalize())
     }
 
-    /// The text as the next block.
+    /// Formats the text as the next block.
     pub(crate) fn seal(&mut self, text: &str) -> String {
         *self = self.with(text.as_bytes());
         format!("{MARK}{} {:08x}\n{text}", text.len(), self.0)
     }
 }
 
-/// The blocks that can be trusted.
+/// Blocks that can be trusted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blocks<'a> {
     pub(crate) texts: Vec<&'a str>,
-    /// Bytes of the file that they take.
+    /// Length of the blocks in the file, in bytes.
     pub(crate) bytes: usize,
-    /// Checksum of all of them.
+    /// Checksum of all blocks.
     pub(crate) chain: Chain,
 }
 
-/// Number of places where a block may begin; a file that was cut off in its first mark has one.
+/// Number of places at which a block may start. A file that was cut off in its first mark has one.
 pub(crate) fn beginnings(bytes: &[u8]) -> usize {
     let mark = MARK.as_bytes();
     match mark.starts_with(bytes) {
@@ -46,7 +46,7 @@ pub(crate) fn beginnings(bytes: &[u8]) -> usize {
     }
 }
 
-/// Reads blocks as far as nothing is missing and nothing was changed.
+/// Reads blocks up to the first that is incomplete or changed.
 pub(crate) fn read(bytes: &[u8]) -> Blocks<'_> {
     let mut blocks = Blocks::default();
     while let Some((text, length, chain)) = next(&bytes[blocks.bytes..], blocks.chain) {
@@ -57,7 +57,7 @@ pub(crate) fn read(bytes: &[u8]) -> Blocks<'_> {
     blocks
 }
 
-/// The block at the beginning, the bytes that it takes with its line, and the checksum at its end.
+/// First block, its length with its line in bytes, and the checksum at its end.
 fn next(bytes: &[u8], chain: Chain) -> Option<(&str, usize, Chain)> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let line = std::str::from_utf8(&bytes[..end]).ok()?;
