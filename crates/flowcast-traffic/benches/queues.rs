@@ -1,8 +1,8 @@
-//! What an event costs in each queue: `cargo bench -p flowcast-traffic [ROUNDS]`.
+//! Cost of an event in each queue: `cargo bench -p flowcast-traffic [ROUNDS]`.
 //!
-//! The streams are like those of the engines: each of so many ranks has one event, which is followed, when it is due, by
-//! its next: after a fixed delay (a start-up, a transfer) three times of four, else after a computation that varies. Every
-//! round times each queue once, in turn.
+//! The streams are similar to those of the engines. Each rank has one event. When it is due, the rank's next event follows:
+//! after a fixed delay (a start-up, a transfer) three times out of four, otherwise after a computation of varying length.
+//! Every round times each queue once, in turn.
 
 use std::{cmp::Reverse, collections::BinaryHeap, hint::black_box, time::Instant as Clock};
 
@@ -15,12 +15,12 @@ use flowcast_units::Time;
 const EVENTS: u32 = 400_000;
 const DELAYS: [f64; 3] = [2000.0, 8192.0, 10_192.0];
 
-/// The delay of the event with this number, in nanoseconds.
+/// Delay of the event with this number, in nanoseconds.
 fn delay(number: u32) -> f64 {
     kind(number).map_or_else(|varying| varying, |fixed| DELAYS[fixed])
 }
 
-/// Which of the fixed delays an event has, or its varying one.
+/// Index of an event's fixed delay, or its varying delay.
 fn kind(number: u32) -> Result<usize, f64> {
     let random = number.wrapping_mul(0x9E37_79B1) ^ number.wrapping_mul(0x85EB_CA6B) >> 15;
     match random >> 28 {
@@ -29,7 +29,7 @@ fn kind(number: u32) -> Result<usize, f64> {
     }
 }
 
-/// Drives so many ranks for all events; the time of the last.
+/// Runs all events on this many ranks. Returns the time of the last event.
 type Drive = fn(u32) -> f64;
 
 fn main() {
@@ -129,7 +129,7 @@ fn by_binary_heap(ranks: u32) -> f64 {
     now
 }
 
-/// A full binary tree of times and members, root at 1, leaves in the second half.
+/// Drives a full binary tree of times and members, with the root at 1 and the leaves in the second half.
 fn by_binary_tournament(ranks: u32) -> f64 {
     let mut winners = vec![[u64::MAX - 1, 0]; 2 * (ranks as usize).next_power_of_two().max(2)];
     let leaves = winners.len() / 2;

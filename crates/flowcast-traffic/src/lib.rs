@@ -1,6 +1,6 @@
-//! Concurrent flows over a network: event queues, packet by packet, and as fluids.
+//! Concurrent flows over a network: event queues, simulations packet by packet, and fluid simulations.
 //!
-//! [`flows::concurrent`] predicts patterns of messages and chooses between fluids and packets; [`queues`] are the event
+//! [`flows::concurrent`] predicts patterns of messages and chooses between fluids and packets. [`queues`] contains the event
 //! queues of both and of the replay.
 
 pub mod flows;

@@ -1,4 +1,4 @@
-//! The links that limit flows carried as packets, found from the rates that the flows got.
+//! Links that limit flows in packet simulations, derived from the rates of the flows.
 
 use flowcast_network::sharing::{
     completion::RateInterval,
@@ -6,16 +6,16 @@ use flowcast_network::sharing::{
 };
 use flowcast_units::Time;
 
-/// A link that carries less of its capacity than this limits nobody.
+/// Fraction of its capacity below which a link limits no flow.
 const BUSY: f64 = 0.8;
 
-/// A flow with this share of an interface, which headers and acknowledgements leave, is as fast as alone.
+/// Share of an interface at which a flow is as fast as alone; headers and acknowledgements need the rest.
 const FULL: f64 = 0.9;
 
-/// A link that carries at most this many times the share of a flow carries no other.
+/// Largest ratio of a link's load to a flow's share at which the link carries no other flow.
 const SAME: f64 = 1.01;
 
-/// Names for each interval the busiest link of the flow's data, or else of its acknowledgements.
+/// Sets the limit of each interval to the busiest link of the flow's data, or otherwise of its acknowledgements.
 pub(super) fn name_links(intervals: &mut [Vec<RateInterval>], fabric: &Fabric) {
     let mut changes = vec![Vec::new(); fabric.link_count()];
     for (intervals, path) in intervals.iter().zip(&fabric.paths) {
@@ -50,7 +50,7 @@ pub(super) fn name_links(intervals: &mut [Vec<RateInterval>], fabric: &Fabric) {
     }
 }
 
-/// The link that is used most in an interval, if it is busy.
+/// Link with the highest use in an interval, if it is busy.
 fn busiest(
     links: &[LinkId],
     interval: &RateInterval,
@@ -65,12 +65,12 @@ fn busiest(
     (used >= BUSY).then_some(link)
 }
 
-/// What the flows of a link carry together, over time.
+/// Total load of a link by its flows, over time.
 struct LinkLoad {
     changes: Vec<LoadChange>,
 }
 
-/// The load from this time on, in interfaces, and its integral until then, in interfaces times nanoseconds.
+/// Load from this time on, in interfaces, and its integral until this time, in interfaces times nanoseconds.
 struct LoadChange {
     at: Time,
     load: f64,

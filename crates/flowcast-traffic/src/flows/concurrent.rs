@@ -1,4 +1,4 @@
-//! Predicts a pattern of concurrent communications with a network and a model.
+//! Predictions of patterns of concurrent communications, from a network and a model.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -26,30 +26,30 @@ use flowcast_network::{
 };
 use flowcast_units::{Bytes, Time};
 
-/// Which model predicts a pattern, and how strictly it keeps to its paper.
+/// Model that predicts a pattern, and its strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Method {
-    /// The model by which concurrent flows share the links.
+    /// Model by which concurrent flows share the links.
     pub model: Model,
-    /// Whether flow cuts refuse what their paper does not define.
+    /// Acceptance or refusal, under flow cuts, of situations that their paper does not define.
     pub strictness: Strictness,
 }
 
-/// When a flow of a pattern ends, and how long it would take alone.
+/// End of a flow of a pattern, and its duration alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowPrediction {
-    /// The flow as the pattern has it.
+    /// The flow as in the pattern.
     pub flow: Flow,
-    /// When its last byte is there.
+    /// Time at which its last byte arrives.
     pub end: Time,
-    /// From start to end.
+    /// Time from start to end.
     pub duration: Time,
-    /// Its duration if no other flow were there: `L + m*x`.
+    /// Duration without any other flow: `L + m*x`.
     pub alone: Time,
 }
 
 impl FlowPrediction {
-    /// How many times longer than alone.
+    /// Ratio of the duration to the duration alone.
     pub fn slowdown(&self) -> f64 {
         if self.alone == Time::ZERO {
             1.0
@@ -59,20 +59,21 @@ impl FlowPrediction {
     }
 }
 
-/// When each flow of a pattern ends, and the intervals that lead to that.
+/// End of each flow of a pattern, and the intervals that lead to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowsPrediction {
-    /// By flow, in the pattern's order.
+    /// Flows in the pattern's order.
     pub flows: Vec<FlowPrediction>,
-    /// What each flow got when, and why not more; latency comes after the last. Empty where they are not kept.
+    /// Share of each flow over time, and the reason why it was not larger; latency follows the last interval. Empty if
+    /// intervals are not kept.
     pub intervals: Intervals,
-    /// The links that the limits name.
+    /// Fabric with the links that the limits name.
     pub fabric: Fabric,
 }
 
 impl FlowsPrediction {
-    /// How loaded the links of each class are from the first start to the last end, on the network as the model sees it
-    /// ([`Network::seen_by`]); headers do not count.
+    /// Load of the links of each class from the first start to the last end, on the network as the model sees it
+    /// ([`Network::seen_by`]). Headers do not count.
     pub fn loads(&self, network: &Network) -> Vec<ClassLoad> {
         let loads = LinkLoads::new(&self.fabric);
         for (flow, path) in self.flows.iter().zip(&self.fabric.paths) {
@@ -82,7 +83,7 @@ impl FlowsPrediction {
         loads.by_class(self.makespan() - first.unwrap_or_default())
     }
 
-    /// When the last flow ends.
+    /// Time at which the last flow ends.
     pub fn makespan(&self) -> Time {
         self.flows
             .iter()
@@ -90,7 +91,7 @@ impl FlowsPrediction {
             .fold(Time::ZERO, Time::max)
     }
 
-    /// The same flows, all of them so much later.
+    /// Returns the same flows, all of them later by this time.
     #[must_use]
     pub fn later(mut self, by: Time) -> FlowsPrediction {
         for predicted in &mut self.flows {
@@ -103,7 +104,7 @@ impl FlowsPrediction {
         self
     }
 
-    /// What a limit of the flow with this index in the pattern means, for people.
+    /// Describes a limit of the flow with this index in the pattern, for people.
     pub fn reason(&self, flow: usize, limit: Limit) -> String {
         let id = |index: u32| self.flows[index as usize].flow.id;
         match limit {
@@ -135,7 +136,7 @@ impl FlowsPrediction {
         }
     }
 
-    /// Intervals of the flow with this index in the pattern, in time order; none where they are not kept.
+    /// Intervals of the flow with this index in the pattern, in time order; empty if they are not kept.
     pub fn intervals_of(&self, flow: usize) -> &[RateInterval] {
         self.intervals.of_flow.get(flow).map_or(&[], Vec::as_slice)
     }
@@ -158,7 +159,7 @@ impl FlowsPrediction {
 /// ```
 ///
 /// # Errors
-/// A parameter that the model lacks, or a situation that it does not know.
+/// A parameter that is missing for the model, or a situation that the model does not cover.
 pub fn predict(
     pattern: &Pattern,
     network: &Network,
@@ -167,10 +168,10 @@ pub fn predict(
     predict_flows(&pattern.flows, &pattern.racks, network, method)
 }
 
-/// As [`predict`], for flows that stand in no file.
+/// Predicts like [`predict`], for flows that are not in a file.
 ///
 /// # Errors
-/// As [`predict`].
+/// Errors of [`predict`].
 pub fn predict_flows(
     flows: &[Flow],
     racks: &Racks,
@@ -180,10 +181,10 @@ pub fn predict_flows(
     predict_keeping(flows, racks, network, method, true)
 }
 
-/// As [`predict_flows`], without the intervals, which take as much time and memory as there are flows at each event.
+/// Predicts like [`predict_flows`], without the intervals, which take time and memory for each flow at each event.
 ///
 /// # Errors
-/// As [`predict`].
+/// Errors of [`predict`].
 pub fn predict_ends(
     flows: &[Flow],
     racks: &Racks,
@@ -225,7 +226,7 @@ fn predict_keeping(
     }
 }
 
-/// The latency comes after the last byte; alone a flow takes `L + m*x`.
+/// Adds the latency after the last byte. A flow alone takes `L + m*x`.
 fn with_latency(
     flows: &[Flow],
     network: &Network,
@@ -301,11 +302,11 @@ fn carry_packets(
     })
 }
 
-/// Packet by packet with several seeds: the medians as a prediction, and where each flow lies. Intervals are those of
-/// the run without disturbances.
+/// Predicts packet by packet with several seeds. Returns the medians as a prediction, and the spread of each flow. Intervals
+/// are those of the run without disturbances.
 ///
 /// # Errors
-/// As [`predict`].
+/// Errors of [`predict`].
 pub fn predict_seeds(
     pattern: &Pattern,
     network: &Network,
@@ -322,11 +323,11 @@ pub fn predict_seeds(
     Ok((prediction, spreads))
 }
 
-/// A pattern packet by packet, with what that took: frames, links crossed, losses. `each_packet` carries what
-/// repeats exactly each time.
+/// Simulates a pattern packet by packet and counts frames, links crossed and losses. With `each_packet`, exact repetitions
+/// are simulated each time.
 ///
 /// # Errors
-/// As [`predict`].
+/// Errors of [`predict`].
 pub fn carry(
     pattern: &Pattern,
     network: &Network,
@@ -351,7 +352,7 @@ fn wire(network: &Network) -> Result<Wire, SharingError> {
     })
 }
 
-/// Of a program's messages, whose starts depend on each other: undisturbed.
+/// Wire for a program's messages, whose starts depend on each other: undisturbed unless there is a seed.
 pub fn trace_wire(network: &Network, seed: Option<u64>) -> Result<Wire, SharingError> {
     let wire = wire(network)?;
     Ok(if seed.is_some() {
@@ -361,7 +362,7 @@ pub fn trace_wire(network: &Network, seed: Option<u64>) -> Result<Wire, SharingE
     })
 }
 
-/// Starts as they are written; host times are random only where queues overflow, because these would lock phase.
+/// Leaves starts as they are. Host times are random only if queues overflow, because overflows would otherwise lock phase.
 fn undisturbed(wire: Wire) -> Wire {
     let protocol = Protocol {
         jitter: Time::ZERO,

@@ -1,10 +1,10 @@
-//! Many flows of few paths in flight: the fast form of [`in_flight`](super::in_flight) for models that allocate by path.
+//! Many flows on few paths in flight: the fast form of [`in_flight`](super::in_flight) for models that allocate by path.
 //!
 //! Nothing is computed for a flow between its start and its end. Flows of one class, which take the same path, get the same
-//! service: what each of them has received since some instant. A flow ends when the service has become what it was at its
-//! start and the flow's work. Classes that one link holds back have the link's share, so that the link's clock stands for
-//! the service of all of them (the virtual time of fair queueing: Demers, Keshav and Shenker, 1989). So an event costs as
-//! much as the number of shares of links that it changes, and of classes that change their link.
+//! service: the work that each of them has received since some instant. A flow ends when the service has reached its value
+//! at the flow's start plus the flow's work. Classes that one link limits have the link's share, so that the link's clock
+//! gives the service of all of them (the virtual time of fair queueing: Demers, Keshav and Shenker, 1989). The cost of an
+//! event is therefore proportional to the number of link shares that it changes, and of classes whose limiting link changes.
 
 use std::{
     cmp::Reverse,
@@ -21,23 +21,23 @@ use flowcast_network::sharing::{
 };
 use flowcast_units::Time;
 
-/// The link of a class without flows, or whose flows have no share yet.
+/// Value for the link of a class without flows, or whose flows have no share yet.
 const NONE: u32 = u32::MAX;
 
-/// How much service the flows that a link holds back have received, in time at the share 1.
+/// Service that the flows limited by a link have received, in time at the share 1.
 #[derive(Debug, Clone)]
 struct ServiceClock {
     service: Time,
-    /// When it showed this.
+    /// Time at which the clock had this value.
     read: Time,
     share: f64,
-    /// Since when it has had this share.
+    /// Time since which it has had this share.
     steady: Time,
-    /// When the next flow ends, as the heap of ends has it; never if it has nothing.
+    /// Time at which the next flow ends, as in the heap of ends; never if the heap has no such entry.
     end: Time,
-    /// Whether that may have changed.
+    /// `true` if that time may have changed.
     is_unsettled: bool,
-    /// The service at which a flow of a class ends next.
+    /// Service at which the next flow of each class ends.
     ends: PartialHeap,
 }
 
@@ -58,14 +58,14 @@ impl Default for ServiceClock {
 impl ServiceClock {
     fn advance(&mut self, now: Time) {
         let elapsed = now - self.read;
-        // A link that holds nothing back has an infinite share.
+        // A link that limits nothing has an infinite share.
         if elapsed > Time::ZERO && self.share < f64::INFINITY {
             self.service += elapsed * self.share;
         }
         self.read = now;
     }
 
-    /// When the next flow ends.
+    /// Time at which the next flow ends.
     fn next_end(&self) -> Time {
         match self.ends.first().filter(|_| self.share > 0.0) {
             Some((service, _)) => {
@@ -80,11 +80,12 @@ impl ServiceClock {
 /// Flows that get the same share.
 #[derive(Debug, Clone)]
 struct FlowClass {
-    /// The link that holds its flows back.
+    /// Link that limits its flows.
     link: u32,
-    /// When that link began to hold them back.
+    /// Time since which that link limits them.
     since: Time,
-    /// What a flow of it had received, had it been there since the first one, when the clock showed `seen`.
+    /// Service that a flow of the class would have received since the first flow's start, when the clock had the value
+    /// `seen`.
     service: Time,
     seen: Time,
     next: Option<FlowEnd>,
@@ -117,7 +118,8 @@ impl Default for FlowClass {
     }
 }
 
-/// The bits of the class's service at which a flow ends, which order as times do that are not negative, then the flow.
+/// Bits of the class's service at which a flow ends, which have the order of times that are not negative, followed by the
+/// flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FlowEnd(u128);
 
@@ -135,21 +137,21 @@ impl FlowEnd {
     }
 }
 
-/// The flows in flight, by class: the number of the first flow with the same path.
+/// Flows in flight by class. A class has the number of the first flow with the same path.
 #[derive(Debug, Clone)]
 pub(super) struct FlowClasses {
     active_flows: ActiveFlows,
-    /// Number of the class of each flow, by flow.
+    /// Number of the class of each flow, indexed by flow.
     class_of: Vec<u32>,
-    /// By flow: when it started, and its work.
+    /// Start and work of each flow, indexed by flow.
     started: Vec<(Time, Time)>,
-    /// The flows of each class that are in flight, by class.
+    /// Flows in flight of each class, indexed by class.
     classes: Vec<FlowClass>,
-    /// The service of the flows that each link holds back, by link.
+    /// Service of the flows that each link limits, indexed by link.
     clocks: Vec<ServiceClock>,
-    /// By class: its index in the heap of its link.
+    /// Index of each class in the heap of its link, indexed by class.
     indices: Vec<u32>,
-    /// When the next flow of each link ends, by link.
+    /// Time at which the next flow of each link ends, indexed by link.
     ends: IndexedHeap,
     count: usize,
     changes: Changes,
@@ -158,7 +160,7 @@ pub(super) struct FlowClasses {
 }
 
 impl FlowClasses {
-    /// No flows, on the paths and links of a fabric.
+    /// Creates traffic without flows, on the paths and links of a fabric.
     pub(super) fn new(fabric: &Fabric) -> FlowClasses {
         let (links, flows) = (fabric.link_count(), fabric.paths.len());
         FlowClasses {
@@ -187,7 +189,7 @@ impl FlowClasses {
         }
     }
 
-    /// A class gets the service of this link.
+    /// Moves a class to the service of this link.
     fn hold(&mut self, class: u32, link: u32, now: Time) {
         let from = self.classes[class as usize].link;
         if from != NONE {
@@ -199,7 +201,7 @@ impl FlowClasses {
         let clock = &mut self.clocks[link as usize];
         clock.advance(now);
         if clock.ends.first().is_none() {
-            // So that times of a flow without others are exact.
+            // Times of a flow without others are then exact.
             clock.service = Time::ZERO;
         }
         let own = &mut self.classes[class as usize];
@@ -215,7 +217,7 @@ impl FlowClasses {
         self.unsettle(link);
     }
 
-    /// The next end of a class comes at another service of its link.
+    /// Updates the service of its link at which the next flow of a class ends.
     fn note_end(&mut self, class: u32) {
         let own = &self.classes[class as usize];
         let next = own.next.expect("the class has flows");
@@ -298,7 +300,7 @@ impl FlowProgress for FlowClasses {
         own.next = own.others.pop().map(|Reverse(next)| next);
         (own.service, own.seen) = (ended.service(), service);
         let (start, work) = self.started[ended.flow() as usize];
-        // Exactly what a flow takes whose share never changed; of others the start counts, too.
+        // The duration of a flow whose share never changed is exact; that of others depends on the start.
         let duration = if clock.steady.max(own.since) <= start {
             Time::from_nanos(work.as_nanos() / clock.share)
         } else {

@@ -1,12 +1,12 @@
 //! Fluid simulation of concurrent flows from event to event (RR-5910 section 5.3; Algorithm 1 of Zhu et al.).
 //!
-//! Events are starts and ends of flows; between two of them the shares are constant, and a [`RateModel`] says what
-//! they are. Ends come before starts at equal time, and all flows that attain the minimum end together, so that
-//! nothing is ever compared with zero. Latency is not contended: it is added when the data are through. A flow of no
-//! bytes ends at once.
+//! Events are starts and ends of flows. Between two of them the shares are constant, and a [`RateModel`] determines them. At
+//! equal times, ends come before starts, and all flows that attain the minimum end together, so that no remainder is ever
+//! compared with zero. Latency is not contended: it is added after the data have passed. A flow without bytes ends
+//! immediately.
 //!
-//! A flow that meets no other takes `L + m*x` to the last bit, whatever happens elsewhere. [`stepwise`] is the naive
-//! version: at each event the model allocates to all flows anew.
+//! A flow without others on its links takes `L + m*x` to the last bit, regardless of events elsewhere. [`stepwise`] is the
+//! naive version: at each event the model allocates to all flows anew.
 
 use super::{
     flow_classes::FlowClasses,
@@ -20,27 +20,27 @@ use flowcast_network::sharing::{
 };
 use flowcast_units::Time;
 
-/// Two times that differ by this part are one event.
+/// Relative difference up to which two times are one event.
 const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
-/// A flow's start and work.
+/// Start and work of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
-    /// Instant from which on its data flow.
+    /// Time from which its data flow.
     pub start: Time,
-    /// How long its data would take at the share 1.
+    /// Time that its data would need at the share 1.
     pub work: Time,
 }
 
-/// Is notified of the flows' rates and ends during a simulation.
+/// Observer of the flows' rates and ends during a simulation.
 pub trait Watcher {
-    /// Whether it looks at rates: then each event takes as much time as there are flows whose rates it changes.
+    /// `true` if it observes rates: each event then takes time in proportion to the number of flows whose rates it changes.
     const OF_RATES: bool;
-    /// A flow's allocation from now on.
+    /// The flow has this allocation from now on.
     fn changed(&mut self, _flow: usize, _now: Time, _allocation: Allocation) {}
-    /// A flow's last byte has passed.
+    /// The flow's last byte has passed.
     fn ended(&mut self, _flow: usize, _now: Time) {}
-    /// Time advances, with so many flows in flight.
+    /// Time advances, with this many flows in flight.
     fn stepped(&mut self, _active: usize) {}
 }
 
@@ -49,10 +49,10 @@ impl Watcher for () {
     const OF_RATES: bool = false;
 }
 
-/// The completions of all flows; `watcher` is notified of everything else.
+/// Returns the completions of all flows; `watcher` is notified of everything else.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn simulate<W: Watcher>(
     demands: &[Demand],
     fabric: &Fabric,
@@ -62,10 +62,10 @@ pub fn simulate<W: Watcher>(
     follow(demands, fabric, model, watcher).map(|followed| followed.completions)
 }
 
-/// As [`simulate`]; where flows choose between two ways, only those that they have taken stay in the fabric.
+/// Simulates like [`simulate`]. If flows choose between two ways, only the ways that they took remain in the fabric.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub(super) fn simulate_choosing<W: Watcher>(
     demands: &[Demand],
     fabric: &mut Fabric,
@@ -77,10 +77,10 @@ pub(super) fn simulate_choosing<W: Watcher>(
     Ok(followed.completions)
 }
 
-/// What became of the flows.
+/// Outcome for the flows.
 struct FollowedFlows {
     completions: Vec<FlowCompletion>,
-    /// By flow: the number of the path that it took.
+    /// Number of the path that each flow took, indexed by flow.
     taken: Vec<usize>,
 }
 
@@ -101,22 +101,22 @@ fn follow<W: Watcher>(
     FluidEngine::new(demands, fabric, in_flight).run(model, watcher)
 }
 
-/// More intervals of one flow than this become half as many: what nobody can read takes no memory.
+/// Number of intervals of one flow at which they are halved: nobody could read more, so they should take no memory.
 const MOST_INTERVALS: usize = 128;
 
-/// Collects each flow's intervals and joins equal ones, and where a flow has many, neighbours.
+/// Collects each flow's intervals. Joins equal ones and, if a flow has many, neighbours.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Intervals {
-    /// By flow, in time order.
+    /// Intervals of each flow in time order, indexed by flow.
     pub of_flow: Vec<Vec<RateInterval>>,
-    /// Steps in which the simulation passed from one set of rates to the next.
+    /// Number of steps in which the simulation passed from one set of rates to the next.
     pub steps: usize,
-    /// Most flows in flight at a time.
+    /// Largest number of flows in flight at the same time.
     pub most_active: usize,
 }
 
 impl Intervals {
-    /// For so many flows.
+    /// Creates empty lists for this many flows.
     pub fn new(flows: usize) -> Intervals {
         Intervals {
             of_flow: vec![Vec::new(); flows],
@@ -169,7 +169,7 @@ fn is_same(interval: &RateInterval, allocation: &Allocation) -> bool {
         && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
 }
 
-/// Two by two: the average share, and what limits the longer of both.
+/// Joins intervals in pairs, with the average share and the limit of the longer of the two.
 fn join_neighbours(intervals: &mut Vec<RateInterval>) {
     for place in 0..intervals.len() / 2 {
         let [first, second] = [intervals[2 * place], intervals[2 * place + 1]];
@@ -192,13 +192,13 @@ fn join_neighbours(intervals: &mut Vec<RateInterval>) {
 struct FluidEngine<'a, P> {
     demands: &'a [Demand],
     fabric: &'a Fabric,
-    /// Flows by start, the latest first.
+    /// Flows ordered by start, the latest first.
     waiting: Vec<usize>,
     now: Time,
     tolerance: f64,
     in_flight: P,
     completions: Vec<FlowCompletion>,
-    /// By flow: the number of the path that it takes.
+    /// Number of the path that each flow takes, indexed by flow.
     taken: Vec<usize>,
 }
 
@@ -228,7 +228,7 @@ impl<'a, P: FlowProgress> FluidEngine<'a, P> {
             self.end_flows(watcher);
             self.start_flows();
             if self.in_flight.count() == 0 {
-                // The model has to know of the ends even if no flow is left.
+                // The model must be informed of the ends even if no flow remains.
                 self.update_rates(model, watcher)?;
                 match self.next_start() {
                     Some(start) => self.now = start,
@@ -250,7 +250,7 @@ impl<'a, P: FlowProgress> FluidEngine<'a, P> {
         self.waiting.last().map(|flow| self.demands[*flow].start)
     }
 
-    /// Two times that differ by rounding, or by what the model does not tell, are one event.
+    /// Latest time that counts as now: times that differ by rounding, or by the tolerance of the model, are one event.
     fn about_now(&self) -> Time {
         self.now * (1.0 + self.tolerance)
     }
@@ -287,7 +287,7 @@ impl<'a, P: FlowProgress> FluidEngine<'a, P> {
         }
     }
 
-    /// The number of the path that a flow takes which starts.
+    /// Chooses the path of a flow that starts. Returns its number.
     fn choose_path(&mut self, flow: usize) -> usize {
         let fabric = self.fabric;
         if let Some(detour) = fabric.detour(flow) {
@@ -312,7 +312,7 @@ impl<'a, P: FlowProgress> FluidEngine<'a, P> {
             })
     }
 
-    /// To the next end or start, whichever is first.
+    /// Advances to the next end or start, whichever is first.
     fn advance(&mut self, watcher: &mut impl Watcher) -> Result<(), SharingError> {
         let flows = self.in_flight.count();
         let ends = self.in_flight.next_end().into_iter();
@@ -330,7 +330,7 @@ impl<'a, P: FlowProgress> FluidEngine<'a, P> {
 /// The naive version of [`simulate`]: at each event the model allocates to all flows in flight.
 ///
 /// # Errors
-/// Those of the model.
+/// Errors of the model.
 pub fn stepwise(
     demands: &[Demand],
     fabric: &Fabric,

@@ -1,9 +1,9 @@
-//! Flows in flight and how much of each is left; patterns ([`fluid`](super::fluid)) and replays ([`traffic`](super::traffic))
-//! use it.
+//! Flows in flight and the remaining work of each, for patterns ([`fluid`](super::fluid)) and replays
+//! ([`traffic`](super::traffic)).
 //!
-//! What is left of a flow, and when it ends, is computed only when its rate changes. So an event costs as much as the
-//! number of rates that it changes. A flow that meets no other on its links does not come to the notice of a model that
-//! would give it its uncontended share. Where many flows share few paths, `flow_classes` is faster.
+//! The remaining work and the end of a flow are computed only when its rate changes. The cost of an event is therefore
+//! proportional to the number of rates that it changes. A flow without others on its links is not passed to a model that
+//! would give it its uncontended share. If many flows share few paths, `flow_classes` is faster.
 
 use super::progress::{FlowProgress, RateChange};
 use crate::queues::indexed::IndexedHeap;
@@ -22,14 +22,14 @@ const NOTHING_YET: Allocation = Allocation {
 
 #[derive(Debug, Clone, Copy)]
 struct InFlightProgress {
-    /// When the share last changed.
+    /// Time of the last change of the share.
     since: Time,
-    /// Work left then.
+    /// Remaining work at that time.
     left: Time,
     /// Time in flight until then.
     before: Time,
     allocation: Allocation,
-    /// By which flows end that end at the same time.
+    /// Turn among flows that end at the same time.
     turn: u32,
     is_in_flight: bool,
 }
@@ -44,7 +44,7 @@ impl InFlightProgress {
     }
 }
 
-/// The flows in flight.
+/// Flows in flight.
 #[derive(Debug, Clone, Default)]
 pub struct FlowsInFlight {
     active_flows: ActiveFlows,
@@ -52,15 +52,16 @@ pub struct FlowsInFlight {
     ends: IndexedHeap,
     count: usize,
     changes: Changes,
-    /// By link: the only flow over it, if that is alone on all of its links; empty if the model has to know of such flows.
+    /// The only flow over each link, if it is alone on all of its links, indexed by link; empty if the model must know such
+    /// flows.
     lone: Vec<u32>,
 }
 
-/// Stands for a link over which no lone flow goes.
+/// Value for a link without a lone flow.
 const NONE: u32 = u32::MAX;
 
 impl FlowsInFlight {
-    /// No flows, on the links of a fabric.
+    /// Creates traffic without flows, on the links of a fabric.
     pub fn new(fabric: &Fabric, model: &dyn RateModel) -> FlowsInFlight {
         let links = fabric.link_count();
         FlowsInFlight {
@@ -74,12 +75,12 @@ impl FlowsInFlight {
         }
     }
 
-    /// Nobody asks what keeps flows from more.
+    /// Skips the reasons why flows have no higher rates, which no caller needs.
     pub(super) fn ignore_limits(&mut self) {
         self.changes.ignores_limits = true;
     }
 
-    /// As [`FlowProgress::start`]; where flows get the numbers of others that have ended, these are not their turns.
+    /// Starts a flow like [`FlowProgress::start`]. If flows reuse the numbers of ended flows, turns differ from the numbers.
     pub(super) fn start_in_turn(
         &mut self,
         fabric: &Fabric,
@@ -113,7 +114,7 @@ impl FlowsInFlight {
         }
     }
 
-    /// Whether a flow that starts shares no link. Lone flows that it meets come to the model's notice.
+    /// Returns `true` if a flow that starts shares no link. Lone flows that it meets are passed to the model.
     fn is_lone(&mut self, fabric: &Fabric, flow: u32) -> bool {
         if self.lone.is_empty() {
             return false;
@@ -131,7 +132,7 @@ impl FlowsInFlight {
         is_lone
     }
 
-    /// Takes a flow back from the model that is alone again, after another over this link has ended.
+    /// Withdraws a flow from the model that is alone again, after another flow over this link has ended.
     fn withdraw_lone(&mut self, fabric: &Fabric, link: LinkId) {
         let [flow] = *self.active_flows.members(link) else {
             return;
@@ -147,7 +148,7 @@ impl FlowsInFlight {
         }
     }
 
-    /// A flow that is alone on all its links gets its uncontended share.
+    /// Gives a flow that is alone on all its links its uncontended share.
     fn note_lone(&mut self, fabric: &Fabric, flow: u32) {
         let path = &fabric.paths[flow as usize];
         for link in path.data() {

@@ -1,4 +1,4 @@
-//! What a simulation from event to event asks of the flows in flight.
+//! Interface of the flows in flight for a simulation from event to event.
 
 use flowcast_network::sharing::{
     RateModel, SharingError,
@@ -12,31 +12,31 @@ use flowcast_units::Time;
 pub struct RateChange {
     /// Index of the flow whose allocation changes.
     pub flow: u32,
-    /// Its share, and what limits it.
+    /// Share of the flow, and the reason why it has no more.
     pub allocation: Allocation,
 }
 
-/// Flows in flight and how much of each is left.
+/// Flows in flight and the remaining work of each.
 pub(super) trait FlowProgress {
-    /// How many flows there are.
+    /// Number of flows.
     fn count(&self) -> usize;
 
-    /// How many flows go over a link.
+    /// Number of flows over a link.
     fn flows_over(&self, link: LinkId) -> u64;
 
-    /// The next end at the rates of now.
+    /// Time of the next end at the current rates.
     fn next_end(&self) -> Option<Time>;
 
-    /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
+    /// Starts a flow on its path in the fabric. Its work is the time that it needs at the share 1.
     fn start(&mut self, fabric: &Fabric, flow: u32, now: Time, work: Time);
 
     /// Ends the next flow if its end is not after `limit`.
     fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<(u32, FlowCompletion)>;
 
-    /// Lets the model allocate anew what the last starts and ends have changed; `notify` may be called for each change.
+    /// Lets the model reallocate what the last starts and ends have changed; `notify` may be called for each change.
     ///
     /// # Errors
-    /// Those of the model.
+    /// Errors of the model.
     fn update_rates(
         &mut self,
         fabric: &Fabric,

@@ -1,9 +1,9 @@
 //! Flows in flight whose rates follow quasi-dynamic queues ([`flowcast_network::sharing::quasi_dynamic`]).
 //!
-//! Delays move in steps of a fraction of a full packet's time, since no queue changes faster than packets arrive. The rate
-//! of a flow is constant during a step, unless a flow over the same links starts or ends. A step visits every flow in
-//! flight once, however many events are in it; when all delays are at rest there are no steps until the next event. As
-//! the steps become shorter, the completions converge.
+//! Delays change in steps of a fraction of a full packet's time, since no queue changes faster than packets arrive. The rate
+//! of a flow is constant during a step, unless a flow over the same links starts or ends. A step visits every flow in flight
+//! once, regardless of the number of events in it. While all delays are at rest, there are no steps until the next event.
+//! The completions converge as the steps become shorter.
 
 use crate::queues::indexed::IndexedHeap;
 use flowcast_network::{
@@ -18,17 +18,17 @@ use flowcast_network::{
 };
 use flowcast_units::{Bytes, Time};
 
-/// How fast delays approach their balance, and in how many steps.
+/// Speed at which delays approach their balance, and number of steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
     /// Time in which the distance to the balance falls by a factor of e.
     pub lag: Time,
-    /// Steps in that time for each link of the longest path that there can be.
+    /// Number of steps in that time, for each link of the longest possible path.
     pub fineness: u32,
 }
 
 impl Pace {
-    /// The time of a full packet, in two steps for each link of a path.
+    /// Returns the time of a full packet, in two steps for each link of a path.
     pub fn from_network(network: &Network) -> Pace {
         Pace {
             lag: network.nic.time_for(Bytes(SEGMENT)),
@@ -37,7 +37,7 @@ impl Pace {
     }
 }
 
-/// The flows in flight.
+/// Flows in flight.
 #[derive(Debug, Clone)]
 pub struct QuasiDynamicFlows {
     active_flows: ActiveFlows,
@@ -45,12 +45,12 @@ pub struct QuasiDynamicFlows {
     flows: Flows,
     /// Length of a step, in nanoseconds; infinite if the lag is 0.
     step: f64,
-    /// The part of the way to their balance that delays go in a step.
+    /// Fraction of the distance to their balance that delays cover in a step.
     part: f64,
 }
 
 impl QuasiDynamicFlows {
-    /// No flows, on the links of a fabric.
+    /// Creates traffic without flows, on the links of a fabric.
     pub fn new(fabric: &Fabric, feedback: Feedback, pace: Pace) -> QuasiDynamicFlows {
         let steps = f64::from(fabric.most_hops() * pace.fineness);
         let lag = pace.lag.as_nanos();
@@ -70,24 +70,24 @@ impl QuasiDynamicFlows {
         }
     }
 
-    /// How many flows go over a link.
+    /// Number of flows over a link.
     pub fn flows_over(&self, link: LinkId) -> u64 {
         u64::from(self.active_flows.flows_over(link))
     }
 
-    /// The next end, if it is within the step.
+    /// Time of the next end, if it is within the step.
     pub fn next_end(&self) -> Option<Time> {
         self.flows.ends.first().map(|(end, _)| end)
     }
 
-    /// When the step ends; never while all is at rest.
+    /// Time at which the step ends; `None` while all delays are at rest.
     pub fn next_step(&self) -> Option<Time> {
         Some(self.flows.until)
             .filter(|until| until.is_finite())
             .map(Time::from_nanos)
     }
 
-    /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
+    /// Starts a flow on its path in the fabric. Its work is the time that it needs at the share 1.
     pub fn start(&mut self, fabric: &Fabric, flow: u32, work: Time) {
         let path = &fabric.paths[flow as usize];
         self.queues.enter(flow, path);
@@ -103,7 +103,7 @@ impl QuasiDynamicFlows {
         Some(flow)
     }
 
-    /// Fills the links of the flows that have started or ended.
+    /// Adapts the queues and the shares to the flows that have started or ended.
     pub fn adapt(&mut self, fabric: &Fabric, now: Time) {
         if self.active_flows.touched().is_empty() {
             return;
@@ -138,24 +138,24 @@ impl QuasiDynamicFlows {
     }
 }
 
-/// How far the flows are.
+/// Progress of the flows.
 #[derive(Debug, Clone, Default)]
 struct Flows {
     active: Vec<u32>,
-    /// By flow: its index among the active ones.
+    /// Index of each flow among the active ones, indexed by flow.
     indices: Vec<u32>,
-    /// By flow.
+    /// Progress of each flow, indexed by flow.
     progress: Vec<QuasiDynamicProgress>,
-    /// Of flows that end within the step.
+    /// Ends of the flows that end within the step.
     ends: IndexedHeap,
-    /// When the step began, and when it ends, in nanoseconds; infinite when all is at rest.
+    /// Start and end of the step, in nanoseconds; infinite when all delays are at rest.
     since: f64,
     until: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct QuasiDynamicProgress {
-    /// What would have been left when the step began if the flow had had its share since then.
+    /// Work that would have remained at the start of the step if the flow had had its present share since then.
     left: f64,
     share: f64,
 }
@@ -184,7 +184,7 @@ impl Flows {
         }
     }
 
-    /// `now` is not after the end of the last step.
+    /// Begins a step at `now`, which is not after the end of the last step.
     fn begin_step(&mut self, now: f64, step: f64) {
         let elapsed = now - self.since;
         for flow in &self.active {
@@ -208,7 +208,7 @@ impl Flows {
         self.note_end(flow);
     }
 
-    /// At the beginning of a step.
+    /// Changes the shares of all flows at the beginning of a step.
     fn change_all(&mut self, share: impl Fn(u32) -> f64) {
         for place in 0..self.active.len() {
             let flow = self.active[place];

@@ -1,4 +1,4 @@
-//! The messages in flight of a replay, whose rates are constant from event to event or follow quasi-dynamic queues.
+//! Messages in flight of a replay, with rates that are constant from event to event or follow quasi-dynamic queues.
 
 pub use super::progress::RateChange;
 use super::{
@@ -19,16 +19,16 @@ use flowcast_network::{
 };
 use flowcast_units::Time;
 
-/// How messages share the network.
+/// Rule by which messages share the network.
 pub enum Rule {
-    /// By rates that a model allocates at each event.
+    /// Rates that a model allocates at each event.
     Rates(Box<dyn RateModel>),
-    /// By the closed loop with quasi-dynamic queues.
+    /// Closed loop with quasi-dynamic queues.
     QuasiDynamic(Feedback, Pace),
 }
 
 impl Rule {
-    /// That of a model; none for the packet level.
+    /// Returns the rule of a model; `None` for the packet level.
     ///
     /// # Errors
     /// A parameter that is missing or out of range.
@@ -39,7 +39,7 @@ impl Rule {
         })
     }
 
-    /// Which flows the start or end of one can affect to the last bit; none if that may be all of them.
+    /// Flows that the start or end of one can affect, down to the last bit; `None` if that may be all of them.
     pub fn local_reach(&self) -> Option<Reach> {
         match self {
             Rule::Rates(model) => model.is_local().then(|| model.reach()),
@@ -48,16 +48,16 @@ impl Rule {
     }
 }
 
-/// The messages in flight.
+/// Messages in flight.
 pub enum NetworkTraffic {
     /// Rates from event to event.
     Rates(Box<dyn RateModel>, Box<FlowsInFlight>),
-    /// Queues whose delays approach their balance in time.
+    /// Queues whose delays approach their balance over time.
     QuasiDynamic(Box<QuasiDynamicFlows>),
 }
 
 impl NetworkTraffic {
-    /// No messages, on the links of a fabric.
+    /// Creates traffic without messages, on the links of a fabric.
     pub fn new(fabric: &Fabric, rule: Rule) -> NetworkTraffic {
         match rule {
             Rule::Rates(model) => {
@@ -70,11 +70,11 @@ impl NetworkTraffic {
         }
     }
 
-    /// Updates the rates after messages have started or ended; `notify` is called for each that changes, but for those that
+    /// Updates the rates after messages have started or ended. `notify` is called for each that changes, unless the messages
     /// follow queues.
     ///
     /// # Errors
-    /// Those of the model.
+    /// Errors of the model.
     pub fn update_rates(
         &mut self,
         fabric: &Fabric,
@@ -92,7 +92,7 @@ impl NetworkTraffic {
         }
     }
 
-    /// How many messages go over a link.
+    /// Number of messages over a link.
     pub fn flows_over(&self, link: LinkId) -> u64 {
         match self {
             NetworkTraffic::Rates(_, in_flight) => in_flight.flows_over(link),
@@ -100,7 +100,7 @@ impl NetworkTraffic {
         }
     }
 
-    /// The next end at the rates of now.
+    /// Time of the next end at the current rates.
     pub fn next_end(&self) -> Option<Time> {
         match self {
             NetworkTraffic::Rates(_, in_flight) => in_flight.next_end(),
@@ -108,7 +108,7 @@ impl NetworkTraffic {
         }
     }
 
-    /// When rates change although no message starts or ends.
+    /// Time at which rates change although no message starts or ends.
     pub fn next_step(&self) -> Option<Time> {
         match self {
             NetworkTraffic::Rates(..) => None,
@@ -116,15 +116,15 @@ impl NetworkTraffic {
         }
     }
 
-    /// Changes the rates at the instant that [`NetworkTraffic::next_step`] gives.
+    /// Changes the rates at the time that [`NetworkTraffic::next_step`] returns.
     pub fn step(&mut self, fabric: &Fabric) {
         if let NetworkTraffic::QuasiDynamic(flows) = self {
             flows.step_on(fabric);
         }
     }
 
-    /// A message starts on its path in the fabric, with this much time at the share 1 to go. Of messages that end at the same
-    /// time the one with the lowest turn ends first.
+    /// Starts a message on its path in the fabric. Its work is the time that it needs at the share 1. Of messages that end
+    /// at the same time, the one with the lowest turn ends first.
     pub fn start(&mut self, fabric: &Fabric, index: u32, now: Time, work: Time, turn: u32) {
         match self {
             NetworkTraffic::Rates(_, in_flight) => {

@@ -22,11 +22,11 @@ pub(super) struct PacketConnection {
     wire: Rate,
     pub(super) stream: PacketStream,
     pub(super) ends: ConnectionEnds,
-    /// By transmission: ACKs of the other direction that are in flight with the data of this one.
+    /// ACKs of the other direction that are in flight with the data of this one, by transmission.
     riding: VecDeque<(u32, u32)>,
 }
 
-/// What both ends know.
+/// State of both ends.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ConnectionEnds {
     sender: Sender,
@@ -35,12 +35,12 @@ pub(super) struct ConnectionEnds {
 }
 
 impl ConnectionEnds {
-    /// Packets that have come since `then`.
+    /// Number of packets that have arrived since `then`.
     pub(super) fn moved(&self, then: &ConnectionEnds) -> u32 {
         self.receiver.came() - then.receiver.came()
     }
 
-    /// Whether they are as in `then`, but for times and numbers.
+    /// `true` if the ends are as in `then`, except for times and numbers.
     pub(super) fn repeats(&self, then: &ConnectionEnds, by: Shift) -> bool {
         if by.packets == 0 {
             return self == then;
@@ -60,7 +60,7 @@ impl ConnectionEnds {
     }
 }
 
-/// What stands in the sender's own interface.
+/// Queue of the sender's own interface.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct HostQueue {
     waiting: u32,
@@ -69,8 +69,8 @@ struct HostQueue {
 }
 
 impl PacketConnection {
-    /// A connection that carries these messages, none of them empty, by start; `wire` is the rate of which shares are
-    /// parts, `opening` the round trip of frames without payload.
+    /// Creates a connection that carries these messages, none of them empty, ordered by start. `wire` is the rate that
+    /// corresponds to the share 1, `opening` the round trip of frames without payload.
     pub(super) fn new(
         number: u32,
         messages: &[(usize, PacketMessage)],
@@ -87,7 +87,7 @@ impl PacketConnection {
         )
     }
 
-    /// A connection to whose stream messages are added.
+    /// Creates a connection to whose stream messages are appended.
     pub(super) fn open(
         number: u32,
         protocol: &Protocol,
@@ -154,19 +154,19 @@ impl PacketConnection {
         }
     }
 
-    /// A message is written now, whose packets have numbers left if true.
+    /// Writes a message now. Returns `false` if no packet numbers are left.
     pub(super) fn write(&mut self, now: Picos, message: usize, size: Bytes) -> bool {
         self.stream
             .append(now, self.ends.sender.acknowledged(), message, size)
     }
 
-    /// The next message of which the sender's system holds the rest.
+    /// Next message whose remainder is in the send buffer.
     #[inline]
     pub(super) fn hold(&mut self) -> Option<usize> {
         self.stream.hold(self.ends.sender.acknowledged())
     }
 
-    /// The next packet that may go now.
+    /// Returns the next packet that may be sent now.
     #[inline]
     pub(super) fn send(&mut self, now: Picos) -> Option<Frame> {
         if self.ends.host.is_bounded && self.ends.host.waiting > self.ends.host.most {
@@ -182,18 +182,18 @@ impl PacketConnection {
         Frame::data(self.number, transmission, self.stream.place(packet))
     }
 
-    /// The packet that a frame of data on its way carries.
+    /// Packet in a data frame that is in flight.
     #[inline]
     pub(super) fn packet(&self, frame: Frame) -> u32 {
         self.ends.sender.packet_of(frame.number())
     }
 
-    /// Whether [`PacketConnection::leave_host`] has to be told.
+    /// `true` if [`PacketConnection::leave_host`] must be called.
     pub(super) fn has_small_queue(&self) -> bool {
         self.ends.host.is_bounded
     }
 
-    /// A packet has left the sender's interface; whether others waited for that.
+    /// Removes a packet that has left the sender's interface. Returns `true` if others waited for that.
     #[inline]
     pub(super) fn leave_host(&mut self) -> bool {
         let waited = self.ends.host.waiting > self.ends.host.most;
@@ -201,7 +201,7 @@ impl PacketConnection {
         waited
     }
 
-    /// A packet comes to the receiver; whether that has to acknowledge now.
+    /// Passes a packet to the receiver. Returns `true` if it must be acknowledged now.
     #[inline]
     pub(super) fn receive(&mut self, now: Picos, frame: Frame) -> bool {
         let packet = self.ends.sender.packet_of(frame.number());
@@ -215,28 +215,28 @@ impl PacketConnection {
         is_due
     }
 
-    /// The receiver's ACK, in a frame of its own.
+    /// Returns the receiver's ACK, in a separate frame.
     #[inline]
     pub(super) fn ack(&mut self) -> Frame {
         Frame::ack(self.number, self.ends.receiver.ack())
     }
 
-    /// What the receiver ACKs with data that it sends on the other direction of this connection.
+    /// Returns the receiver's ACK, to be carried by data in the other direction of this connection.
     #[inline]
     pub(super) fn ride(&mut self, now: Picos) -> u32 {
         self.ends.receiver.ride(now)
     }
 
-    /// An ACK of the other direction goes with a frame of data.
+    /// Attaches an ACK of the other direction to a data frame.
     #[inline]
     pub(super) fn carry(&mut self, frame: Frame, ack: u32) {
         self.riding.push_back((frame.number(), ack));
     }
 
-    /// What came with a frame of data, as a frame of ACK of the connection `other`.
+    /// Returns the ACK that came with a data frame, as an ACK frame of the connection `other`.
     #[inline]
     pub(super) fn carried(&mut self, frame: Frame, other: u32) -> Option<Frame> {
-        // Frames come in the order of their sending: those before it are lost.
+        // Frames arrive in the order of their sending: earlier ones are lost.
         while let Some((transmission, ack)) = self
             .riding
             .front()
@@ -251,7 +251,7 @@ impl PacketConnection {
         None
     }
 
-    /// An ACK comes to the sender.
+    /// Passes an ACK to the sender.
     #[inline]
     pub(super) fn hear(&mut self, now: Picos, ack: Frame) {
         if self.ends.sender.is_lossless() {
@@ -276,32 +276,32 @@ impl PacketConnection {
         }
     }
 
-    /// Packets that may go before the last of the message that comes.
+    /// Number of packets that may be sent before the last one of the arriving message.
     pub(super) fn room(&self) -> u32 {
         self.stream
             .room(self.ends.receiver.next(), self.ends.sender.sent())
     }
 
-    /// Whether something is in flight or will be without another message.
+    /// `true` if anything is in flight, or will be without a further message.
     pub(super) fn is_live(&self) -> bool {
         !self.stream.is_at_rest()
             || self.ends.is_live()
             || self.deadline() < self.stream.next_write()
     }
 
-    /// When the next message begins.
+    /// Time at which the next message is written.
     pub(super) fn next_write(&self) -> Picos {
         self.stream.next_write()
     }
 
-    /// So many periods, in each of which packets come as at `times` in the one before.
+    /// Skips `periods` periods, in each of which packets arrive as at `times` in the one before.
     pub(super) fn skip(&mut self, times: &[Picos], period: Shift, periods: u32) {
         self.stream
             .skip(self.ends.receiver.next(), times, period, periods, self.wire);
         self.ends.shift(period.times(periods));
     }
 
-    /// When [`PacketConnection::expire`] has something to do.
+    /// Time at which [`PacketConnection::expire`] has something to do.
     #[inline]
     pub(super) fn deadline(&self) -> Picos {
         self.ends
@@ -311,8 +311,8 @@ impl PacketConnection {
             .min(self.stream.next_write())
     }
 
-    /// Deals with what is due: a message that is written, an ACK held back, a timer of the sender. A packet and an
-    /// ACK that go out.
+    /// Handles everything that is due: a message to be written, a delayed ACK, a timer of the sender. Returns a packet and
+    /// an ACK to be sent.
     pub(super) fn expire(&mut self, now: Picos) -> (Option<Frame>, Option<Frame>) {
         self.stream.write(now);
         let sent = self.ends.sender.expire(now, self.stream.available());

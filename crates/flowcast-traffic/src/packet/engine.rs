@@ -1,8 +1,8 @@
-//! Events in order of time: frames that leave links, and timers of connections.
+//! Events in time order: frames that leave links, and timers of connections.
 //!
-//! Each link shows its first departure, all connections together their first timer; a tournament finds the earliest.
-//! A frame that leaves a link joins the next one of its way, or is taken by one of the ends, which put new frames on
-//! their way. Equal times: links by number, then timers by connection.
+//! Each link has its first departure in a tournament that finds the earliest event, and all connections together have their
+//! first timer there. A frame that leaves a link joins the next link of its path or arrives at one of the ends, which send
+//! new frames. Events at equal times are ordered by link number, then timers by connection.
 
 mod periods;
 
@@ -29,21 +29,21 @@ pub(super) struct PacketEngine {
     pub(super) links: Vec<PacketLink>,
     pub(super) routes: Routes,
     pub(super) connections: Vec<PacketConnection>,
-    /// For each connection its other direction, if there is one whose data carry its ACKs; else itself.
+    /// The other direction of each connection, if there is one whose data carry its ACKs; otherwise the connection itself.
     others: Vec<u32>,
     events: Tournament,
     timers: BinaryHeap<Reverse<(Picos, u32)>>,
     first_timer: Picos,
-    /// The earliest timer of each connection that stands in `timers`; others there are stale.
+    /// Earliest timer of each connection in `timers`; its other entries there are stale.
     scheduled: Vec<Picos>,
     jitter: Option<Jitter>,
-    /// Whether senders ask what has left their own interface.
+    /// `true` if senders must know which packets have left their own interface.
     has_small_queues: bool,
-    /// Messages that have come, with their numbers.
+    /// Messages that have arrived, with their numbers.
     pub(super) arrived: VecDeque<(usize, FlowCompletion)>,
-    /// Messages of which the sender's system holds the rest, and since when.
+    /// Messages whose remainder is in the send buffer, and the time since which it is there.
     pub(super) held: VecDeque<(usize, Picos)>,
-    /// For the search for steady states, while there is one.
+    /// Notes for the search for steady states, during a search.
     noted: Option<Noted>,
 }
 
@@ -75,22 +75,22 @@ impl PacketEngine {
         engine
     }
 
-    /// Frames times links so far.
+    /// Number of link crossings by frames so far.
     pub(super) fn packet_hops(&self) -> u64 {
         self.links.iter().map(|link| link.carried).sum()
     }
 
-    /// Frames that met a full queue.
+    /// Number of frames that were dropped at full queues.
     pub(super) fn dropped(&self) -> u64 {
         self.links.iter().map(|link| link.dropped).sum()
     }
 
-    /// Until nothing is in flight.
+    /// Runs until nothing is in flight.
     pub(super) fn run(&mut self) {
         while self.step() {}
     }
 
-    /// The next event; false if there is none.
+    /// Executes the next event; `false` if there is none.
     #[inline]
     pub(super) fn step(&mut self) -> bool {
         let (now, lane) = self.first();
@@ -105,21 +105,22 @@ impl PacketEngine {
         true
     }
 
-    /// The earliest event's time, [`Picos::NEVER`] if there is none; and its link, or the number behind for a timer.
+    /// Time of the earliest event, [`Picos::NEVER`] if there is none, and its link, or the number after the last link for a
+    /// timer.
     #[inline]
     fn first(&self) -> (Picos, usize) {
         let key = self.events.least();
         (Picos((key >> 64) as u64), key as u32 as usize)
     }
 
-    /// The first event of a link, or of the timers, is now at this time.
+    /// Sets the time of the first event of a link, or of the timers.
     #[inline]
     fn set(&mut self, lane: usize, at: Picos) {
         self.events
             .set(lane as u32, u128::from(at.0) << 64 | lane as u128);
     }
 
-    /// When the next event is.
+    /// Time of the next event.
     pub(super) fn next_event(&self) -> Picos {
         self.first().0
     }
@@ -133,12 +134,12 @@ impl PacketEngine {
         self.scheduled.push(Picos::NEVER);
     }
 
-    /// Two connections are the two directions of one: data of each carry ACKs of the other.
+    /// Pairs two connections as the two directions of one: data of each carry ACKs of the other.
     pub(super) fn pair(&mut self, there: usize, back: usize) {
         (self.others[there], self.others[back]) = (back as u32, there as u32);
     }
 
-    /// A message is written to a connection, whose packets have numbers left.
+    /// Writes a message to a connection. Returns `false` if no packet numbers are left.
     pub(super) fn write(
         &mut self,
         now: Picos,
@@ -197,7 +198,7 @@ impl PacketEngine {
             return;
         };
         if let Some(jitter) = self.jitter.as_mut() {
-            // What comes over a shared port stays behind what its host has put off.
+            // Frames over a shared port stay behind those that its host has delayed.
             let later = if is_first {
                 jitter.of_frame(at.full_frame())
             } else {
@@ -233,7 +234,7 @@ impl PacketEngine {
         self.schedule(connection);
     }
 
-    /// A message of a connection has begun or ended.
+    /// Notes that a message of a connection has begun or ended.
     fn change(&mut self, connection: usize) {
         if let Some(noted) = &mut self.noted {
             noted.change(connection);
@@ -248,7 +249,8 @@ impl PacketEngine {
         has_sent
     }
 
-    /// What the data of one direction say of the other; whether that makes the other send, and so ACK.
+    /// Passes ACKs that the data of one direction carry to the other. Returns `true` if the other then sends data, and so an
+    /// ACK.
     #[inline]
     fn hear_carried(&mut self, now: Picos, connection: usize, frame: Frame) -> bool {
         let other = self.others[connection];
@@ -263,7 +265,7 @@ impl PacketEngine {
         has_sent
     }
 
-    /// Sends what may go now; whether there is any.
+    /// Sends all packets that may go now. Returns `true` if there were any.
     #[inline]
     fn send(&mut self, now: Picos, connection: usize) -> bool {
         let mut has_sent = false;
@@ -301,7 +303,7 @@ impl PacketEngine {
         self.join(now, self.routes.at(frame.route(), 0), frame);
     }
 
-    /// Timers are not taken out when they are put off: they come early, and are put in again.
+    /// Schedules the timer of a connection. Postponed timers are not removed: they expire early and are scheduled again.
     #[inline]
     fn schedule(&mut self, connection: usize) {
         let deadline = self.connections[connection].deadline();
@@ -319,7 +321,7 @@ impl PacketEngine {
         let Some(Reverse((at, number))) = self.timers.pop() else {
             return;
         };
-        // What is scheduled meanwhile is not earlier, and is shown at the end.
+        // Timers that are scheduled in the meantime are not earlier, and are taken into account at the end.
         self.first_timer = at;
         let connection = number as usize;
         if self.scheduled[connection] == at {

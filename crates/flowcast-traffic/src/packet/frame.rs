@@ -1,18 +1,18 @@
-//! A frame on its way, in eight bytes.
+//! A frame in flight, in eight bytes.
 
-/// Number, connection, direction, hop, and whether it ends a message.
+/// Number, connection, direction and hop of a frame, with a mark for the last packet of a message.
 ///
-/// | bits | what |
+/// | bits | content |
 /// |---|---|
 /// | 0 | the packet is the last of its message |
-/// | 1-6 | links behind it |
+/// | 1-6 | number of links that it has crossed |
 /// | 7 | an ACK, which goes back |
 /// | 8-31 | connection |
-/// | 32-63 | of data: which transmission of its connection; of an ACK: how many packets have come |
+/// | 32-63 | data: number of the transmission on its connection; ACK: number of packets that have arrived |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame(u64);
 
-/// Connections that a frame can name.
+/// Number of connections that frames can name.
 pub(super) const MOST_CONNECTIONS: usize = 1 << 24;
 
 const LAST: u64 = 1;
@@ -20,14 +20,14 @@ const HOP: u64 = 1 << 1;
 const ACK: u64 = 1 << 7;
 
 impl Frame {
-    /// A packet on its first link.
+    /// Creates a data frame on its first link.
     #[inline]
     pub(super) fn data(connection: u32, number: u32, place: Place) -> Frame {
         let last = if place == Place::Last { LAST } else { 0 };
         Frame(u64::from(number) << 32 | u64::from(connection) << 8 | last)
     }
 
-    /// An ACK on its first link.
+    /// Creates an ACK on its first link.
     #[inline]
     pub(super) fn ack(connection: u32, number: u32) -> Frame {
         Frame(u64::from(number) << 32 | u64::from(connection) << 8 | ACK)
@@ -43,7 +43,7 @@ impl Frame {
         (self.0 as u32) >> 8
     }
 
-    /// Row of the table of routes: two for each connection, data and ACKs.
+    /// Row in the table of routes: two for each connection, data and ACKs.
     #[inline]
     pub(super) fn route(self) -> usize {
         (self.0 as u32 >> 7) as usize
@@ -59,7 +59,7 @@ impl Frame {
         Frame(self.0 + HOP)
     }
 
-    /// The frame that stands where this one does so many packets later.
+    /// Returns the frame that is in the same position this many packets later.
     pub(super) fn advanced(self, packets: u32) -> Frame {
         Frame(self.0 + (u64::from(packets) << 32))
     }
@@ -75,12 +75,12 @@ impl Frame {
     }
 }
 
-/// Where a packet stands in its message.
+/// Position of a packet in its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Others follow; it is full.
+    /// Other packets follow; this one is full.
     Inside,
-    /// The last, which may be shorter.
+    /// The last packet, which may be shorter.
     Last,
 }
 

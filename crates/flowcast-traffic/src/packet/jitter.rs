@@ -1,8 +1,8 @@
-//! What differs from run to run: when messages start, how long a frame takes from its interface to the switch, and what
-//! the hosts themselves add or save.
+//! Differences from run to run: starts of messages, times of frames from their interface to the switch, and times that the
+//! hosts themselves add or save.
 //!
-//! Deterministic drop-tail queues lock phase: of two flows that come in at the rate at which the queue is emptied, one
-//! loses again and again. A random time for each packet, up to that of one frame on the link, breaks this (Floyd and
+//! Deterministic drop-tail queues lock phase: of two flows that arrive at the rate at which the queue is emptied, one loses
+//! packets again and again. A random time for each packet, up to that of one frame on the link, prevents this (Floyd and
 //! Jacobson, Internetworking 3(3), 1992, section 4). Frames stay in order, and no capacity is lost.
 
 use rand::{RngExt, SeedableRng};
@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::picos::Picos;
 
-/// A run's own disturbances.
+/// Disturbances of one run.
 #[derive(Debug, Clone)]
 pub(super) struct Jitter(Pcg64Mcg);
 
@@ -19,18 +19,18 @@ impl Jitter {
         Jitter(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// How much later a message starts.
+    /// Random delay of a message's start.
     pub(super) fn of_start(&mut self, most: Picos) -> Picos {
         self.up_to(most)
     }
 
-    /// How much later a frame leaves its interface.
+    /// Random delay of a frame that leaves its interface.
     #[inline]
     pub(super) fn of_frame(&mut self, frame: Picos) -> Picos {
         self.up_to(frame)
     }
 
-    /// By what a duration is multiplied whose logarithm has this standard deviation (Box and Muller 1958).
+    /// Random factor of a duration, whose logarithm has this standard deviation (Box and Muller 1958).
     pub(super) fn of_duration(&mut self, deviation: f64) -> f64 {
         let [radius, angle] = [self.0.random::<f64>(), self.0.random::<f64>()];
         let normal = (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
@@ -39,7 +39,7 @@ impl Jitter {
 
     #[inline]
     fn up_to(&mut self, most: Picos) -> Picos {
-        // The upper half of a product of two 64-bit numbers: evenly spread, without a division.
+        // The upper half of the product of two 64-bit numbers is evenly distributed, without a division.
         Picos(((u128::from(self.0.random::<u64>()) * u128::from(most.0)) >> 64) as u64)
     }
 }

@@ -1,48 +1,48 @@
-//! A link: frames leave it one after the other, in the order in which they came.
+//! A link: frames leave it one after another, in the order of their arrival.
 //!
-//! A frame that comes at `t` to a link that is busy until `free` leaves at `max(free, t) + bytes/rate`, whatever comes
-//! later: its departure is known when it arrives, so that the queue needs no events but the departures, of which only
-//! the first is pending. What waits is `(free - t) * rate` bytes, so that a full queue needs no count of bytes.
+//! A frame that arrives at `t` at a link that is busy until `free` leaves at `max(free, t) + bytes/rate`, regardless of
+//! later frames. Its departure is thus known when it arrives, so that the queue needs no events except departures, of which
+//! only the first is pending. The waiting bytes are `(free - t) * rate`, so that a full queue needs no count of bytes.
 
 use super::{FRAME_OVERHEAD, frame::Frame, picos::Picos};
 use flowcast_units::{Bytes, Rate, Time};
 
-/// What a link is.
+/// Properties of a link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkKind {
     /// Rate of frames on the wire, headers included.
     pub rate: Rate,
     /// Payload of a full packet.
     pub segment: Bytes,
-    /// Added behind the link.
+    /// Latency after the link.
     pub latency: Time,
-    /// Most bytes that wait, the frame in flight included; none is no limit.
+    /// Largest number of waiting bytes, including the frame in flight; `None` for no limit.
     pub queue: Option<Bytes>,
-    /// Bytes that pass at once after a pause: the size of a token bucket.
+    /// Number of bytes that pass without delay after a pause: the size of a token bucket.
     pub burst: Bytes,
 }
 
-/// What a link does at the time.
+/// State of a link.
 #[derive(Debug, Clone)]
 pub(super) struct PacketLink {
-    /// When it is free, and so much later as its token bucket allows.
+    /// Time at which it is free, plus the time by which its token bucket lets frames leave earlier.
     free: Picos,
-    /// With a token bucket: the last departure.
+    /// Last departure, if there is a token bucket.
     passed: Picos,
     full_frame: Picos,
     ack: Picos,
     latency: Picos,
     longest_wait: Picos,
-    /// Time in which the token bucket fills: what it holds leaves so much earlier, but not before it comes.
+    /// Time in which the token bucket fills. Frames leave earlier by this time, but not before they arrive.
     burst: Picos,
-    /// The last departure that was put off.
+    /// Last departure that was delayed.
     last: Picos,
     picos_per_byte: f64,
-    /// Departures not yet dealt with: a ring whose size is a power of two.
+    /// Pending departures, in a ring whose size is a power of two.
     leaving: Box<[(Picos, Frame)]>,
     head: usize,
     waiting: usize,
-    /// Frames so far, and how many of them met a full queue.
+    /// Number of frames so far, and number of frames that were dropped at a full queue.
     pub(super) carried: u64,
     pub(super) dropped: u64,
 }
@@ -68,14 +68,14 @@ impl PacketLink {
         };
         link.full_frame = link.service(kind.segment);
         link.ack = link.service(Bytes(0));
-        // A frame fits into an empty queue, however its time is rounded.
+        // A full frame fits into an empty queue, regardless of rounding.
         link.longest_wait = kind.queue.map_or(Picos::NEVER, |queue| {
             Picos((queue.0 as f64 * picos_per_byte) as u64).max(link.full_frame)
         });
         link
     }
 
-    /// How long a frame with this payload occupies the link.
+    /// Time for which a frame with this payload occupies the link.
     pub(super) fn service(&self, payload: Bytes) -> Picos {
         Picos((((payload.0 + FRAME_OVERHEAD) as f64 * self.picos_per_byte).round() as u64).max(1))
     }
@@ -90,7 +90,8 @@ impl PacketLink {
         self.ack
     }
 
-    /// A frame comes at `now` from another link: when it is through, latency included, or nothing if the queue is full.
+    /// Admits a frame that arrives at `now` from another link. Returns its departure, latency included, or `None` if the
+    /// queue is full.
     #[inline]
     pub(super) fn admit(&mut self, now: Picos, service: Picos) -> Option<Picos> {
         if self.free.since(now + self.burst) + service > self.longest_wait {
@@ -99,7 +100,8 @@ impl PacketLink {
         Some(self.admit_own(now, service))
     }
 
-    /// As [`PacketLink::admit`], of the host that the link begins at: its queue holds all of its frames.
+    /// Admits a frame like [`PacketLink::admit`], but of the host at which the link begins: its queue holds all of its
+    /// frames.
     #[inline]
     pub(super) fn admit_own(&mut self, now: Picos, service: Picos) -> Picos {
         self.free = self.free.max(now) + service;
@@ -112,14 +114,14 @@ impl PacketLink {
         self.passed + self.latency
     }
 
-    /// The same departure, so much later, but after those before it.
+    /// Delays a departure by `later`, but keeps it after those before it.
     #[inline]
     pub(super) fn put_off(&mut self, departure: Picos, later: Picos) -> Picos {
         self.last = (departure + later).max(self.last + Picos(1));
         self.last
     }
 
-    /// Adds a departure, later than all others; true if it is the only one.
+    /// Adds a departure that is later than all others. Returns `true` if it is the only one.
     #[inline]
     pub(super) fn push(&mut self, at: Picos, frame: Frame) -> bool {
         if self.waiting == self.leaving.len() {
@@ -131,7 +133,7 @@ impl PacketLink {
         self.waiting == 1
     }
 
-    /// Takes the first departure, of which there is one, and says when the next is.
+    /// Takes the first departure, which must exist. Returns its frame and the time of the next departure.
     #[inline]
     pub(super) fn pop(&mut self) -> (Frame, Picos) {
         let mask = self.leaving.len() - 1;
@@ -148,12 +150,12 @@ impl PacketLink {
         )
     }
 
-    /// How long what waits takes.
+    /// Time that the waiting frames need.
     pub(super) fn waiting(&self, now: Picos) -> Picos {
         self.free.since(now)
     }
 
-    /// Whether as much waits as in `then`, which was the link at `earlier`.
+    /// `true` if as much waits as in `then`, which was the link at `earlier`.
     pub(super) fn is_alike(&self, now: Picos, then: &PacketLink, earlier: Picos) -> bool {
         let waits =
             |time: fn(&PacketLink) -> Picos| time(self).since(now) == time(then).since(earlier);
@@ -163,7 +165,7 @@ impl PacketLink {
             && waits(|link| link.last)
     }
 
-    /// Whether the same frames wait as in `then`, so much later, but for their numbers.
+    /// `true` if the same frames wait as in `then`, with times later by `later` and numbers larger by `packets`.
     pub(super) fn repeats(&self, then: &PacketLink, later: Picos, packets: &[u32]) -> bool {
         self.departures().zip(then.departures()).all(
             |((at, frame), (earlier, before)): (&(Picos, Frame), &(Picos, Frame))| {
@@ -173,7 +175,7 @@ impl PacketLink {
         )
     }
 
-    /// So many periods later, if `then` was one period ago.
+    /// Advances the link by `periods` periods, if `then` was its state one period ago.
     pub(super) fn skip(&mut self, then: &PacketLink, periods: u32, period: Picos, packets: &[u32]) {
         self.carried += u64::from(periods) * (self.carried - then.carried);
         self.dropped += u64::from(periods) * (self.dropped - then.dropped);
@@ -188,7 +190,7 @@ impl PacketLink {
         }
     }
 
-    /// When the first frame leaves.
+    /// Time at which the first frame leaves.
     pub(super) fn first(&self) -> Picos {
         self.departures().next().map_or(Picos::NEVER, |(at, _)| *at)
     }

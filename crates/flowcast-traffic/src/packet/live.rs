@@ -1,4 +1,4 @@
-//! Messages that come one by one, for programs whose next message depends on what has arrived.
+//! Messages that are written one by one, for programs whose next message depends on earlier arrivals.
 
 use super::{
     LONGEST, Wire, connection::PacketConnection, engine::PacketEngine, jitter::Jitter, links_of,
@@ -12,22 +12,22 @@ pub struct Live {
     engine: PacketEngine,
     wire: Wire,
     hosts: Option<Jitter>,
-    /// Of all messages so far.
+    /// Number of packets of all messages so far.
     packets: u64,
 }
 
-/// A connection of it, by number.
+/// Number of a connection in a live network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionId(pub u32);
 
 impl Live {
-    /// The links of a fabric, without connections. Times of hosts are random if the wire has a seed.
+    /// Creates a network with the links of a fabric, without connections. Host times are random if the wire has a seed.
     ///
     /// # Errors
-    /// A path over more links than frames count.
+    /// A path over more links than frames can count.
     pub fn new(fabric: &Fabric, wire: Wire) -> Result<Live, SharingError> {
         let jitter = wire.seed.map(Jitter::from_seed);
-        // Of draws of its own: frames have many more.
+        // Hosts have a generator of their own, because frames draw many more numbers.
         let hosts = wire.seed.map(|seed| Jitter::from_seed(!seed));
         let routes = Routes::new(fabric)?;
         Ok(Live {
@@ -49,17 +49,17 @@ impl Live {
         ConnectionId(number)
     }
 
-    /// The number of the path in the fabric that a connection takes.
+    /// Number of the path in the fabric that a connection takes.
     pub fn path_of(&self, connection: ConnectionId) -> usize {
         self.engine.routes.path_of(connection.0 as usize)
     }
 
-    /// Two connections are the two directions of one: what goes one way acknowledges what came the other way.
+    /// Pairs two connections as the two directions of one: data in one direction acknowledge data of the other.
     pub fn pair(&mut self, there: ConnectionId, back: ConnectionId) {
         self.engine.pair(there.0 as usize, back.0 as usize);
     }
 
-    /// How long a host takes until it writes what it has to; nothing without a seed.
+    /// Returns the delay until a host writes its next message; zero without a seed.
     pub fn host_delay(&mut self) -> Time {
         let most = Picos::from_time(self.wire.protocol.jitter);
         self.hosts
@@ -67,7 +67,7 @@ impl Live {
             .map_or(Time::ZERO, |hosts| hosts.of_start(most).to_time())
     }
 
-    /// Writes a message to a connection, not before anything that has happened. One of no bytes is a frame without data.
+    /// Writes a message to a connection, not before any earlier event. A message without bytes is a frame without data.
     ///
     /// # Errors
     /// Times or packets that cannot be counted.
@@ -106,18 +106,19 @@ impl Live {
         })
     }
 
-    /// When something happens next by itself.
+    /// Time of the next event; `None` if there is none.
     pub fn next_event(&self) -> Option<Time> {
         let next = self.engine.next_event();
         (next < Picos::NEVER).then(|| next.to_time())
     }
 
-    /// Carries out the next event, at the instant that [`Self::next_event`] gives.
+    /// Executes the next event, at the time that [`Self::next_event`] returns.
     pub fn step(&mut self) {
         self.engine.step();
     }
 
-    /// The next message of which the sender's system holds the rest (`sharing.send_buffer`), and since when.
+    /// Returns the next message whose remainder is in the send buffer (`sharing.send_buffer`), and the time since which it
+    /// is there.
     pub fn held(&mut self) -> Option<(usize, Time)> {
         self.engine
             .held
@@ -125,7 +126,7 @@ impl Live {
             .map(|(message, now)| (message, now.to_time()))
     }
 
-    /// The next message that has arrived.
+    /// Returns the next message that has arrived.
     pub fn arrived(&mut self) -> Option<(usize, FlowCompletion)> {
         self.engine.arrived.pop_front()
     }
@@ -152,7 +153,7 @@ mod tests {
     };
     use flowcast_units::{Node, Rate};
 
-    /// Messages with starts that no two share, over one connection for each pair of nodes, written when their time comes.
+    /// Writes messages with distinct starts at their times, over one connection for each pair of nodes.
     fn one_by_one(messages: &[PacketMessage], fabric: &Fabric, wire: Wire) -> Vec<FlowCompletion> {
         let mut live = Live::new(fabric, wire).unwrap();
         let mut open = std::collections::BTreeMap::new();
@@ -192,7 +193,7 @@ mod tests {
         completions
     }
 
-    /// Two nodes at 1 B/ns without latency, and the connections there and back.
+    /// Creates two nodes at 1 B/ns without latency, and the connections there and back.
     fn two_nodes(is_pair: bool) -> (Live, [ConnectionId; 2]) {
         two_nodes_over(is_pair, false)
     }
@@ -233,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Frames times links so far, once nothing is in flight but what waits for a timer.
+    /// Number of link crossings by frames, once nothing is in flight except frames that wait for a timer.
     fn hops_at_rest(live: &mut Live, now: Time) -> u64 {
         while live
             .next_event()
@@ -244,7 +245,7 @@ mod tests {
         live.engine.packet_hops()
     }
 
-    /// Messages of 10 bytes, each written when the one before has come; when the last has.
+    /// Sends messages of 10 bytes, each after the one before has arrived. Returns the arrival of the last.
     fn send(
         live: &mut Live,
         mut now: Time,
@@ -260,8 +261,8 @@ mod tests {
 
     #[test]
     fn what_goes_back_carries_the_answer() {
-        // A frame of 100 bytes crosses two links. Each end ACKs the first message that comes at once, and its ACK goes
-        // before its own message; the last message is acknowledged after 40 ms.
+        // A frame of 100 bytes crosses two links. Each end acknowledges the first message that arrives immediately, and its
+        // ACK precedes its own message; the last message is acknowledged after 40 ms.
         let (mut live, ends) = two_nodes(true);
         let now = send(&mut live, Time::ZERO, 100, |message| ends[message % 2]);
         assert!(
@@ -283,7 +284,7 @@ mod tests {
         let (mut live, [there, back]) = two_nodes(true);
         let now = send(&mut live, Time::ZERO, 1, |_| back);
         let before = hops_at_rest(&mut live, now);
-        // The receiver has sent nothing yet after a message that came.
+        // The receiver has not sent anything yet after a message that arrived.
         let now = send(&mut live, now, 10, |_| there);
         assert_eq!(hops_at_rest(&mut live, now) - before, 2 * (10 + 10));
         let now = send(&mut live, now, 1, |_| back);

@@ -1,39 +1,39 @@
-//! Messages carried packet by packet over first-in-first-out links, with acknowledgements, windows and losses.
+//! Messages carried packet by packet over first-in, first-out links, with acknowledgements, windows and losses.
 //!
-//! What it is for: the reference within Flowcast for what concurrent messages do to each other. The fluid models of
-//! `flowcast-traffic` are its limits for long messages; where messages are short against the window, where queues overflow
-//! or where a congestion control decides, only the packets tell. The crate knows no clock and no socket: messages, a
-//! [`Fabric`] and a [`Wire`] go in, completions come out, the same for the same input to the last bit.
-//! [`simulate`] carries messages whose starts are known, [`live::Live`] those of a program, whose starts depend on
-//! earlier arrivals, and [`seeds`] repeats a pattern under random starts and host times.
+//! Within Flowcast, this simulation is the reference for contention between messages. The fluid models of `flowcast-traffic`
+//! are its limits for long messages. Packets are needed if messages are short compared with the window, if queues overflow
+//! or if congestion control decides. The crate uses neither a clock nor sockets: its input is messages, a [`Fabric`] and a
+//! [`Wire`], its output is completions, and equal inputs give equal outputs to the last bit. [`simulate`] carries messages
+//! with known starts; [`live::Live`] carries those of a program, whose starts depend on earlier arrivals; [`seeds`] repeats
+//! a pattern under random starts and host times.
 //!
 //! # The model
 //!
-//! A link of rate `C` serves the frames before it one after the other, in the order in which they come. A frame of `b`
-//! bytes that arrives at time `a` leaves at
+//! A link of rate `C` serves frames one after another, in the order of their arrival. A frame of `b` bytes that arrives at
+//! time `a` leaves at
 //!
 //! `d = max(a, d') + b / C`,
 //!
-//! where `d'` is the departure of the frame before it; a switch port that holds more than `sharing.queue` bytes drops it.
-//! A data frame carries up to `sharing.segment` bytes of payload and is [`FRAME_OVERHEAD`] longer; an ACK is a frame of
-//! [`FRAME_OVERHEAD`] bytes that returns by the way of a message in that direction. The receiver sends an ACK for every
-//! second full packet, for the last of a message, and at once for whatever arrives beside a gap; any other packet is
-//! acknowledged after at most 40 ms (RFC 5681, section 4.2). The sender keeps at most a window of `w` packets in flight,
-//! so that alone it runs at `min(C, w * segment / RTT)`. How `w` grows and shrinks is the congestion control: fixed after
-//! slow start, reno, cubic or BBR. With fixed windows and queues without limit this is the system whose fluid limit the
-//! closed loop is (`flowcast_network::sharing::closed_loop`).
+//! where `d'` is the departure of the frame before it. A switch port that holds more than `sharing.queue` bytes drops the
+//! frame. A data frame carries up to `sharing.segment` bytes of payload and is [`FRAME_OVERHEAD`] longer. An ACK is a frame
+//! of [`FRAME_OVERHEAD`] bytes that returns on the path of a message in that direction. The receiver sends an ACK for every
+//! second full packet, for the last packet of a message, and immediately for any packet that opens, follows or fills a gap.
+//! Any other packet is acknowledged after at most 40 ms (RFC 5681, section 4.2). The sender keeps at most a window of `w`
+//! packets in flight, so that alone it runs at `min(C, w * segment / RTT)`. Congestion control determines how `w` grows and
+//! shrinks: fixed after slow start, reno, cubic or BBR. With fixed windows and queues without limit, the fluid limit of this
+//! system is the closed loop (`flowcast_network::sharing::closed_loop`).
 //!
-//! | part | what | rules |
+//! | part | subject | rules |
 //! |---|---|---|
 //! | `link`, `engine` | queues and events | the equation above |
-//! | `steady` | what repeats exactly is not carried out again | |
-//! | `receiver` | when to acknowledge | RFC 5681 section 4.2, RFC 2018 |
+//! | `steady` | exact repetitions, which are skipped | |
+//! | `receiver` | times of acknowledgements | RFC 5681 section 4.2, RFC 2018 |
 //! | `sender`, `round_trip` | loss, recovery, timers | RFC 6298, 6675, 6937, 8985, 2861, 4015 |
 //! | `control` | windows | RFC 5681, RFC 9438 and HyStart, the BBR draft |
 //! | `jitter`, `seeds` | repetitions | Floyd and Jacobson 1992 |
-//! | `warm_up` | what connections keep from earlier repetitions | Linux |
+//! | `warm_up` | state that connections keep from earlier repetitions | Linux |
 //!
-//! `docs/explanation/packet.md` has the rules in one place, and what is not modelled.
+//! `docs/explanation/packet.md` has the rules in one place, and lists what is not modelled.
 
 mod connection;
 mod control;
@@ -78,50 +78,50 @@ use warm_up::Rounds;
 
 pub use flowcast_network::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
 
-/// Seconds that can be counted, with room for time-outs.
+/// Longest time that can be counted, in seconds, with room for time-outs.
 const LONGEST: f64 = 2.2e6;
 
 /// Links, and the transport over them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wire {
-    /// Bytes per second of an interface, frames included.
+    /// Rate of an interface, in bytes of frames per second.
     pub rate: Rate,
     /// Time from the last link to the other side.
     pub latency: Time,
     /// Windows, queues, congestion control.
     pub protocol: Protocol,
-    /// Random starts and host times; none without.
+    /// Seed of random starts and host times; `None` without random times.
     pub seed: Option<u64>,
 }
 
 /// One message to be carried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PacketMessage {
-    /// Instant at which its sender starts it.
+    /// Time at which its sender starts it.
     pub start: Time,
-    /// Payload; headers come on top.
+    /// Payload, without headers.
     pub size: Bytes,
 }
 
-/// What became of the messages.
+/// Outcome for the messages.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CarriedPackets {
-    /// Completion of each message, in the order in which the messages were given.
+    /// Completion of each message, in the order of the input.
     pub completions: Vec<FlowCompletion>,
-    /// Average shares over 1/32 of each message.
+    /// Average shares of each message, over each 1/32 of it.
     pub intervals: Vec<Vec<RateInterval>>,
-    /// Frames times links crossed.
+    /// Number of link crossings, summed over all frames.
     pub packet_hops: u64,
-    /// Frames that met a full queue.
+    /// Number of frames that were dropped at full queues.
     pub dropped: u64,
-    /// Messages that took the longer of two ways, by their places in the pattern.
+    /// Messages that took the longer of two paths, by their places in the pattern.
     pub detoured: Vec<usize>,
 }
 
-/// Carries all messages over the ways of the fabric.
+/// Carries all messages over the paths of the fabric.
 ///
 /// # Errors
-/// More than can be counted: 2^24 connections, paths over more than 64 links, 2^31 packets of one of them, or 26 days.
+/// More than can be counted: 2^24 connections, paths over more than 64 links, 2^31 packets of a connection, or 26 days.
 pub fn simulate(
     messages: &[PacketMessage],
     fabric: &Fabric,
@@ -131,11 +131,11 @@ pub fn simulate(
     Ok(all.pop().expect("one was asked for"))
 }
 
-/// As [`simulate`], `repetitions` times over the same connections, after the warm-ups; frames and losses are those of all
-/// of them.
+/// Simulates like [`simulate`], `repetitions` times over the same connections, after the warm-ups. Frames and losses are
+/// counted over all of them.
 ///
 /// # Errors
-/// As [`simulate`].
+/// Errors of [`simulate`].
 pub(crate) fn simulate_repetitions(
     messages: &[PacketMessage],
     fabric: &Fabric,
@@ -147,7 +147,7 @@ pub(crate) fn simulate_repetitions(
     })
 }
 
-/// Carries the messages in rounds, over the same connections; those of the first round stand first.
+/// Carries the messages in rounds over the same connections; the results of the first round come first.
 fn simulate_rounds(
     messages: &[PacketMessage],
     fabric: &Fabric,
@@ -160,10 +160,10 @@ fn simulate_rounds(
     })
 }
 
-/// As [`simulate`], but every packet is carried, whether or not the state repeats: what skipping is measured by.
+/// Simulates like [`simulate`], but carries every packet even if the state repeats: the reference for skipping.
 ///
 /// # Errors
-/// As [`simulate`].
+/// Errors of [`simulate`].
 pub(crate) fn simulate_each_packet(
     messages: &[PacketMessage],
     fabric: &Fabric,
@@ -224,18 +224,18 @@ fn carry_rounds(
     Ok(carried)
 }
 
-/// What goes where.
+/// Assignment of messages to connections.
 struct Plan<'a> {
     fabric: &'a Fabric,
     wire: &'a Wire,
-    /// For each connection its way and its messages, by start.
+    /// Path and messages of each connection, the messages ordered by start.
     loads: Vec<Load>,
     jitter: Option<Jitter>,
 }
 
-/// What one connection carries.
+/// Load of one connection.
 struct Load {
-    /// The first of its flows, whose path it takes.
+    /// First of its flows, whose path it takes.
     flow: usize,
     /// Its messages with their places in the pattern.
     messages: Vec<(usize, PacketMessage)>,
@@ -290,7 +290,7 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// Times are whole picoseconds and packets have numbers of 32 bits: what does not fit is refused.
+    /// Refuses counts that do not fit: times are whole picoseconds, and packets have numbers of 32 bits.
     fn check(&self, messages: &[PacketMessage]) -> Result<(), SharingError> {
         let bytes: f64 = messages.iter().map(|message| message.size.0 as f64).sum();
         let slowest = (0..self.fabric.link_count() as u32)
@@ -365,7 +365,7 @@ impl<'a> Plan<'a> {
             .collect()
     }
 
-    /// The flows that share their connections with these.
+    /// Flows that share their connections with these.
     fn sharing_connections_of(&self, flows: &[usize]) -> Vec<usize> {
         let all = self.fabric.detour(0).unwrap_or(1);
         let loads = self.loads.iter().filter(|load| flows.contains(&load.flow));
@@ -386,9 +386,9 @@ fn rate_of(link: LinkId, fabric: &Fabric, wire: &Wire) -> Rate {
     Rate::from_bytes_per_second(wire.rate.as_bytes_per_second() * fabric.capacity(link).0)
 }
 
-/// A node's way in is the last link of every way; its way out has the host's own queue before it. The port of a half-duplex
-/// node is both, so that a frame has half of its latency behind each of the two ports. Before a bus the nodes hold what
-/// waits.
+/// Links in the packet simulation. A node's link in is the last link of every path; its link out comes after the host's own
+/// queue. The port of a half-duplex node is both, so that a frame has half of its latency after each of the two ports.
+/// Frames that wait for a bus are held by the nodes.
 fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<PacketLink> {
     (0..fabric.link_count() as u32)
         .map(|number: u32| {
@@ -418,7 +418,7 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<PacketLink> {
         .collect()
 }
 
-/// What empty frames take there and back, before anything else is in flight.
+/// Time of empty frames there and back, before anything else is in flight.
 fn opening(path: &FlowPath, links: &[PacketLink], fabric: &Fabric, wire: &Wire) -> Picos {
     let ways = path.data_in_order().chain(path.acknowledgements_in_order());
     ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| {

@@ -1,41 +1,41 @@
-//! Which packets of a connection are there: all below one number, and some ahead of it.
+//! Packets of a connection that have arrived: all below one number, and some ahead of it.
 
 use std::collections::VecDeque;
 
-/// The packets that came, by number.
+/// Packets that have arrived, by number.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct SegmentOrder {
     next: u32,
-    /// Whether `next`, `next + 1`, .. are there; the first never is.
+    /// `true` if `next`, `next + 1`, .. have arrived; the first never has.
     ahead: VecDeque<bool>,
     count_ahead: u32,
 }
 
-/// What a packet was to those that were there.
+/// Relation of a packet to those that arrived before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SegmentArrival {
-    /// The one that was missing first.
+    /// The first packet that was missing.
     InOrder,
-    /// One beyond a gap.
+    /// A packet beyond a gap.
     Ahead,
-    /// One that had come before.
+    /// A packet that had arrived before.
     Again,
 }
 
 impl SegmentOrder {
-    /// The first that is missing.
+    /// First packet that is missing.
     #[inline]
     pub(super) fn next(&self) -> u32 {
         self.next
     }
 
-    /// How many stand beyond the first gap.
+    /// Number of packets beyond the first gap.
     #[inline]
     pub(super) fn ahead(&self) -> u32 {
         self.count_ahead
     }
 
-    /// So many more have come, in order.
+    /// Advances by this many packets that arrived in order.
     pub(super) fn shift(&mut self, packets: u32) {
         self.next += packets;
     }

@@ -1,16 +1,16 @@
-//! Pacing: bursts with pauses between them, as bbr asks for.
+//! Pacing: bursts with pauses between them, as required by bbr.
 
 use super::{
     control::{Control, burst},
     picos::Picos,
 };
 
-/// When the next packets may go.
+/// Times at which the next packets may be sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PacketPace {
     /// Payload of a packet.
     segment: u32,
-    /// Packets a second, if paced, and the time of one.
+    /// Packets per second, if paced, and the time of one packet.
     rate: Option<f64>,
     each: Picos,
     left: u32,
@@ -31,7 +31,7 @@ impl PacketPace {
         }
     }
 
-    /// The control has changed its mind.
+    /// Adopts the pace of the control.
     pub(super) fn set(&mut self, control: &Control) {
         if self.rate != control.pace() {
             self.rate = control.pace();
@@ -41,7 +41,7 @@ impl PacketPace {
         }
     }
 
-    /// Whether a packet has to wait; [`PacketPace::deadline`] says how long.
+    /// Returns `true` if a packet must wait until [`PacketPace::deadline`].
     #[inline]
     pub(super) fn holds(&mut self, now: Picos) -> bool {
         if self.left > 0 {
@@ -56,7 +56,7 @@ impl PacketPace {
         true
     }
 
-    /// A packet goes.
+    /// Notes that a packet was sent.
     #[inline]
     pub(super) fn sent(&mut self, now: Picos) {
         if self.rate.is_none() {
@@ -66,14 +66,14 @@ impl PacketPace {
         self.next = self.next.max(now) + self.each;
     }
 
-    /// The same, so much later.
+    /// Advances the time of the next packet.
     pub(super) fn shift(&mut self, time: Picos) {
         if self.rate.is_some() {
             self.next += time;
         }
     }
 
-    /// When what is held may go.
+    /// Time at which a held packet may be sent.
     #[inline]
     pub(super) fn deadline(&self) -> Picos {
         if self.is_held {
@@ -83,7 +83,7 @@ impl PacketPace {
         }
     }
 
-    /// It may.
+    /// Releases a held packet if it may be sent.
     pub(super) fn release(&mut self, now: Picos) {
         if self.next <= now {
             self.is_held = false;

@@ -1,4 +1,4 @@
-//! Time in whole picoseconds, so that equal times are equal whatever way they were summed.
+//! Time in whole picoseconds, so that equal times are equal regardless of the order of summation.
 //!
 //! A frame of 1538 bytes lasts 123,040 ps at 100 Gbit/s; 2^64 ps are 213 days.
 
@@ -11,47 +11,47 @@ use flowcast_units::Time;
 pub(crate) struct Picos(pub u64);
 
 impl Picos {
-    /// The beginning.
+    /// Start of the simulation.
     pub(crate) const ZERO: Picos = Picos(0);
-    /// Later than everything.
+    /// Later than every other time.
     pub(crate) const NEVER: Picos = Picos(u64::MAX);
 
-    /// The nearest whole number of picoseconds.
+    /// Rounds to the nearest whole number of picoseconds.
     pub(crate) fn from_time(time: Time) -> Picos {
         Picos((time.as_nanos() * 1e3).round() as u64)
     }
 
-    /// From milliseconds.
+    /// Creates a time from milliseconds.
     pub(crate) const fn from_millis(millis: u64) -> Picos {
         Picos(millis * 1_000_000_000)
     }
 
-    /// From microseconds.
+    /// Creates a time from microseconds.
     pub(crate) const fn from_micros(micros: u64) -> Picos {
         Picos(micros * 1_000_000)
     }
 
-    /// As the library's time.
+    /// Converts to the library's time.
     pub(crate) fn to_time(self) -> Time {
         Time::from_nanos(self.0 as f64 / 1e3)
     }
 
-    /// In seconds.
+    /// Time in seconds.
     pub(crate) fn as_seconds(self) -> f64 {
         self.0 as f64 * 1e-12
     }
 
-    /// From seconds; what does not fit is [`Picos::NEVER`].
+    /// Creates a time from seconds; [`Picos::NEVER`] if it does not fit.
     pub(crate) fn from_seconds(seconds: f64) -> Picos {
         Picos((seconds * 1e12).round() as u64)
     }
 
-    /// As many times as long, or shorter.
+    /// Returns the time multiplied by a factor.
     pub(crate) fn scaled(self, factor: f64) -> Picos {
         Picos((self.0 as f64 * factor) as u64)
     }
 
-    /// How long after `earlier`; nothing if it was before.
+    /// Time from `earlier` to this time; zero if `earlier` is later.
     #[inline]
     pub(crate) fn since(self, earlier: Picos) -> Picos {
         Picos(self.0.saturating_sub(earlier.0))

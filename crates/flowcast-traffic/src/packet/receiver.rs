@@ -1,17 +1,17 @@
-//! The receiving end of a connection: what has come, and when to acknowledge.
+//! The receiving end of a connection: packets that have arrived, and times of acknowledgements.
 //!
-//! RFC 5681 section 4.2 and Linux: an ACK to every second full packet, to the last of a message, to whatever comes
-//! beside a gap, else after 40 ms; a connection begins with 16 packets that are acknowledged one by one (quick
-//! acknowledgements) unless its windows are fixed.
+//! RFC 5681 section 4.2 and Linux: an ACK is sent for every second full packet, for the last packet of a message, and for
+//! any packet that opens, follows or fills a gap; otherwise after 40 ms. The first 16 packets of a connection are
+//! acknowledged one by one (quick acknowledgements) unless its windows are fixed.
 //!
-//! The receiver of a connection whose other direction carries messages as well, as between ranks of a program, lets these
-//! carry its ACKs (`Receiver::ride`): once it has sent a message soon after one that came, it holds back the ACK to a
-//! message of one packet, until the next comes, until it has itself something to send, or for 40 ms, after which it ACKs at
-//! once again (Linux: the ping-pong mode of a socket).
+//! If the other direction of the connection carries messages as well, as between ranks of a program, these carry the
+//! receiver's ACKs (`Receiver::ride`). Once the receiver has sent a message soon after one that arrived, it delays the ACK
+//! of a message of one packet until the next one arrives, until it has data to send, or for 40 ms. After such a full delay
+//! it acknowledges immediately again (Linux: the ping-pong mode of a socket).
 //!
-//! An ACK says how many packets have come. As the connection remembers in which order they came, this tells the
-//! sender as much as selective acknowledgements (RFC 2018) without a limit on their blocks, and a lost ACK is made
-//! good by the next one.
+//! An ACK contains the number of packets that have arrived. The connection remembers the order of their arrival, so an ACK
+//! gives the sender as much information as selective acknowledgements (RFC 2018) without a limit on their blocks, and the
+//! next ACK makes up for a lost one.
 
 use std::collections::VecDeque;
 
@@ -22,36 +22,36 @@ use super::{
     shift::Shift,
 };
 
-/// Packets that one ACK covers.
+/// Number of packets that one ACK covers.
 const PACKETS_PER_ACK: u32 = 2;
-/// How long an ACK is held back at most (Linux' least delay).
+/// Longest delay of an ACK (Linux' least delay).
 pub(super) const LONGEST_DELAY: Picos = Picos::from_millis(40);
-/// Packets acknowledged one by one at the beginning.
+/// Number of packets that are acknowledged one by one at the beginning.
 const QUICK_PACKETS: u32 = 16;
 
-/// How ACKs begin.
+/// Acknowledgement of the first packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// One for each of the first packets.
+    /// One ACK for each of the first packets.
     Quick,
-    /// One for every second from the start.
+    /// One ACK for every second packet from the start.
     Delayed,
 }
 
-/// Whether it matters in which order packets came.
+/// Memory of the arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReceiverMemory {
-    /// None gets lost: their number says it all.
+    /// Number of packets: this is sufficient if none gets lost.
     Count,
-    /// Which came when: some may get lost or overtake.
+    /// Order of arrival: packets may get lost or overtake each other.
     Whole,
 }
 
-/// What has come, and what was said about it.
+/// Packets that have arrived, and their acknowledgement.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Receiver {
     order: SegmentOrder,
-    /// Transmissions in the order of their coming, as far as the sender has not heard of them.
+    /// Transmissions in the order of their arrival that the sender does not know of yet.
     unheard: VecDeque<u32>,
     heard: u32,
     came: u32,
@@ -59,7 +59,7 @@ pub(super) struct Receiver {
     quick: u32,
     ack_by: Picos,
     last_came: Picos,
-    /// Whether ACKs wait for messages that go the other way.
+    /// `true` if ACKs wait for messages in the other direction.
     is_ping_pong: bool,
     memory: ReceiverMemory,
 }
@@ -84,19 +84,19 @@ impl Receiver {
         }
     }
 
-    /// The first packet that is missing.
+    /// First packet that is missing.
     #[inline]
     pub(super) fn next(&self) -> u32 {
         self.order.next()
     }
 
-    /// When a held-back ACK is due.
+    /// Time at which a delayed ACK is due.
     #[inline]
     pub(super) fn ack_by(&self) -> Picos {
         self.ack_by
     }
 
-    /// A packet comes in the given transmission; whether it is to be acknowledged now.
+    /// Accepts a packet that arrives in the given transmission. Returns `true` if it must be acknowledged now.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -127,20 +127,20 @@ impl Receiver {
         false
     }
 
-    /// A message leaves this end; the ACK that it carries.
+    /// Returns the ACK that a message leaving this end carries.
     #[inline]
     pub(super) fn ride(&mut self, now: Picos) -> u32 {
         self.is_ping_pong |= self.came > 0 && now.since(self.last_came) < LONGEST_DELAY;
         self.ack()
     }
 
-    /// An ACK was held back for as long as may be.
+    /// Returns an ACK that was delayed as long as allowed.
     pub(super) fn ack_late(&mut self) -> u32 {
         self.is_ping_pong = false;
         self.ack()
     }
 
-    /// The ACK of everything that arrived.
+    /// Returns the ACK of everything that has arrived.
     #[inline]
     pub(super) fn ack(&mut self) -> u32 {
         self.unacknowledged = 0;
@@ -148,17 +148,17 @@ impl Receiver {
         self.came
     }
 
-    /// Packets that have come.
+    /// Number of packets that have arrived.
     pub(super) fn came(&self) -> u32 {
         self.came
     }
 
-    /// Whether packets have come that the sender has not heard of.
+    /// `true` if packets have arrived that the sender does not know of yet.
     pub(super) fn is_live(&self) -> bool {
         self.heard < self.came
     }
 
-    /// The same, so much later.
+    /// Advances all times and numbers.
     pub(super) fn shift(&mut self, by: Shift) {
         self.order.shift(by.packets);
         self.unheard
@@ -170,7 +170,8 @@ impl Receiver {
         self.last_came += by.time;
     }
 
-    /// How many packets an ACK newly acknowledges, if all arrive in order: none if a later one took a faster way.
+    /// Returns the number of packets that an ACK newly acknowledges, if all arrive in order; 0 if a later ACK took a faster
+    /// path.
     #[inline]
     pub(super) fn hear_count(&mut self, ack: u32) -> u32 {
         let more = ack.saturating_sub(self.heard);
@@ -178,7 +179,7 @@ impl Receiver {
         more
     }
 
-    /// The next transmission that an ACK of this number newly acknowledges.
+    /// Returns the next transmission that an ACK with this number newly acknowledges.
     #[inline]
     pub(super) fn hear(&mut self, ack: u32) -> Option<u32> {
         if self.heard >= ack {

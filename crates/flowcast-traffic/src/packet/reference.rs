@@ -1,5 +1,5 @@
-//! The naive engine: one event for each frame and link and for each timer, all in one heap. The fast engine, which keeps a
-//! heap entry for each link only, has to give the same completions for random patterns, protocols and queues.
+//! The naive engine: one event for each frame and link and for each timer, all in one heap. The fast engine, which has only
+//! one event for each link, must give the same completions for random patterns, protocols and queues.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -199,7 +199,7 @@ fn by_twin(messages: &[PacketMessage], fabric: &Fabric, wire: &Wire) -> CarriedP
     carried
 }
 
-/// Some flows among eight nodes that last for long: none of their times are random.
+/// Long flows among eight nodes, without random times.
 fn long_patterns() -> impl Strategy<Value = (Vec<PacketMessage>, Fabric, Wire)> {
     let times = prop::sample::select(vec![1u64, 10, 40]);
     (patterns(), wires(), times).prop_map(|((mut messages, fabric), wire, times)| {
@@ -210,7 +210,7 @@ fn long_patterns() -> impl Strategy<Value = (Vec<PacketMessage>, Fabric, Wire)> 
     })
 }
 
-/// Flows among eight nodes in two racks, sizes from nothing to 400 kB, over full-duplex or half-duplex ports and perhaps
+/// Flows among eight nodes in two racks, with sizes from 0 to 400 kB, over full-duplex or half-duplex ports and perhaps
 /// buses of three nodes.
 pub(super) fn patterns() -> impl Strategy<Value = (Vec<PacketMessage>, Fabric)> {
     let flow = (
@@ -342,9 +342,9 @@ proptest! {
         for (message, (completion, intervals)) in messages.iter().zip(carried.completions.iter().zip(&carried.intervals)) {
             let came: f64 =
                 intervals.iter().map(|i| (i.to - i.from).as_seconds() * i.share.0 * wire.rate.as_bytes_per_second()).sum();
-            // What comes at one instant with the end of the message before it takes no time of its own.
+            // Data that arrive at the same instant as the end of the message before take no time of their own.
             let at_once = intervals.is_empty() && carried.completions.iter().filter(|p| p.end == completion.end).count() > 1;
-            // Of a picosecond, in which tokens let packets through, a rate is known less exactly.
+            // Within a picosecond, in which tokens let packets through, a rate is known less exactly.
             let digits = if wire.protocol.burst == Bytes(0) { 1e-6 } else { 1e-5 };
             prop_assert!(at_once || (came - message.size.0 as f64).abs() < 1e-3 + digits * message.size.0 as f64);
             prop_assert!(completion.end >= message.start);

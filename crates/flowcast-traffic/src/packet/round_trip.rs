@@ -1,21 +1,21 @@
-//! How long an ACK takes, and how long to wait for one (RFC 6298 with Linux' bounds; probes by RFC 8985).
+//! Estimates of the round trip, and times to wait for an ACK (RFC 6298 with Linux' bounds; probes by RFC 8985).
 
 use super::picos::Picos;
 
 const FIRST_TIMEOUT: Picos = Picos::from_millis(1000);
 const LEAST_VARIATION: Picos = Picos::from_millis(200);
 const LONGEST_TIMEOUT: Picos = Picos::from_millis(120_000);
-/// A lone packet's ACK may be held back.
+/// Additional wait for a lone packet, whose ACK may be delayed.
 const HELD_BACK: Picos = Picos::from_millis(200);
 const LEAST_WAIT: Picos = Picos::from_millis(2);
 
-/// The estimate of one connection.
+/// Estimate of one connection.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RoundTrip {
     smooth: Option<Picos>,
     variation: Picos,
     least: Picos,
-    /// Time-outs in a row.
+    /// Number of consecutive time-outs.
     doublings: u32,
 }
 
@@ -31,7 +31,7 @@ impl Default for RoundTrip {
 }
 
 impl RoundTrip {
-    /// Of a connection that measures none: the least time-out there is.
+    /// Creates the estimate of a connection that measures no round trips: the least possible time-out.
     pub(super) fn unmeasured() -> RoundTrip {
         RoundTrip {
             smooth: Some(Picos::ZERO),
@@ -39,14 +39,14 @@ impl RoundTrip {
         }
     }
 
-    /// Of a connection whose opening took so long: the system takes that for its first sample.
+    /// Creates the estimate of a connection whose opening took this time, which the system uses as its first sample.
     pub(super) fn opened(opening: Picos) -> RoundTrip {
         let mut opened = RoundTrip::default();
         opened.add(opening);
         opened
     }
 
-    /// A new sample: weights 1/8 and 1/4.
+    /// Adds a sample, with weights 1/8 and 1/4.
     pub(super) fn add(&mut self, sample: Picos) {
         self.least = self.least.min(sample);
         let Some(smooth) = self.smooth else {
@@ -58,7 +58,7 @@ impl RoundTrip {
         self.smooth = Some(Picos(smooth.0 - smooth.0 / 8 + sample.0 / 8));
     }
 
-    /// The least so far; nothing before the first sample.
+    /// Least sample so far; zero before the first one.
     pub(super) fn least(&self) -> Picos {
         if self.least == Picos::NEVER {
             Picos::ZERO
@@ -67,7 +67,7 @@ impl RoundTrip {
         }
     }
 
-    /// How long without an ACK until everything counts as lost.
+    /// Time without an ACK after which everything counts as lost.
     pub(super) fn timeout(&self) -> Picos {
         let once = self.smooth.map_or(FIRST_TIMEOUT, |smooth| {
             smooth + (self.variation * 4).max(LEAST_VARIATION)
@@ -75,7 +75,7 @@ impl RoundTrip {
         (once * (1 << self.doublings.min(16))).min(LONGEST_TIMEOUT)
     }
 
-    /// How long without an ACK until the last packet is sent once more.
+    /// Time without an ACK after which the last packet is sent once more.
     pub(super) fn probe_after(&self, in_flight: u32) -> Picos {
         let Some(smooth) = self.smooth else {
             return FIRST_TIMEOUT;
@@ -88,17 +88,17 @@ impl RoundTrip {
             }
     }
 
-    /// The time-out doubles.
+    /// Doubles the time-out.
     pub(super) fn timed_out(&mut self) {
         self.doublings += 1;
     }
 
-    /// Something new has come.
+    /// Ends the doubling of time-outs, after new packets have arrived.
     pub(super) fn forget_timeouts(&mut self) {
         self.doublings = 0;
     }
 
-    /// Smooth estimate, if there is one.
+    /// Smoothed estimate, if there is one.
     pub(super) fn smooth(&self) -> Option<Picos> {
         self.smooth
     }

@@ -1,4 +1,4 @@
-//! The links that the frames of a connection cross, there and back; and the longer way that a connection may take instead.
+//! Links that the frames of a connection cross, there and back, and the longer path that a connection may take instead.
 
 use super::{connection::PacketConnection, link::PacketLink, picos::Picos};
 use flowcast_network::sharing::{
@@ -6,39 +6,39 @@ use flowcast_network::sharing::{
     fabric::{Fabric, LinkId},
 };
 
-/// No link: the end of a way.
+/// Value for no link: the end of a path.
 pub(super) const END: u32 = u32::MAX;
 
-/// A frame counts the links behind it in so many steps.
+/// Largest number of links that a frame can count.
 pub(super) const MOST_HOPS: usize = 64;
 
-/// For each connection the way of its data and that of its ACKs, all in rows of one length.
+/// Path of the data and path of the ACKs of each connection, in rows of equal length.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Routes {
     links: Vec<u32>,
     row: usize,
-    /// By connection: its path in the fabric.
+    /// Path in the fabric of each connection, indexed by connection.
     paths: Vec<usize>,
     choices: Option<Box<Choices>>,
 }
 
-/// Connections that choose between two ways with their first frame.
+/// Connections that choose between two paths with their first frame.
 #[derive(Debug, Clone)]
 struct Choices {
     fabric: Fabric,
-    /// By connection: whether it has chosen.
+    /// `true` if the connection has chosen, indexed by connection.
     decided: Vec<bool>,
-    /// Flows that have taken the longer way.
+    /// Flows that have taken the longer path.
     detoured: Vec<usize>,
-    /// By link: the connections that have chosen a way over it.
+    /// Connections that have chosen a path over each link, indexed by link.
     over: Vec<Vec<u32>>,
 }
 
 impl Routes {
-    /// No ways yet, for the paths of a fabric.
+    /// Creates a table without connections, for the paths of a fabric.
     ///
     /// # Errors
-    /// A path over more links than frames count.
+    /// A path over more links than frames can count.
     pub(super) fn new(fabric: &Fabric) -> Result<Routes, SharingError> {
         let each = fabric.paths.iter();
         let longest = each.map(|path| path.data().len().max(path.acknowledgements().len()));
@@ -59,14 +59,14 @@ impl Routes {
         });
         Ok(Routes {
             links: Vec::new(),
-            // Behind the last link stands the end.
+            // Each row has room for the end after the last link.
             row: longest + 1,
             paths: Vec::new(),
             choices,
         })
     }
 
-    /// Adds the ways of a connection that carries a flow of the fabric.
+    /// Adds the paths of a connection that carries a flow of the fabric.
     pub(super) fn push(&mut self, fabric: &Fabric, flow: usize) {
         let path = &fabric.paths[flow];
         self.links.extend(row_of(path.data_in_order(), self.row));
@@ -78,32 +78,33 @@ impl Routes {
         }
     }
 
-    /// The link at a place of a way, or [`END`].
+    /// Link at a place of a path, or [`END`].
     #[inline]
     pub(super) fn at(&self, route: usize, hop: usize) -> u32 {
         self.links[route * self.row + hop]
     }
 
-    /// The links of a connection, there and back.
+    /// Links of a connection, there and back.
     pub(super) fn links_of(&self, connection: usize) -> impl Iterator<Item = usize> {
         let rows = &self.links[2 * connection * self.row..][..2 * self.row];
         let used = rows.iter().filter(|link| **link != END);
         used.map(|link| *link as usize)
     }
 
-    /// The number of the path in the fabric that a connection takes.
+    /// Number of the path in the fabric that a connection takes.
     pub(super) fn path_of(&self, connection: usize) -> usize {
         self.paths[connection]
     }
 
-    /// Whether connections choose their ways.
+    /// `true` if connections choose their paths.
     #[inline]
     pub(super) fn have_choices(&self) -> bool {
         self.choices.is_some()
     }
 
-    /// The connection sends: with its first frame it chooses by what waits at the links, where a frame of each connection counts
-    /// that has chosen a way over the link and is still in flight: its first frames may not have come there yet.
+    /// Chooses the path of a connection with its first frame, by the frames that wait at the links. A connection in flight
+    /// that has chosen a path over a link counts as one more frame there, because its first frames may not have arrived
+    /// there yet.
     pub(super) fn choose(
         &mut self,
         now: Picos,
@@ -146,7 +147,7 @@ impl Routes {
         }
     }
 
-    /// Flows that have taken the longer way.
+    /// Flows that have taken the longer path.
     pub(super) fn detoured(&self) -> &[usize] {
         self.choices
             .as_ref()
@@ -154,7 +155,7 @@ impl Routes {
     }
 }
 
-/// The links of a way, and the end behind them.
+/// Links of a path, followed by ends up to the length of a row.
 fn row_of(way: impl Iterator<Item = LinkId>, row: usize) -> impl Iterator<Item = u32> {
     way.map(|link| link.0)
         .chain(std::iter::repeat(END))

@@ -1,36 +1,36 @@
-//! Several runs that differ in their random disturbances: medians, and where nine runs of ten lie.
+//! Several runs that differ in their random disturbances: medians, and ranges that contain nine runs of ten.
 
 use super::{PacketMessage, SharingError, Wire, jitter::Jitter, simulate_repetitions};
 use flowcast_network::sharing::{completion::FlowCompletion, fabric::Fabric};
 use flowcast_statistics::sample::{median, quantile};
 use flowcast_units::Time;
 
-/// What lies between the low and the high ends.
+/// Fraction of the runs between the low and the high ends.
 pub const LEVEL: f64 = 0.9;
 const NOISE: u64 = 0x6e6f_6973_6500_0000;
 
-/// Where one flow's end and duration lie.
+/// Distribution of one flow's end and duration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Medians of end and of duration over the runs.
     pub median: FlowCompletion,
-    /// 5 % of the runs are below.
+    /// Value with 5 % of the runs below it.
     pub low: FlowCompletion,
-    /// 5 % of the runs are above.
+    /// Value with 5 % of the runs above it.
     pub high: FlowCompletion,
 }
 
-/// How often a pattern is carried.
+/// Number of runs of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runs {
-    /// Times afresh, with the seeds 1, 2, .. of the disturbances; at least one.
+    /// Number of independent runs, with the seeds 1, 2, .. of the disturbances; at least one.
     pub seeds: u32,
-    /// Repetitions of each that count, over the same connections; at least one.
+    /// Number of repetitions of each that count, over the same connections; at least one.
     pub repetitions: u32,
 }
 
 impl Runs {
-    /// One repetition of each.
+    /// Returns runs with one repetition of each.
     pub const fn once(seeds: u32) -> Runs {
         Runs {
             seeds,
@@ -39,10 +39,10 @@ impl Runs {
     }
 }
 
-/// Spreads by message.
+/// Returns the spread of each message.
 ///
 /// # Errors
-/// As `simulate_repetitions`.
+/// Errors of `simulate_repetitions`.
 pub fn spreads(
     messages: &[PacketMessage],
     fabric: &Fabric,
@@ -60,7 +60,7 @@ pub fn spreads(
             },
             runs.repetitions,
         )?;
-        // Apart from that of the run, whose draws say nothing about these.
+        // A separate generator, because the draws of the run are unrelated to these.
         let mut noise = Jitter::from_seed(seed ^ NOISE);
         let completions: Vec<FlowCompletion> = carried
             .iter()
@@ -92,7 +92,7 @@ pub fn spreads(
         .collect())
 }
 
-/// So many times as long, from the same start.
+/// Returns a completion with the same start and a duration multiplied by `times`.
 fn longer(completion: FlowCompletion, times: f64) -> FlowCompletion {
     let duration = completion.duration * times;
     FlowCompletion {

@@ -1,8 +1,8 @@
-//! What a period of a steady state adds to all times and numbers.
+//! Change of all times and numbers in a period of a steady state.
 
 use super::picos::Picos;
 
-/// What a period adds to the times and numbers of a connection.
+/// Change of the times and numbers of a connection in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shift {
     pub time: Picos,

@@ -1,18 +1,17 @@
-//! Steady states: what repeats exactly is not carried out again.
+//! Steady states: exact repetitions are skipped.
 //!
-//! Long flows at constant shares come back to a state that they were in before: each link holds the same frames for the
-//! same times, each end waits for the same packets, with larger numbers and later times. As nothing but this state says
-//! what happens next, the same period follows, again and again, until something from outside the state happens: a message
-//! begins, one has but its last packet to send, or a timer runs out that was set before. All whole periods before that
-//! are passed over at once.
+//! Long flows at constant shares return to an earlier state: each link holds the same frames for the same times, and each
+//! end waits for the same packets, with larger numbers and later times. Only this state determines what happens next, so the
+//! same period follows again and again, until something happens from outside the state: a message begins, a message has only
+//! its last packet to send, or a timer that was set before expires. All whole periods before that are skipped in one step.
 //!
-//! Connections in flight that share no link, not even over others, are parts of which each has a period of its own.
-//! The states of a part are compared when a packet of one chosen connection arrives. One state is saved, and after half as
-//! many events as there were so far another, so that any period is found once what came before it is over (as by Brent,
-//! BIT 20, 1980). A state that has come back is followed for one period more, in which arrivals are written down: what is
-//! said of the progress of messages is the same as if each packet had been carried.
+//! Connections in flight that share no link, not even over others, belong to different parts, each with a period of its own.
+//! The states of a part are compared when a packet of one chosen connection arrives. One state is saved, and another one
+//! after half as many events as there were so far, so that any period is found once the phase before it is over (as by
+//! Brent, BIT 20, 1980). A state that has returned is followed for one more period, in which arrivals are recorded, so that
+//! the progress of messages is reported as if each packet had been carried.
 //!
-//! Frames that take random times never repeat: with a seed, and so where `sharing.queue` is set, nothing is skipped.
+//! Frames with random times never repeat: with a seed, and therefore whenever `sharing.queue` is set, nothing is skipped.
 
 use std::collections::BTreeMap;
 
@@ -20,26 +19,26 @@ use super::{
     connection::ConnectionEnds, engine::PacketEngine, link::PacketLink, picos::Picos, shift::Shift,
 };
 
-/// A message with fewer packets to be sent is not worth watching.
+/// Number of packets to be sent below which a message is not worth watching.
 const LEAST_PACKETS: u32 = 256;
-/// So many parts may end one after the other without a period before the search slows down.
+/// Number of parts that may end one after another without a period before the search slows down.
 const MOST_FRUITLESS: u32 = 16;
-/// No part.
+/// Value for no part.
 const NONE: u32 = u32::MAX;
 
 /// Looks for periods while an engine runs.
 pub(super) struct Search {
     parts: BTreeMap<u32, SteadyPart>,
     next: u32,
-    /// The part of each connection, and of each link.
+    /// Part of each connection, and of each link.
     of_connection: Vec<u32>,
     of_link: Vec<u32>,
-    /// Packets of each connection in the period that is looked at.
+    /// Packets of each connection in the period under examination.
     packets: Vec<u32>,
     steps: u64,
-    /// When the connections that are in no part are divided anew, in steps.
+    /// Step at which the connections without a part are divided again.
     divide_at: u64,
-    /// Parts that ended without a period since the last one that had one.
+    /// Number of parts that ended without a period since the last one that had one.
     fruitless: u32,
 }
 
@@ -49,15 +48,15 @@ struct SteadyPart {
     connections: Vec<u32>,
     links: Vec<u32>,
     saved: Option<SteadyState>,
-    /// The period of the saved state, which is followed once more.
+    /// Period of the saved state, which is followed once more.
     period: Option<Picos>,
     has_repeated: bool,
     begun: u64,
-    /// When the next state is saved, in steps.
+    /// Step at which the next state is saved.
     save_at: u64,
 }
 
-/// All that says what happens next in a part.
+/// State of a part that determines what happens next.
 struct SteadyState {
     now: Picos,
     links: Vec<PacketLink>,
@@ -79,7 +78,7 @@ impl Search {
         }
     }
 
-    /// The engine has carried out an event.
+    /// Continues the search after the engine has executed an event.
     #[inline]
     pub(super) fn step(&mut self, engine: &mut PacketEngine) {
         self.steps += 1;
@@ -91,7 +90,7 @@ impl Search {
         }
     }
 
-    /// Events so far.
+    /// Number of events so far.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
@@ -110,8 +109,8 @@ impl Search {
         }
     }
 
-    /// Steps that cost as much as looking at everything; where flows come and go before anything repeats, an eighth of all
-    /// steps so far.
+    /// Number of steps that cost as much as an examination of everything. If flows start and end before anything repeats, it
+    /// is at least an eighth of all steps so far.
     fn pause(&self) -> u64 {
         let all = 4 * (self.of_connection.len() + self.of_link.len()) as u64;
         if self.fruitless < MOST_FRUITLESS {
@@ -121,7 +120,7 @@ impl Search {
         }
     }
 
-    /// A message of the part has begun or ended.
+    /// Dissolves a part after one of its messages has begun or ended.
     fn dissolve(&mut self, engine: &mut PacketEngine, number: u32) {
         let Some(part) = self.parts.remove(&number) else {
             return;
@@ -136,7 +135,7 @@ impl Search {
             .for_each(|link| self.of_link[*link as usize] = NONE);
     }
 
-    /// Makes parts of all connections in flight that are in none.
+    /// Divides all connections in flight without a part into parts.
     fn divide(&mut self, engine: &mut PacketEngine) {
         self.divide_at = u64::MAX;
         let mut groups = SteadyGroups::new(engine.links.len());
@@ -188,7 +187,7 @@ impl Search {
         self.next += 1;
     }
 
-    /// A packet has come to the chosen connection of a part.
+    /// Examines a part after a packet has arrived on its chosen connection.
     fn look(&mut self, engine: &mut PacketEngine, now: Picos, number: u32) {
         let pause = self.pause();
         let Some(part) = self.parts.get_mut(&number) else {
@@ -231,7 +230,7 @@ impl Search {
         }
     }
 
-    /// How many periods pass before something happens from outside the state.
+    /// Number of periods that pass before something happens from outside the state.
     fn periods(&self, engine: &PacketEngine, now: Picos, number: u32, period: Picos) -> u32 {
         let until = |time: Picos| {
             (time.since(now).0.saturating_sub(1) / period.0).min(u64::from(u32::MAX)) as u32
@@ -265,7 +264,7 @@ impl Search {
             .unwrap_or(0)
     }
 
-    /// Passes over so many periods of a part.
+    /// Skips `periods` periods of a part.
     fn skip(&mut self, engine: &mut PacketEngine, number: u32, period: Picos, periods: u32) {
         let pause = self.pause();
         let Some(part) = self.parts.get_mut(&number) else {
@@ -314,8 +313,8 @@ impl SteadyPart {
         }
     }
 
-    /// The time since a state, if the state is the same again but for times and numbers; and how many packets have come on
-    /// each connection.
+    /// Returns the time since a state, if the state is the same again except for times and numbers. Sets the number of
+    /// packets that have arrived on each connection.
     fn repeats(
         &self,
         then: &SteadyState,
@@ -356,7 +355,7 @@ impl SteadyPart {
     }
 }
 
-/// Links that ways join.
+/// Links that are joined by paths.
 struct SteadyGroups(Vec<usize>);
 
 impl SteadyGroups {
@@ -395,8 +394,8 @@ mod tests {
     };
     use flowcast_units::{Bytes, Node, Rate, Time};
 
-    /// Flows of 60 to 80 MB between these nodes, of which the first eight and the others are in a rack each, over links of
-    /// 1 Gbit/s. They start within a millisecond.
+    /// Flows of 60 to 80 MB between these nodes over links of 1 Gbit/s. The first eight nodes are in one rack, the others in
+    /// another. The flows start within a millisecond.
     fn bulk(ends: &[(u32, u32)]) -> (Vec<PacketMessage>, Fabric) {
         let flow = |(id, (src, dst)): (u64, &(u32, u32))| Flow {
             id: id as u32,
@@ -441,7 +440,7 @@ mod tests {
         }
     }
 
-    /// The part of the events that is carried out, the result being the same.
+    /// Fraction of the events that are executed, after a check that the result is the same.
     fn part(ends: &[(u32, u32)], given: PacketParameters) -> f64 {
         let ((messages, fabric), wire) = (bulk(ends), wire(given));
         assert_eq!(
@@ -471,8 +470,8 @@ mod tests {
 
     #[test]
     fn what_flows_over_separate_links_has_periods_of_its_own() {
-        // A flow that nobody disturbs sends two packets in 24.608 us; one whose links carry acknowledgements as well in
-        // 25.328 us. Their states come back together after 38.954464 ms.
+        // A flow without others on its links sends two packets in 24.608 us; one whose links also carry acknowledgements
+        // sends two in 25.328 us. Their states return together after 38.954464 ms.
         let part = part(&[(0, 1), (1, 2), (3, 4)], PacketParameters::default());
         assert!(part < 0.05, "{part}");
     }

@@ -1,7 +1,7 @@
-//! The messages that one connection carries, one after the other, as packets.
+//! Messages of one connection, one after another, as packets.
 //!
-//! A message begins in a packet of its own, and its last packet may be shorter than the others. Packets are counted
-//! through all messages of the connection. Either all messages are known from the start, or they come one by one.
+//! A message begins with a new packet, and its last packet may be shorter than the others. Packets are counted through all
+//! messages of the connection. Messages are either all known from the start, or appended one by one.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use flowcast_network::sharing::{
 };
 use flowcast_units::{Bytes, Rate};
 
-/// A message's progress is noted so many times.
+/// Number of notes of a message's progress.
 const NOTES: u64 = 32;
-/// Messages remembered at least where they come one by one.
+/// Least number of messages that are remembered if they are appended one by one.
 const REMEMBERED: usize = 64;
 
 /// One message of a connection.
@@ -27,22 +27,22 @@ struct StreamPart {
     first: u32,
     /// The packet after its last.
     end: u32,
-    /// The sender's system holds the rest when all packets before this one are acknowledged.
+    /// Packet before which all must be acknowledged for the send buffer to hold the rest.
     held: u32,
     completion: FlowCompletion,
     intervals: Vec<RateInterval>,
 }
 
-/// What a program writes goes into a buffer of so many packets; the program is woken when a third of it is free.
+/// Send buffer of a program, with a size in packets. The program is woken when a third of it is free.
 #[derive(Debug, Clone, Copy)]
 struct Buffer {
     packets: u32,
-    /// Parts of which it was told that the buffer holds the rest.
+    /// Number of parts that were reported as completely in the buffer.
     told: usize,
 }
 
 impl Buffer {
-    /// What has to be acknowledged for it to hold all before `end`, `acknowledged` being so far.
+    /// Packet before which all must be acknowledged for the buffer to hold all before `end`; so far it is `acknowledged`.
     fn holds(&self, end: u32, acknowledged: u32) -> u32 {
         let third = (self.packets / 3).max(1);
         let missing = end
@@ -52,34 +52,34 @@ impl Buffer {
     }
 }
 
-/// What is written, and what has come.
+/// Messages that are written, and their progress.
 #[derive(Debug, Clone)]
 pub(super) struct PacketStream {
     /// Payload of a full packet.
     segment: u64,
     parts: VecDeque<StreamPart>,
-    /// Parts written so far, the packet after the last of these, and when the next is written.
+    /// Number of parts written so far, the packet after the last of these, and the time of the next write.
     written: usize,
     available: u32,
     next_write: Picos,
-    /// Parts that came whole.
+    /// Number of parts that have arrived completely.
     done: usize,
-    /// Parts of which that was told.
+    /// Number of parts whose arrival was reported.
     told: usize,
-    /// Where messages come one by one: the sender's.
+    /// Send buffer, if messages are appended one by one.
     buffer: Option<Buffer>,
-    /// With so many parts the old ones are forgotten; never if their intervals are asked for.
+    /// Number of parts at which old ones are forgotten; never if their intervals are needed.
     most: usize,
-    /// How often progress is noted.
+    /// Number of notes of each message's progress.
     notes: u64,
-    /// The packet with which progress is to be noted next.
+    /// Packet at which progress is noted next.
     next_note: u32,
     noted: u64,
     noted_at: Picos,
 }
 
 impl PacketStream {
-    /// The messages of these places, none of them empty, by start.
+    /// Creates a stream of messages with these places, none of them empty, ordered by start.
     pub(super) fn new(messages: &[(usize, PacketMessage)], segment: Bytes) -> PacketStream {
         let mut end = 0;
         let parts = messages.iter().map(|(place, message)| {
@@ -115,7 +115,8 @@ impl PacketStream {
         stream
     }
 
-    /// No messages yet; [`PacketStream::append`] adds them. With a buffer it is told when that holds what is left of one.
+    /// Creates a stream without messages; [`PacketStream::append`] adds them. With a buffer, a message is reported when its
+    /// remainder is in the buffer.
     pub(super) fn one_by_one(segment: Bytes, buffer: Option<Bytes>) -> PacketStream {
         PacketStream {
             segment: segment.0,
@@ -137,8 +138,8 @@ impl PacketStream {
         }
     }
 
-    /// A message that is written now, `acknowledged` being the packet before which all are; false if its packets have no
-    /// numbers left.
+    /// Appends a message that is written now. All packets before `acknowledged` have been acknowledged. Returns `false` if
+    /// no packet numbers are left.
     pub(super) fn append(
         &mut self,
         now: Picos,
@@ -180,7 +181,7 @@ impl PacketStream {
         end < u32::MAX
     }
 
-    /// A message that has come and was not yet told of: its number and when it came.
+    /// Returns a message that has arrived and was not reported yet: its number and its completion.
     #[inline]
     pub(super) fn tell(&mut self) -> Option<(usize, FlowCompletion)> {
         if self.told == self.done {
@@ -191,7 +192,7 @@ impl PacketStream {
         Some((part.message, part.completion))
     }
 
-    /// A message of which the sender's system holds all that is not acknowledged, and of which that was not yet told.
+    /// Returns a message whose unacknowledged part is in the send buffer and which was not reported yet.
     #[inline]
     pub(super) fn hold(&mut self, acknowledged: u32) -> Option<usize> {
         let buffer = self.buffer.as_mut()?;
@@ -203,13 +204,13 @@ impl PacketStream {
         Some(part.message)
     }
 
-    /// Whether it is time to forget.
+    /// `true` if old messages should be forgotten.
     #[inline]
     pub(super) fn is_long(&self) -> bool {
         self.parts.len() >= self.most
     }
 
-    /// Forgets messages of which nothing is in flight any more: those before the packet `oldest`.
+    /// Forgets messages of which nothing is in flight: those before the packet `oldest`.
     pub(super) fn forget(&mut self, oldest: u32) {
         while self.told > 0
             && self.parts[0].end <= oldest
@@ -231,13 +232,13 @@ impl PacketStream {
         self.available
     }
 
-    /// When the next message is written.
+    /// Time at which the next message is written.
     #[inline]
     pub(super) fn next_write(&self) -> Picos {
         self.next_write
     }
 
-    /// Messages written up to now may be sent.
+    /// Makes messages that are written up to now available for sending.
     pub(super) fn write(&mut self, now: Picos) {
         while self.next_write <= now {
             self.available = self.parts[self.written].end;
@@ -249,7 +250,7 @@ impl PacketStream {
         }
     }
 
-    /// Where a packet stands in its message.
+    /// Position of a packet in its message.
     #[inline]
     pub(super) fn place(&self, packet: u32) -> Place {
         let is_last = packet + 1 == self.available
@@ -271,7 +272,7 @@ impl PacketStream {
         &self.parts[place]
     }
 
-    /// All packets before `next` have come.
+    /// Notes that all packets before `next` have arrived.
     #[inline]
     pub(super) fn came(&mut self, now: Picos, next: u32, wire: Rate) {
         if next >= self.next_note {
@@ -312,7 +313,7 @@ impl PacketStream {
         }
     }
 
-    /// Of the first message that is not there yet.
+    /// Begins the notes of the first message that has not arrived.
     fn begin_notes(&mut self) {
         if let Some(part) = self.parts.get(self.done) {
             (self.noted, self.noted_at) = (0, part.written.max(self.noted_at));
@@ -325,13 +326,14 @@ impl PacketStream {
         }
     }
 
-    /// Packets that may be sent before the last of the message of which `came` have come, if `sent` are of it.
+    /// Number of packets that may be sent before the last one of the arriving message, when `came` packets have arrived and
+    /// `sent` packets were sent.
     pub(super) fn room(&self, came: u32, sent: u32) -> u32 {
         let part = self.parts.get(self.done).filter(|part| part.first <= came);
         part.map_or(0, |part| (part.end - 1).saturating_sub(sent))
     }
 
-    /// Packets beyond the first `came` come in so many periods, in each as in the one at `times`.
+    /// Skips `periods` periods after the first `came` packets, in each of which packets arrive as in the one at `times`.
     pub(super) fn skip(
         &mut self,
         came: u32,
@@ -351,12 +353,12 @@ impl PacketStream {
         }
     }
 
-    /// Whether all messages that are written have come.
+    /// `true` if all messages that are written have arrived.
     pub(super) fn is_at_rest(&self) -> bool {
         self.done == self.written
     }
 
-    /// Whether all messages have come.
+    /// `true` if all messages have arrived.
     pub(super) fn is_whole(&self) -> bool {
         self.done == self.parts.len()
     }
@@ -369,7 +371,7 @@ impl PacketStream {
     }
 }
 
-/// Bytes of a message when one of so many parts more than `noted` has come, or all.
+/// Bytes of a message at the next note: one of `notes` parts more than `noted`, or all.
 fn note_after(noted: u64, size: u64, notes: u64) -> u64 {
     (noted + size.div_ceil(notes)).min(size)
 }

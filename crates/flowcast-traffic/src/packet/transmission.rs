@@ -1,21 +1,21 @@
-//! One sending of one packet.
+//! A single transmission of a packet.
 
 use super::picos::Picos;
 
-/// One sending of one packet.
+/// A single transmission of a packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Transmission {
     /// Number of the packet among those of its sender.
     pub packet: u32,
-    /// Packets delivered when it was sent.
+    /// Number of packets that were delivered when it was sent.
     pub delivered: u32,
-    /// When it was sent.
+    /// Time at which it was sent.
     pub sent: Picos,
-    /// When the packet was sent whose delivery was the latest at that time.
+    /// Sending time of the packet whose delivery was the latest at that time.
     pub first_sent: Picos,
-    /// When that delivery was heard of.
+    /// Time at which the sender learned of that delivery.
     pub delivered_at: Picos,
-    /// Whether the window was not full when it was sent, for lack of data.
+    /// `true` if the window was not full when it was sent, for lack of data.
     pub is_starved: bool,
     pub is_lost: bool,
 }

@@ -1,19 +1,19 @@
-//! What connections keep from earlier repetitions: a pattern that is carried again and again over the same connections
-//! meets their windows, thresholds and round trips where the repetition before has left them.
+//! State that connections keep from earlier repetitions: a pattern that is carried again and again over the same connections
+//! starts with the windows, thresholds and round trips that the repetition before has left.
 //!
-//! The messages are carried in rounds, each of which begins when the one before has ended everywhere; the last ones
-//! count. Their time is not known beforehand: rounds begin ever farther apart until they fit.
+//! The messages are carried in rounds, each of which begins after the one before has ended everywhere; the last ones count.
+//! Their duration is not known beforehand, so rounds are moved further apart until they fit.
 
 use super::{CarriedPackets, PacketMessage, SharingError};
 use flowcast_network::sharing::completion::{FlowCompletion, RateInterval};
 use flowcast_units::Time;
 
-/// Between the end of a round and the start of the next, at least.
+/// Least time between the end of a round and the start of the next.
 const PAUSE: Time = Time::from_nanos(2e7);
-/// Rounds that did not fit are put so many times farther apart.
+/// Factor by which rounds that did not fit are moved apart.
 const FARTHER: f64 = 1.25;
 
-/// How often messages are carried, and how far apart.
+/// Number of rounds of the messages, and the time between their starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rounds {
     count: u32,
@@ -21,7 +21,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// One.
+    /// Returns a single round.
     pub(super) const fn once() -> Rounds {
         Rounds {
             count: 1,
@@ -37,7 +37,7 @@ impl Rounds {
         self.period * f64::from(round)
     }
 
-    /// The messages of the first round, of the second, and so on.
+    /// Messages of the first round, of the second, and so on.
     pub(super) fn repeat(
         self,
         messages: &[PacketMessage],
@@ -50,7 +50,7 @@ impl Rounds {
         })
     }
 
-    /// Whether each round ended before the next.
+    /// `true` if each round ended before the next.
     fn fits(self, carried: &CarriedPackets) -> bool {
         let flows = carried.completions.len() / self.count();
         let starts = (1..self.count).map(|round| self.start(round));
@@ -59,7 +59,7 @@ impl Rounds {
             .all(|(next, round)| end_of(round) + PAUSE <= next)
     }
 
-    /// The rounds from `first` on, each as if it were the only one.
+    /// Returns the rounds from `first` on, each as if it were the only one.
     fn from(self, first: u32, carried: CarriedPackets) -> Vec<CarriedPackets> {
         let flows = (carried.completions.len() / self.count()).max(1);
         let rounds = carried
@@ -107,10 +107,10 @@ impl Rounds {
     }
 }
 
-/// The last `counted` of `warm_ups + counted` rounds; frames and losses are those of all of them.
+/// Returns the last `counted` of `warm_ups + counted` rounds; frames and losses are counted over all of them.
 ///
 /// # Errors
-/// Those of `carry`.
+/// Errors of `carry`.
 pub(super) fn last_rounds(
     warm_ups: u32,
     counted: u32,

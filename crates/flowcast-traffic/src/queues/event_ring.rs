@@ -1,20 +1,21 @@
-//! First in, first out, and any place behind the first can be looked at for a few instructions. With `VecDeque` in its place a
-//! message under limited links costs 3 % more instructions and an eighth more writes (`cargo xtask bench limits`).
+//! A first-in, first-out queue in which any place after the first can be read in a few instructions. With `VecDeque`
+//! instead, a message under limited links costs 3 % more instructions and an eighth more writes (`cargo xtask bench
+//! limits`).
 
-/// The places are a power of two, so that the one behind the last is the first for the price of a mask.
+/// A ring with a power of two of places, so that a mask is enough to continue with the first place after the last.
 #[derive(Debug, Clone)]
 pub(super) struct EventRing<T> {
     places: Vec<T>,
-    /// How many were ever taken out, and ever put in: both modulo the places.
+    /// Number of values that were ever taken, and ever put: indices modulo the number of places.
     taken: usize,
     put: usize,
 }
 
-/// Places of a ring that had none.
+/// Number of places after the first growth.
 const FIRST_PLACES: usize = 16;
 
 impl<T> EventRing<T> {
-    /// Nothing, in no memory.
+    /// Creates an empty ring, which needs no memory.
     pub(super) fn new() -> EventRing<T> {
         EventRing {
             places: Vec::new(),
@@ -23,7 +24,7 @@ impl<T> EventRing<T> {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// `true` if the ring is empty.
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
         self.taken == self.put
@@ -31,7 +32,7 @@ impl<T> EventRing<T> {
 }
 
 impl<T: Copy + Default> EventRing<T> {
-    /// Puts a value behind all others.
+    /// Appends a value.
     #[inline(always)]
     pub(super) fn push_back(&mut self, value: T) {
         if self.put - self.taken == self.places.len() {
@@ -42,7 +43,7 @@ impl<T: Copy + Default> EventRing<T> {
         self.put += 1;
     }
 
-    /// Twice as many places.
+    /// Doubles the number of places.
     #[cold]
     fn grow(&mut self) {
         let count = self.places.len();
@@ -53,7 +54,7 @@ impl<T: Copy + Default> EventRing<T> {
         (self.taken, self.put) = (0, count);
     }
 
-    /// Takes the first out.
+    /// Takes the first value.
     #[inline(always)]
     pub(super) fn pop_front(&mut self) -> Option<T> {
         let first = self.get(0)?;
@@ -61,7 +62,7 @@ impl<T: Copy + Default> EventRing<T> {
         Some(first)
     }
 
-    /// What stands so many places behind the first.
+    /// Value this many places after the first; `None` if there is none.
     #[inline(always)]
     pub(super) fn get(&self, behind: usize) -> Option<T> {
         if behind >= self.put - self.taken {

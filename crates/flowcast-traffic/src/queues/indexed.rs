@@ -1,24 +1,24 @@
-//! Which member's event comes next, while events move: a 4-ary heap whose entries know their indices.
+//! Next events of members, which may move: a 4-ary heap whose entries know their indices.
 
 use flowcast_units::Time;
 
 const CHILDREN: usize = 4;
 const ABSENT: u32 = u32::MAX;
 
-/// The next event of each member that has one, by time, equal times by member.
+/// The next event of each member that has one, ordered by time and, at equal times, by member.
 #[derive(Debug, Clone, Default)]
 pub struct IndexedHeap {
     heap: PartialHeap,
     indices: Vec<u32>,
 }
 
-/// The same for some of the members, each of which is in one such heap at most: the indices of all, by member, are kept in
-/// one table beside the heaps.
+/// A heap of the next events of some members. Each member is in at most one such heap, so one table beside the heaps has the
+/// indices of all members.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PartialHeap(Vec<IndexedEntry>);
 
-/// The bits of a time that is not negative have its order; behind them stand the member's turn among equal times, and the
-/// member.
+/// Bits of the event's time, which have the order of the times if these are not negative, followed by the member's turn
+/// among equal times, and the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct IndexedEntry(u128);
 
@@ -41,37 +41,37 @@ impl IndexedEntry {
 }
 
 impl IndexedHeap {
-    /// The earliest event and its member, of equal times the lowest member; none if no member has an event.
+    /// Earliest event and its member, at equal times the lowest member; `None` if no member has an event.
     pub fn first(&self) -> Option<(Time, u32)> {
         self.heap.first()
     }
 
-    /// The event of a member comes at another time than before, or the member has one now.
+    /// Sets the time of a member's event, which may be new.
     pub fn set(&mut self, member: u32, time: Time) {
         self.set_in_turn(member, time, 0);
     }
 
-    /// The same where equal times come by turn, and by member only where that is equal, too.
+    /// Sets the time of a member's event. Equal times are ordered by turn and, if that is equal too, by member.
     pub fn set_in_turn(&mut self, member: u32, time: Time, turn: u32) {
         let entry = IndexedEntry::new(time, turn, member);
         self.heap.place(&mut self.indices, entry);
     }
 
-    /// Whether a member has an event.
+    /// `true` if a member has an event.
     pub fn contains(&self, member: u32) -> bool {
         self.indices
             .get(member as usize)
             .is_some_and(|index| *index != ABSENT)
     }
 
-    /// A member has no event any more.
+    /// Removes the event of a member, if it has one.
     pub fn remove(&mut self, member: u32) {
         if self.contains(member) {
             self.heap.remove(&mut self.indices, member);
         }
     }
 
-    /// Takes out the earliest event; its member has none afterwards.
+    /// Takes the earliest event, after which its member has none.
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         let (time, member) = self.first()?;
         self.remove(member);
@@ -103,7 +103,7 @@ impl PartialHeap {
         }
     }
 
-    /// Takes out the event of a member that has one.
+    /// Removes the event of a member that has one.
     pub(crate) fn remove(&mut self, indices: &mut [u32], member: u32) {
         let index = std::mem::replace(&mut indices[member as usize], ABSENT) as usize;
         let last = self.0.pop().expect("the member has an event");
@@ -116,7 +116,7 @@ impl PartialHeap {
         }
     }
 
-    /// Puts an entry at a index or above.
+    /// Puts an entry at an index or above it.
     fn rise(&mut self, indices: &mut [u32], mut index: usize, entry: IndexedEntry) {
         while index > 0 {
             let parent = (index - 1) / CHILDREN;
@@ -129,7 +129,7 @@ impl PartialHeap {
         self.put(indices, index, entry);
     }
 
-    /// Puts an entry at a index or below.
+    /// Puts an entry at an index or below it.
     fn sink(&mut self, indices: &mut [u32], mut index: usize, entry: IndexedEntry) {
         loop {
             let first = index * CHILDREN + 1;

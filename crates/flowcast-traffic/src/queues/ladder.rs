@@ -1,18 +1,17 @@
-//! Which member has the earliest event, for many members: events in buckets by time, of which only the next ones are
-//! sorted.
+//! Earliest event of many members: events are in buckets by time, of which only the next ones are sorted.
 //!
-//! A ladder queue (Tang, Goh and Thng, 2005) with one rung. A tournament or a heap knows the next event only; here many
-//! of the next ones are known, in order, so what they need can be prefetched long before they come. With many
-//! members that is most of what an event costs. What falls into a bucket that was given out already waits in a heap, which
-//! is small as long as events cause few others that come nearly at once.
+//! A ladder queue (Tang, Goh and Thng, 2005) with one rung. A tournament or a heap knows only the next event. Here many of
+//! the next events are known, in order, so the data that they need can be prefetched long before they come. With many
+//! members, access to these data is most of the cost of an event. An event that falls into a bucket that was already read
+//! waits in a heap, which is small as long as events cause few others at almost the same time.
 //!
-//! Entries are not taken out when a member gets another key: what is not the key of its member any more is passed over.
+//! Entries are not removed when a member gets another key: an entry that is no longer the key of its member is skipped.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use crate::queues::{KeyQueue, NEVER, member_of};
 
-/// How many buckets there are, and about how many events one gets.
+/// Number of buckets, and approximate number of events in each.
 const BUCKETS: usize = 1024;
 const EVENTS: f64 = 32.0;
 
@@ -22,33 +21,33 @@ fn nanos_of(key: u128) -> f64 {
     crate::queues::time_of(key).as_nanos()
 }
 
-/// So few events are sorted without buckets.
+/// Largest number of events that are sorted without buckets.
 const FEW: usize = 64;
 
-/// How many places ahead events are told, the farthest first.
+/// Distances of the events that are reported as coming soon, in places, the farthest first.
 const AHEAD: [usize; 4] = [40, 28, 16, 8];
 
-/// The key of each member, and all keys by time.
+/// Key of each member, and all keys by time.
 pub struct Ladder {
-    /// By member: the key of its next event.
+    /// Key of each member's next event, indexed by member.
     keys: Vec<u128>,
-    /// What was given out, sorted, and how far it was read.
+    /// Sorted events of the buckets already read, and the place of the next one.
     batch: Vec<u128>,
     at: usize,
-    /// What belongs into buckets that were given out.
+    /// Events that belong to buckets already read.
     late: BinaryHeap<Reverse<u128>>,
     buckets: Vec<Vec<u128>>,
-    /// The bucket that is given out next.
+    /// Bucket that is read next.
     next: usize,
-    /// The time at which the first bucket begins, and buckets per nanosecond.
+    /// Start of the first bucket, in nanoseconds, and buckets per nanosecond.
     start: f64,
     density: f64,
-    /// What comes after the last bucket.
+    /// Events after the last bucket.
     rest: Vec<u128>,
 }
 
 impl Ladder {
-    /// So many members, none with an event.
+    /// Creates a queue for this many members, none of which has an event.
     pub fn new(members: usize) -> Ladder {
         Ladder {
             keys: vec![NEVER; members],
@@ -57,14 +56,14 @@ impl Ladder {
             late: BinaryHeap::new(),
             buckets: vec![Vec::new(); BUCKETS],
             next: BUCKETS,
-            // All times lie behind the last bucket at first.
+            // At first, all times are after the last bucket.
             start: -1.0,
             density: f64::INFINITY,
             rest: Vec::new(),
         }
     }
 
-    /// The bucket of a key. Later keys never have an earlier one, whatever the rounding.
+    /// Bucket of a key. Later keys never have an earlier bucket, in spite of rounding.
     #[inline(always)]
     fn place(start: f64, density: f64, key: u128) -> usize {
         ((nanos_of(key) - start) * density) as usize
@@ -75,7 +74,7 @@ impl Ladder {
         self.keys[member_of(key) as usize] == key
     }
 
-    /// Gives the next bucket out; `false` if there is no event left but what is given out.
+    /// Moves the next bucket to the batch. Returns `false` if no event remains outside of `late`.
     #[inline(never)]
     fn extend(&mut self) -> bool {
         self.batch.drain(..self.at);
@@ -96,8 +95,8 @@ impl Ladder {
         }
     }
 
-    /// Puts what came after the last bucket into buckets, as wide as the earliest of it would fill them as wished: some
-    /// members may have an event only long after all others.
+    /// Distributes the events after the last bucket over the buckets. Their width is such that the earliest of these events
+    /// fill them as intended: some members may have an event only long after all others.
     fn spread(&mut self) -> bool {
         let Ladder {
             keys,
@@ -133,7 +132,8 @@ impl Ladder {
         true
     }
 
-    /// Gives out the earlier half of what is left, and what comes at the time of the last of it.
+    /// Moves the earlier half of the remaining events to the batch, with all events at the same time as the last of that
+    /// half.
     fn take_earlier_half(&mut self) -> bool {
         let rest = &mut self.rest;
         if rest.is_empty() {
@@ -143,7 +143,7 @@ impl Ladder {
         let last = nanos_of(rest[(rest.len() - 1) / 2]);
         let end = rest.partition_point(|key| nanos_of(*key) <= last);
         self.batch.extend(rest.drain(..end));
-        // Whatever comes later than all this has to wait its turn again.
+        // All later events have to wait their turn again.
         (self.start, self.density, self.next) = (last, f64::INFINITY, BUCKETS);
         true
     }

@@ -1,9 +1,9 @@
-//! Events in the order of time and, at equal times, of insertion.
+//! Events in the order of time and, at equal times, in the order of insertion.
 //!
-//! Most events follow after one of few fixed delays (the start-up of a message, the transfer of a size), and what is
-//! inserted after one delay becomes due in the order of insertion. So each such delay is a *lane*, a plain queue of
-//! which only the head stands in a heap, and that heap stays as small as there are delays. What is due at once goes
-//! past the heaps: everything in them that is due now was inserted before.
+//! Most events follow after one of few fixed delays (the start-up of a message, the transfer of a size), and events with the
+//! same delay become due in the order of insertion. Each such delay is therefore a *lane*, a plain queue of which only the
+//! head is in a heap, and that heap has no more entries than there are delays. Events that are due immediately bypass the
+//! heaps: any event in the heaps that is due now was inserted before.
 
 use std::cmp::Ordering;
 
@@ -14,10 +14,10 @@ use flowcast_units::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane(u16);
 
-/// No lane: the event stands in the heap itself.
+/// No lane: the event itself is in the heap.
 const DIRECT: u16 = u16::MAX;
 
-/// No lane either: the event was due at once.
+/// No lane either: the event was due immediately.
 const AT_ONCE: u16 = u16::MAX - 1;
 
 impl Default for Lane {
@@ -27,18 +27,18 @@ impl Default for Lane {
 }
 
 impl Lane {
-    /// For an event with a delay of its own, which goes into the heap itself.
+    /// Lane of an event with a delay of its own, which goes into the heap itself.
     pub const NONE: Lane = Lane(DIRECT);
 }
 
-/// With more lanes than this there are hardly fewer heads than events.
+/// Largest number of lanes. With more, there would be hardly fewer heads than events.
 const MOST_LANES: usize = 1 << 12;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct LaneEntry<E> {
-    /// Bits of a time that is not negative, which order as the time does.
+    /// Bits of the due time. For times that are not negative, they have the order of the times.
     due: u64,
-    /// Number of the insertion, and below it the lane.
+    /// Number of the insertion, followed by the lane in the low bits.
     order: u64,
     event: E,
 }
@@ -67,9 +67,9 @@ impl<E> LaneEntry<E> {
 #[derive(Debug, Clone)]
 struct LaneEntries<E> {
     delay: Time,
-    /// Whether an entry of this lane stands in the heap.
+    /// `true` if an entry of this lane is in the heap.
     active: bool,
-    /// The entries behind that one.
+    /// Entries after that one.
     behind: EventRing<LaneEntry<E>>,
 }
 
@@ -83,10 +83,10 @@ impl<E> LaneEntries<E> {
     }
 }
 
-/// Children of a place in the heap.
+/// Number of children of a place in the heap.
 const WIDTH: usize = 4;
 
-/// Entries of which the earliest is at hand.
+/// Heap of entries with the earliest at its front.
 #[derive(Debug, Clone)]
 struct Heap<E>(Vec<LaneEntry<E>>);
 
@@ -107,7 +107,7 @@ impl<E: Copy> Heap<E> {
         self.0[at] = entry;
     }
 
-    /// Puts an entry at the place of the first.
+    /// Puts an entry in place of the first.
     #[inline(always)]
     fn replace_first(&mut self, entry: LaneEntry<E>) {
         let heap = &mut self.0[..];
@@ -146,7 +146,7 @@ fn time_of_bits(due: u64) -> Time {
     Time::from_nanos(f64::from_bits(due))
 }
 
-/// Events to come, each of them due now or later.
+/// Future events, each of them due now or later.
 #[derive(Debug, Clone)]
 pub struct LaneQueue<E> {
     now: Time,
@@ -154,10 +154,10 @@ pub struct LaneQueue<E> {
     at_once: EventRing<E>,
     /// Events without a lane.
     others: Heap<E>,
-    /// The head of each lane.
+    /// Heads of the lanes.
     heads: Heap<E>,
     lanes: Vec<LaneEntries<E>>,
-    /// The lane of the last event.
+    /// Lane of the last event.
     last_lane: u16,
 }
 
@@ -176,8 +176,9 @@ impl<E> Default for LaneQueue<E> {
 }
 
 impl<E: Copy + Default> LaneQueue<E> {
-    /// Events that come soon, from where the last one came: these many behind the next one of its lane. None if it had no
-    /// lane: of those only the very next one is known, and that the one behind it is among [`LaneQueue::soon_without_lane`].
+    /// Events that come soon after the last one: those at these distances after the next event of its lane, or of the events
+    /// that are due immediately. `None` if the last event had no lane: then only the very next event without a lane is
+    /// known, and the one after it is among [`LaneQueue::soon_without_lane`].
     #[inline(always)]
     pub fn soon(&self, places: [usize; 4]) -> Option<[Option<E>; 4]> {
         let [a, b, c, d] = places;
@@ -194,7 +195,7 @@ impl<E: Copy + Default> LaneQueue<E> {
         ])
     }
 
-    /// The next event without a lane, and behind it those of which one is the next but one.
+    /// Next event without a lane, followed by the candidates for the one after it.
     #[inline(always)]
     pub fn soon_without_lane(&self) -> impl Iterator<Item = E> + '_ {
         self.others
@@ -204,13 +205,13 @@ impl<E: Copy + Default> LaneQueue<E> {
             .map(|entry| entry.event)
     }
 
-    /// The time of the last event given out.
+    /// Current time: that of the last event taken, or a later one to which the queue was advanced.
     #[inline(always)]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Opens a lane for each of these delays, as far as lanes pay.
+    /// Opens a lane for each of these delays, unless there are too many for lanes to pay.
     pub fn open_lanes(&mut self, mut delays: Vec<Time>) {
         delays.sort_unstable();
         delays.dedup();
@@ -219,13 +220,13 @@ impl<E: Copy + Default> LaneQueue<E> {
         }
     }
 
-    /// The lane for a delay.
+    /// Lane for a delay.
     pub fn lane(&self, delay: Time) -> Lane {
         let found = self.lanes.binary_search_by(|lane| lane.delay.cmp(&delay));
         Lane(found.map_or(DIRECT, |index| index as u16))
     }
 
-    /// Inserts an event that is due at `time`: now and the delay of the lane.
+    /// Inserts an event that is due at `time`, which is the current time plus the delay of the lane.
     #[inline(always)]
     pub fn put(&mut self, Lane(lane): Lane, time: Time, event: E) {
         debug_assert!(time >= self.now);
@@ -233,7 +234,7 @@ impl<E: Copy + Default> LaneQueue<E> {
             return self.at_once(event);
         }
         self.sequence += 1;
-        // Each arm makes an entry of its own, which goes to its place without a stop in memory.
+        // Each arm makes its own entry, which goes to its place without being stored in memory in between.
         let (due, order) = (
             time.as_nanos().to_bits(),
             self.sequence << 16 | u64::from(lane),
@@ -260,7 +261,7 @@ impl<E: Copy + Default> LaneQueue<E> {
         self.put(Lane::NONE, time, event);
     }
 
-    /// Whether no event is due now.
+    /// `true` if no event is due now.
     #[inline(always)]
     pub fn nothing_is_due(&self) -> bool {
         let later = |heap: &Heap<E>| {
@@ -271,7 +272,7 @@ impl<E: Copy + Default> LaneQueue<E> {
         self.at_once.is_empty() && later(&self.heads) && later(&self.others)
     }
 
-    /// The time of the next event.
+    /// Time of the next event.
     pub fn next_time(&self) -> Option<Time> {
         if !self.at_once.is_empty() {
             return Some(self.now);
@@ -284,13 +285,13 @@ impl<E: Copy + Default> LaneQueue<E> {
             .map(time_of_bits)
     }
 
-    /// Goes on to a time at which something happened elsewhere: not before now, not behind the next event.
+    /// Advances to the time of an event elsewhere: not before now, and not after the next event.
     pub fn advance(&mut self, time: Time) {
         debug_assert!(time >= self.now && self.next_time().is_none_or(|next| next >= time));
         self.now = time;
     }
 
-    /// Takes the next event and goes on to its time.
+    /// Takes the next event and advances to its time.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<E> {
         let first = match (self.heads.0.first(), self.others.0.first()) {

@@ -4,16 +4,17 @@
 //! |---|---|---|
 //! | [`lanes`] | events in the order of insertion, most of them after one of few fixed delays; the next events of a delay are known and can be prefetched | 28, 44, 44 |
 //! | [`tournament`] | one event for each member, whose key may change at any time; few members | 31, 49, 65 |
-//! | [`ladder`] | the same for many members; several of the next events are known and can be prefetched | 40, 28, 26 |
+//! | [`ladder`] | one event for each of many members; several of the next events are known and can be prefetched | 40, 28,
+//! 26 |
 //! | [`indexed`] | one event for each of some members, which may also be removed | 36, 53, 68 |
 //! | `std::collections::BinaryHeap`, for comparison | one event for each member, whose key never changes | 21, 29, 40 |
 //!
-//! The numbers are the least of 9 rounds of `cargo bench -p flowcast-traffic` on a machine with other work, so only their
-//! ratios count. A tournament of two keys to a group, without branches, takes 33, 50 and 74 ns there. The heap of the
-//! standard library is the quickest for up to some hundred members and can do least: an engine that changes keys in it
-//! leaves stale entries behind, and it shows no event but the first.
+//! The numbers are the minima of 9 rounds of `cargo bench -p flowcast-traffic` on a machine with other work, so only their
+//! ratios are meaningful. A tournament with groups of two keys, without branches, takes 33, 50 and 74 ns there. The heap of
+//! the standard library is the fastest for up to some hundred members and has the fewest functions: an engine that changes
+//! keys in it leaves stale entries behind, and only its first event is visible.
 //!
-//! Where each member has one event, equal times are ordered by what else stands in the key, or by member.
+//! If each member has one event, equal times are ordered by the rest of the key, or by member.
 
 use flowcast_units::Time;
 
@@ -26,39 +27,39 @@ pub mod tournament;
 #[cfg(test)]
 mod tests;
 
-/// The key of no event.
+/// Key that stands for no event.
 pub const NEVER: u128 = u128::MAX;
 
-/// The low bits of a key that name its member.
+/// Number of low bits of a key that name its member.
 pub const MEMBER_BITS: u32 = 30;
 
-/// The time of a key: the bits of its nanoseconds are the upper half of the key, since the bits of times that are not negative
+/// Time of a key. The upper half of the key has the bits of its nanoseconds, because the bits of times that are not negative
 /// have the order of the times.
 #[inline(always)]
 pub fn time_of(key: u128) -> Time {
     Time::from_nanos(f64::from_bits((key >> 64) as u64))
 }
 
-/// The member of a key.
+/// Member of a key.
 #[inline(always)]
 pub fn member_of(key: u128) -> u32 {
     key as u32 & ((1 << MEMBER_BITS) - 1)
 }
 
-/// The next event of each member, by key: the least key is the first.
+/// A queue of the next event of each member, by key: the least key is the first.
 pub trait KeyQueue {
-    /// Whether several of the next events are known for certain.
+    /// `true` if several of the next events are known for certain.
     const KNOWS_MORE: bool;
 
-    /// The earliest event. Its member gets another key before the next is asked for.
+    /// Returns the earliest event. Its member must get another key before the next call.
     fn first(&mut self) -> Option<u128>;
 
-    /// Gives a member another key, [`NEVER`] if it has no event.
+    /// Sets the key of a member; [`NEVER`] if it has no event.
     fn set(&mut self, member: u32, key: u128);
 
-    /// Events that will come soon, the farthest first, [`NEVER`] in place of what is not known.
+    /// Events that will come soon, the farthest first; [`NEVER`] in place of unknown ones.
     fn soon(&self) -> [u128; 4];
 
-    /// What is kept by member, for those who prefetch it; empty if nothing is.
+    /// Keys indexed by member, for callers that prefetch them; empty if the queue keeps none.
     fn keys(&self) -> &[u128];
 }

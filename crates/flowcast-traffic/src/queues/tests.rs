@@ -1,4 +1,4 @@
-//! Each queue against a list that is searched.
+//! Comparison of each queue with a list that is searched.
 
 use super::{
     KeyQueue, NEVER, indexed::IndexedHeap, ladder::Ladder, lanes::LaneQueue, member_of, time_of,
@@ -24,7 +24,7 @@ impl<T: Copy + PartialOrd> List<T> {
     }
 }
 
-/// Keys change, some of them to none, and the first is taken, to the end.
+/// Changes keys, some of them to none, and takes the first event, until the end.
 fn compare(
     mut queue: impl KeyQueue,
     members: u32,

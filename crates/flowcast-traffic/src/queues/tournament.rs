@@ -1,7 +1,7 @@
-//! Which member has the least key: a tournament of keys, four to a group, the least of a group going up.
+//! Least key of all members: a tournament of keys in groups of four, in which the least key of a group advances.
 //!
-//! A changed key is compared with three others on each level, all in one cache line and without a branch, where a heap
-//! moves keys about and depends at each level on the comparison before.
+//! A changed key is compared with three others on each level, all in one cache line and without a branch. A heap moves keys,
+//! and depends at each level on the comparison before.
 
 use crate::queues::{KeyQueue, NEVER};
 
@@ -9,10 +9,10 @@ use crate::queues::{KeyQueue, NEVER};
 #[derive(Debug, Clone)]
 pub struct Tournament {
     groups: Vec<MatchGroup>,
-    /// Where each level's groups begin, from the members up to the single last group.
+    /// Index of the first group of each level, from the members up to the single last group.
     levels: Vec<u32>,
     first: u128,
-    /// The least key of the last changed part one and two levels below the top.
+    /// Least key of the last changed part, one and two levels below the top.
     near: u128,
     far: u128,
 }
@@ -24,7 +24,7 @@ struct MatchGroup([u128; SIZE]);
 const SIZE: usize = 4;
 
 impl Tournament {
-    /// So many members, none with a key.
+    /// Creates a tournament for this many members, none of which has a key.
     pub fn new(members: u32) -> Tournament {
         let mut levels = vec![0];
         let mut groups = members.div_ceil(SIZE as u32).max(1);
@@ -46,7 +46,7 @@ impl Tournament {
 }
 
 impl Tournament {
-    /// The least key, [`NEVER`] if there is none.
+    /// Least key; [`NEVER`] if there is none.
     #[inline(always)]
     pub fn least(&self) -> u128 {
         self.first
@@ -70,7 +70,7 @@ impl KeyQueue for Tournament {
             if keys[own] == least {
                 return;
             }
-            // The others do not wait for what was decided below, so that each level adds one comparison.
+            // The minimum of the others does not depend on the level below, so that each level adds one comparison.
             let others = keys[own ^ 1].min(keys[own ^ 2]).min(keys[own ^ 3]);
             keys[own] = least;
             (self.far, self.near) = (self.near, least);

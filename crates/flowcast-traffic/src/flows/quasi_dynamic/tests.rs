@@ -1,4 +1,4 @@
-//! Compared with the same equations in tiny steps, with the conditions of the steady rates, and with shorter steps.
+//! Comparison with the same equations in tiny steps, with the conditions of the steady rates, and with shorter steps.
 
 use flowcast_network::{
     cluster::{flow::Flow, racks::Racks},
@@ -11,7 +11,7 @@ use super::*;
 
 const LAG: f64 = 1000.0;
 
-/// A flow's start and its time alone, in nanoseconds.
+/// Start of a flow and its time alone, in nanoseconds.
 type Demand = (f64, f64);
 
 fn fabric(pairs: &[(u32, u32)], backbone: Option<f64>) -> Fabric {
@@ -34,7 +34,7 @@ fn fabric(pairs: &[(u32, u32)], backbone: Option<f64>) -> Fabric {
     )
 }
 
-/// When the flows end.
+/// Returns the ends of the flows.
 fn ends(fabric: &Fabric, demands: &[Demand], feedback: Feedback, fineness: u32) -> Vec<f64> {
     let mut flows_in_flight = QuasiDynamicFlows::new(
         fabric,
@@ -74,12 +74,12 @@ fn ends(fabric: &Fabric, demands: &[Demand], feedback: Feedback, fineness: u32) 
     }
 }
 
-/// The definition, without anything that makes it fast.
+/// The definition, without any optimization.
 struct Reference<'a> {
     fabric: &'a Fabric,
     feedback: Feedback,
     delays: Vec<f64>,
-    /// By flow: what is left, if it is in flight.
+    /// Remaining work of each flow in flight, indexed by flow.
     left: Vec<Option<f64>>,
 }
 
@@ -108,13 +108,13 @@ impl Reference<'_> {
             .collect()
     }
 
-    /// What flows over a link feel there.
+    /// Delay at a link for the flows over it.
     fn felt(&self, link: LinkId) -> f64 {
         self.delays[link.index()]
             + self.feedback.kappa * self.delays[self.fabric.opposite(link).index()]
     }
 
-    /// By halving, the felt delay that fills a link.
+    /// Finds the delay that fills a link, by bisection.
     fn filling(&self, link: LinkId) -> f64 {
         let (members, own, capacity) = (
             self.members(link),
@@ -142,7 +142,7 @@ impl Reference<'_> {
         high
     }
 
-    /// One step of Newton's method towards that.
+    /// Approximates that delay by one step of Newton's method.
     fn balance(&self, link: LinkId) -> f64 {
         let (alpha, own) = (self.feedback.alpha, self.felt(link));
         let delays: Vec<f64> = self

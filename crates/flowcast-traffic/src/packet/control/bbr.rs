@@ -1,9 +1,9 @@
 //! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which packets were delivered.
 //!
-//! The bottleneck's rate is the largest delivery rate of ten round trips (draft-cheng-iccrg-delivery-rate-estimation:
-//! packets delivered between a packet's sending and its acknowledgement, over the longer of the times that sending and
-//! acknowledging them took); the round trip is the least of ten seconds. Packets are paced at `gain * rate`, and at most
-//! `gain * rate * round trip` and three bursts are in flight:
+//! The bottleneck's rate is the largest delivery rate in ten round trips (draft-cheng-iccrg-delivery-rate-estimation:
+//! packets delivered between a packet's sending and its acknowledgement, divided by the longer of the times of sending and
+//! of acknowledging them). The round trip is the least in ten seconds. Packets are paced at `gain * rate`, and at most `gain
+//! * rate * round trip` plus three bursts are in flight:
 //!
 //! | state | pacing gain | window gain | until |
 //! |---|---|---|---|
@@ -12,7 +12,7 @@
 //! | bandwidth | 5/4, 3/4, 1, 1, 1, 1, 1, 1 in turn | 2 | ten seconds without a new least round trip |
 //! | round trip | 1 | 4 packets | 200 ms and a round |
 //!
-//! Not modelled: the detection of policers and the allowance for gathered acknowledgements, which Linux adds.
+//! Not modelled: the detection of policers and the allowance for aggregated acknowledgements, which Linux adds.
 
 use super::{
     super::picos::Picos, Acknowledgement, CongestionWindow, LARGEST_BURST, Repair,
@@ -25,9 +25,9 @@ const RATE_ROUNDS: u32 = 10;
 const ROUND_TRIP_HOLDS: Picos = Picos::from_millis(10_000);
 const PROBE: Picos = Picos::from_millis(200);
 const LEAST_WINDOW: u32 = 4;
-/// Sends slower than it may by this factor, so that no queue grows.
+/// Fraction of the estimated rate at which it sends, so that no queue grows.
 const MARGIN: f64 = 0.99;
-/// The pace before the first round trip: ten packets in a millisecond.
+/// Pace before the first round trip, in packets per second: the gain times ten packets per millisecond.
 const FIRST_PACE: f64 = HIGH_GAIN * 1e4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Bbr {
             has_pace: false,
             full_rate: 0.0,
             rounds_without_growth: 0,
-            // Any phase but the one that drains.
+            // Any phase except the one that drains.
             phase: [0, 2, 3, 4, 5, 6, 7][seed as usize % 7],
             phase_begun: Picos::ZERO,
             probe_ends: None,
@@ -85,12 +85,12 @@ impl Bbr {
         }
     }
 
-    /// Packets a second.
+    /// Pace, in packets per second.
     pub(super) fn pace(&self) -> f64 {
         self.pace
     }
 
-    /// Takes what an ACK told, and sets pace and window.
+    /// Processes an ACK, and sets the pace and the window.
     pub(in super::super) fn ack(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) {
         let is_new_round = self.sample(heard);
         if is_new_round {
@@ -102,14 +102,14 @@ impl Bbr {
         self.set_window(window, heard);
     }
 
-    /// A time-out: the window before it comes back when the losses are repaired.
+    /// Handles a time-out. The window before it is restored when the losses are repaired.
     pub(super) fn time_out(&mut self, window: &CongestionWindow) {
         self.save(window);
         self.repair = Repair::Timeout;
         self.full_rate = 0.0;
     }
 
-    /// Delivery rate; whether a round has ended.
+    /// Samples the delivery rate. Returns `true` if a round has ended.
     fn sample(&mut self, heard: &Acknowledgement) -> bool {
         let Some(newest) = heard.newest else {
             return false;
@@ -258,7 +258,8 @@ impl Bbr {
         }
     }
 
-    /// In the first round of a recovery as many packets go as come; after it the window before comes back.
+    /// Sets the window during recovery: in its first round, as many packets are sent as arrive. Afterwards the window before
+    /// it is restored.
     fn recover(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) -> bool {
         window.packets = window.packets.saturating_sub(heard.lost).max(1);
         if heard.repair == Repair::Recovery && self.repair == Repair::None {
@@ -285,7 +286,7 @@ impl Bbr {
         };
     }
 
-    /// Packets for `gain` times the bandwidth-delay product, three bursts, and no odd one.
+    /// Number of packets for `gain` times the bandwidth-delay product plus three bursts, rounded up to an even number.
     fn in_flight_for(&self, gain: f64) -> u32 {
         if self.least_round_trip == Picos::NEVER {
             return 10;
@@ -297,7 +298,7 @@ impl Bbr {
     }
 }
 
-/// Packets that are sent at a time: a millisecond's worth, two at least, 64 KiB at most.
+/// Number of packets that are sent at a time: those of a millisecond, at least two, at most 64 KiB.
 pub(in super::super) fn burst(pace: f64, segment: u32) -> u32 {
     ((pace / 1024.0) as u32).min(LARGEST_BURST / segment).max(2)
 }

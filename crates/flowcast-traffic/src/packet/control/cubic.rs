@@ -1,7 +1,7 @@
 //! Cubic: `W(t) = C (t - K)^3 + W_max` in packets and seconds since the last loss, `K = cbrt((W_max - W)/C)`, `C = 0.4`,
 //! after a loss `W * 0.7` (RFC 9438 sections 4.1-4.7), never slower than reno would be (section 4.3), with HyStart.
 //!
-//! As in Linux the first epoch, when no loss has shown `W_max` yet, grows by at least a packet for every 20.
+//! The first epoch grows, as in Linux, by at least a packet for every 20, because no loss has shown `W_max` yet.
 
 use super::{
     super::{picos::Picos, shift::Shift},
@@ -11,11 +11,11 @@ use super::{
 
 /// `C`, packets per cubic second.
 const SCALE: f64 = 0.4;
-/// What is left of the window after a loss.
+/// Fraction of the window that remains after a loss.
 const BETA: f64 = 717.0 / 1024.0;
-/// Slowest growth before the first loss: one for so many packets.
+/// Slowest growth before the first loss: one packet for this many.
 const FIRST_EPOCH: f64 = 20.0;
-/// The window is computed anew at most so often while it has not changed.
+/// Least time between two computations for an unchanged window.
 const RECOMPUTE: Picos = Picos::from_micros(31_250);
 
 /// State of one connection.
@@ -35,7 +35,7 @@ struct Epoch {
     to_plateau: f64,
     origin: f64,
     acknowledged: f64,
-    /// What reno's window would be.
+    /// Window that reno would have.
     reno: f64,
     computed: (Picos, u32, u32),
 }
@@ -50,12 +50,12 @@ impl Cubic {
         }
     }
 
-    /// As new.
+    /// Resets the state to that of a new connection.
     pub(super) fn reset(&mut self) {
         *self = Cubic::new(self.hystart.segment());
     }
 
-    /// Notes the round trip, and leaves slow start if HyStart says so.
+    /// Notes the round trip, and leaves slow start if HyStart requires it.
     pub(super) fn observe(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) {
         let Some(round_trip) = heard.round_trip else {
             return;
@@ -71,7 +71,7 @@ impl Cubic {
         }
     }
 
-    /// Packets to be acknowledged for the window to grow by one.
+    /// Number of packets to be acknowledged for the window to grow by one.
     pub(super) fn packets_for_one_more(
         &mut self,
         window: u32,
@@ -104,7 +104,7 @@ impl Cubic {
         if plateau == 0.0 {
             each = each.min(FIRST_EPOCH);
         }
-        // Reno's window with the same backing off: 3 (1 - beta) / (1 + beta) packets more in each round trip.
+        // Reno's window with the same decrease grows by 3 (1 - beta) / (1 + beta) packets in each round trip.
         epoch.reno += epoch.acknowledged * 3.0 * (1.0 - BETA) / (1.0 + BETA) / packets;
         epoch.acknowledged = 0.0;
         if epoch.reno > packets {
@@ -115,7 +115,8 @@ impl Cubic {
         each
     }
 
-    /// Multiplicative decrease; two losses below a plateau lower it (fast convergence, section 4.7).
+    /// Returns the threshold after multiplicative decrease. Two losses below a plateau lower it (fast convergence, section
+    /// 4.7).
     pub(super) fn threshold_after_loss(&mut self, window: u32) -> u32 {
         let packets = f64::from(window);
         self.plateau = if packets < self.plateau {
@@ -127,14 +128,15 @@ impl Cubic {
         ((packets * BETA) as u32).max(2)
     }
 
-    /// The same, so much later: outside slow start nothing that asks for a time leaves the state as it was.
+    /// Advances times and numbers. Outside slow start, any use of a time changes the state, so a steady state has none to
+    /// advance.
     pub(super) fn shift(&mut self, window: &CongestionWindow, by: Shift) {
         if window.is_in_slow_start() {
             self.hystart.shift(by);
         }
     }
 
-    /// Time without anything to send does not count.
+    /// Excludes time without anything to send.
     pub(super) fn idle(&mut self, pause: Picos) {
         if let Some(epoch) = &mut self.epoch {
             epoch.begun += pause;

@@ -1,16 +1,16 @@
-//! The largest of the last samples.
+//! Largest of the last samples.
 
 use std::collections::VecDeque;
 
 /// A maximum over a window of rounds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct LargestOf {
-    /// Round and value, values falling: only these can still become the largest.
+    /// Rounds and values, with falling values: only these can still become the largest.
     samples: VecDeque<(u32, f64)>,
 }
 
 impl LargestOf {
-    /// 0 before the first sample.
+    /// Largest value; 0 before the first sample.
     pub(super) fn value(&self) -> f64 {
         self.samples.front().map_or(0.0, |(_, value)| *value)
     }

@@ -1,14 +1,13 @@
-//! HyStart: cubic's way out of slow start before packets are lost (Ha and Rhee, Computer Networks 55(9), 2011; the
-//! constants are those of Linux).
+//! HyStart: ends cubic's slow start before packets are lost (Ha and Rhee, Computer Networks 55(9), 2011; the constants are
+//! those of Linux).
 //!
 //! In each round of at least 16 packets, slow start ends when
-//! - the train of ACKs, each within 2 ms of the one before, is longer than half of the least round trip and the time
-//!   that four bursts of 64 KiB take, at most 1 ms, or
-//! - the least of the first eight round trips is longer than the least of all by an eighth of it, at least 4 ms and at
-//!   most 16 ms.
+//! - the train of ACKs, each within 2 ms of the one before, is longer than half the sum of the least round trip and the time
+//!   of four bursts of 64 KiB (at most 1 ms), or
+//! - the least of the first eight round trips exceeds the least of all by an eighth of it, at least 4 ms and at most 16 ms.
 //!
-//! On fast local links the first of these comes at 16 packets: ACKs to a window that keeps the link busy are a train
-//! that is longer than any round trip without queues. This is why cubic stays below windows that reno fills.
+//! On fast local links the first condition is met at 16 packets: the ACKs of a window that keeps the link busy are a train
+//! that is longer than any round trip without queues. Cubic therefore stays below windows that reno fills.
 
 use super::{
     super::{picos::Picos, shift::Shift},
@@ -52,13 +51,13 @@ impl Hystart {
         self.segment
     }
 
-    /// The same, so much later.
+    /// Advances all times and numbers.
     pub(super) fn shift(&mut self, by: Shift) {
         (self.begun, self.last_answer) = (self.begun + by.time, self.last_answer + by.time);
         self.end += by.packets;
     }
 
-    /// Whether slow start is over; `least` is the connection's least round trip.
+    /// Returns `true` if slow start is over; `least` is the connection's least round trip.
     pub(super) fn is_over(
         &mut self,
         window: &CongestionWindow,
@@ -78,7 +77,7 @@ impl Hystart {
         if window.packets < LEAST_WINDOW {
             return false;
         }
-        // Linux sends at twice the window in a round trip while it starts slowly.
+        // During slow start, Linux sends at twice the window per round trip.
         let bytes = 2.0 * f64::from(window.packets) * f64::from(self.segment);
         let bursts = round_trip.scaled(BURSTS / bytes).min(MOST_FOR_BURSTS);
         let train = self.is_long_train(heard.now, (least + bursts).scaled(0.5));

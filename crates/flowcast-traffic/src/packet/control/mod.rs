@@ -1,7 +1,7 @@
-//! How many packets a sender may have in flight: fixed windows, reno, cubic with HyStart, bbr.
+//! Limits on the packets in flight of a sender: fixed windows, reno, cubic with HyStart, bbr.
 //!
-//! Windows are counted in packets, as Linux counts them. Reno, cubic and fixed windows begin with slow start: a packet
-//! more for each packet acknowledged (RFC 5681 section 3.1).
+//! Windows are counted in packets, as in Linux. Reno, cubic and fixed windows begin with slow start: one more packet for
+//! each packet that is acknowledged (RFC 5681 section 3.1).
 
 mod bbr;
 mod cubic;
@@ -14,17 +14,17 @@ pub(super) use bbr::burst;
 use cubic::Cubic;
 use flowcast_network::sharing::protocol::Congestion;
 
-/// Bytes of the largest burst that leaves a sender in one piece.
+/// Size of the largest burst that leaves a sender in one piece, in bytes.
 pub(super) const LARGEST_BURST: u32 = 65_536;
 
 /// The congestion window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CongestionWindow {
-    /// Most packets in flight.
+    /// Largest number of packets in flight.
     pub packets: u32,
-    /// Where slow start ends.
+    /// Window at which slow start ends.
     pub threshold: u32,
-    /// Packets acknowledged since the window last grew outside slow start.
+    /// Number of packets acknowledged since the window last grew outside slow start.
     pub credit: u32,
 }
 
@@ -33,7 +33,7 @@ impl CongestionWindow {
         self.packets < self.threshold
     }
 
-    /// A packet more for each acknowledged up to the threshold; what is left of them.
+    /// Grows the window by a packet for each acknowledged, up to the threshold. Returns the number of remaining ones.
     fn start_slowly(&mut self, acknowledged: u32) -> u32 {
         let grown = (self.packets + acknowledged)
             .min(self.threshold)
@@ -43,7 +43,7 @@ impl CongestionWindow {
         left
     }
 
-    /// A packet more for every `each` packets acknowledged.
+    /// Grows the window by a packet for every `each` packets acknowledged.
     fn grow(&mut self, each: u32, acknowledged: u32) {
         if self.credit >= each {
             self.credit = 0;
@@ -55,37 +55,37 @@ impl CongestionWindow {
     }
 }
 
-/// What an ACK told.
+/// Information from an ACK.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Acknowledgement {
-    /// Instant at which the ACK arrived.
+    /// Time at which the ACK arrived.
     pub now: Picos,
-    /// Packets that it said have come, and that were not known to have.
+    /// Number of packets that are newly known to have arrived.
     pub packets: u32,
-    /// Packets that it showed to be lost.
+    /// Number of packets that it showed to be lost.
     pub lost: u32,
-    /// Round trip of the newest of them.
+    /// Round trip of the transmission that arrived last, if it is known.
     pub round_trip: Option<Picos>,
-    /// The transmission that came last.
+    /// Transmission that arrived last.
     pub newest: Option<Transmission>,
-    /// Transmissions neither there nor lost.
+    /// Number of transmissions that have neither arrived nor been lost.
     pub in_flight: u32,
-    /// The same before the ACK.
+    /// Number of these transmissions before the ACK.
     pub was_in_flight: u32,
-    /// Packets that came since the beginning.
+    /// Number of packets that have arrived since the beginning.
     pub delivered: u32,
-    /// First packet missing, and first not sent.
+    /// First packet that is missing, and first that was not sent.
     pub reach: (u32, u32),
-    /// Whether losses are being repaired.
+    /// State of the repair of losses.
     pub repair: Repair,
 }
 
-/// Whether losses are being repaired.
+/// State of the repair of losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
     /// No packet is known to be lost.
     None,
-    /// Fast retransmission (RFC 5681), until all that was sent before is acknowledged.
+    /// Fast retransmission (RFC 5681), until all packets sent before are acknowledged.
     Recovery,
     /// After a time-out, from one packet on.
     Timeout,
@@ -101,7 +101,7 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// For packets of so many bytes; `seed` chooses where bbr's cycle begins.
+    /// Creates the control for packets of `segment` bytes; `seed` chooses the beginning of bbr's cycle.
     pub(super) fn new(congestion: Congestion, segment: u32, seed: u32) -> Control {
         match congestion {
             Congestion::Fixed => Control::Fixed,
@@ -111,7 +111,7 @@ impl Control {
         }
     }
 
-    /// What the window becomes while no loss is repaired by fast retransmission.
+    /// Grows the window while no loss is repaired by fast retransmission.
     pub(super) fn grow(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) {
         let left = if window.is_in_slow_start() {
             window.start_slowly(heard.packets)
@@ -131,14 +131,14 @@ impl Control {
         }
     }
 
-    /// Every ACK, whether the window may grow or not.
+    /// Observes an ACK, even if the window may not grow.
     pub(super) fn observe(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) {
         if let Control::Cubic(cubic) = self {
             cubic.observe(window, heard);
         }
     }
 
-    /// The slow start threshold that a loss leaves.
+    /// Returns the slow start threshold after a loss.
     pub(super) fn threshold_after_loss(&mut self, window: &CongestionWindow) -> u32 {
         match self {
             Control::Fixed | Control::Bbr(_) => window.threshold,
@@ -147,7 +147,7 @@ impl Control {
         }
     }
 
-    /// A time-out has happened.
+    /// Resets the state after a time-out.
     pub(super) fn reset(&mut self, window: &CongestionWindow) {
         match self {
             Control::Fixed | Control::Reno => {}
@@ -156,26 +156,26 @@ impl Control {
         }
     }
 
-    /// A connection sends again after so long.
+    /// Accounts for a pause before a connection sends again.
     pub(super) fn idle(&mut self, pause: Picos) {
         if let Control::Cubic(cubic) = self {
             cubic.idle(pause);
         }
     }
 
-    /// Whether it may be in a steady state.
+    /// `true` if the control may be in a steady state.
     pub(super) fn is_steady(&self) -> bool {
         !matches!(self, Control::Bbr(_))
     }
 
-    /// The same, so much later.
+    /// Advances all times and numbers.
     pub(super) fn shift(&mut self, window: &CongestionWindow, by: Shift) {
         if let Control::Cubic(cubic) = self {
             cubic.shift(window, by);
         }
     }
 
-    /// Packets a second at which to send, if the control says so.
+    /// Packets per second at which to send, if the control sets a pace.
     pub(super) fn pace(&self) -> Option<f64> {
         match self {
             Control::Bbr(bbr) => Some(bbr.pace()),

@@ -1,26 +1,26 @@
-//! What the search for steady states sees of the engine, and how whole periods are passed over.
+//! View of the engine for the search for steady states, and skipping of whole periods.
 
 use super::{
     super::{link::PacketLink, picos::Picos, shift::Shift, steady::Search},
     PacketEngine,
 };
 
-/// What the engine notes for the search.
+/// Notes of the engine for the search.
 pub(super) struct Noted {
     of: Vec<Of>,
     has_news: bool,
-    /// A packet that has come to an anchor: when, and its connection.
+    /// Last packet that has arrived at an anchor: time and connection.
     came: Option<(Picos, usize)>,
     /// Connections of which a message has begun or ended.
     changed: Vec<usize>,
 }
 
-/// What is noted of a connection.
+/// Notes on a connection.
 #[derive(Clone, Default)]
 struct Of {
-    /// Each arrival is told.
+    /// `true` if each arrival is reported.
     is_anchor: bool,
-    /// Arrivals since a period began to be followed.
+    /// Times of arrivals since a period has been followed.
     arrivals: Option<Vec<Picos>>,
 }
 
@@ -43,7 +43,7 @@ impl Noted {
 }
 
 impl PacketEngine {
-    /// As [`PacketEngine::run`], but what repeats exactly is passed over; how many events were carried out.
+    /// Runs like [`PacketEngine::run`], but skips exact repetitions. Returns the number of events that were executed.
     pub(in super::super) fn run_skipping(&mut self) -> u64 {
         let of = vec![Of::default(); self.connections.len()];
         self.noted = Some(Noted {
@@ -67,12 +67,12 @@ impl PacketEngine {
             .is_some_and(|noted| std::mem::take(&mut noted.has_news))
     }
 
-    /// The next connection of which a message has begun or ended.
+    /// Takes the next connection of which a message has begun or ended.
     pub(in super::super) fn changed(&mut self) -> Option<usize> {
         self.noted.as_mut()?.changed.pop()
     }
 
-    /// When a packet has come to an anchor, and the anchor.
+    /// Takes the time of the last packet that has arrived at an anchor, and the anchor.
     pub(in super::super) fn came(&mut self) -> Option<(Picos, usize)> {
         self.noted.as_mut()?.came.take()
     }
@@ -97,12 +97,12 @@ impl PacketEngine {
         self.note(connection).arrivals = None;
     }
 
-    /// The links of a connection, there and back.
+    /// Links of a connection, there and back.
     pub(in super::super) fn links_of(&self, connection: usize) -> impl Iterator<Item = usize> {
         self.routes.links_of(connection)
     }
 
-    /// Passes over so many periods of a connection, in each of which packets come as in the one that was noted.
+    /// Skips `periods` periods of a connection, in each of which packets arrive as in the one that was noted.
     pub(in super::super) fn skip(&mut self, connection: usize, period: Shift, periods: u32) {
         let times = self.note(connection).arrivals.take().unwrap_or_default();
         if period.packets > 0 {
@@ -110,7 +110,7 @@ impl PacketEngine {
         }
     }
 
-    /// Passes over so many periods of a link, which one period ago was as `then`.
+    /// Skips `periods` periods of a link, whose state one period ago was `then`.
     pub(in super::super) fn skip_link(
         &mut self,
         lane: usize,

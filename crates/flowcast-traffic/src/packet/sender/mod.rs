@@ -1,19 +1,18 @@
-//! The sending end of a connection: what is in flight, what is lost, and what may be sent.
+//! The sending end of a connection: packets that are in flight, that are lost, and that may be sent.
 //!
-//! Every sending of a packet is a transmission with a number of its own. The way of a connection is a sequence of
-//! first-in-first-out queues, so that transmissions come in the order of their sending: when one has come, those before
-//! it that have not are lost. Rules, as Linux has them:
+//! Every sending of a packet is a transmission with its own number. The path of a connection is a sequence of first-in,
+//! first-out queues, so that transmissions arrive in the order of their sending: when one has arrived, earlier ones that
+//! have not are lost. The rules are those of Linux:
 //!
-//! - Loss: RACK (RFC 8985). What a later transmission overtook is lost at once if three packets have come beyond the
-//!   first gap, or if losses are being repaired; otherwise after a quarter of the least round trip.
-//! - Recovery: the missing packets are sent again first (RFC 6675); proportional rate reduction sets the window
-//!   (RFC 6937); it ends when all that was sent before it has come.
-//! - Tail: after two round trips without an ACK the last packet is sent once more (RFC 8985 section 7).
-//! - Time-out: `srtt + max(4 rttvar, 200 ms)`, doubled each time (RFC 6298); everything
-//!   in flight counts as lost, the window falls to one packet. If a transmission from before comes after all, the
-//!   window comes back (RFC 4015).
-//! - Idle: a window that was not used for a time-out is halved for each, down to the first window (RFC 2861).
-//! - A window grows only while it is what limits the sender (RFC 7661, as Linux does it).
+//! - Loss: RACK (RFC 8985). Packets that a later transmission overtook are lost immediately if three packets have arrived
+//!   beyond the first gap, or if losses are being repaired; otherwise after a quarter of the least round trip.
+//! - Recovery: the missing packets are sent again first (RFC 6675), and proportional rate reduction sets the window, as in
+//!   RFC 6937. Recovery ends when all packets that were sent before it have arrived.
+//! - Tail: after two round trips without an ACK, the last packet is sent once more (RFC 8985 section 7).
+//! - Time-out: `srtt + max(4 rttvar, 200 ms)`, doubled each time (RFC 6298). Everything in flight counts as lost, and the
+//!   window falls to one packet. If a transmission from before arrives after all, the window is restored (RFC 4015).
+//! - Idle: a window that was not used is halved for each time-out of the pause, down to the first window (RFC 2861).
+//! - A window grows only while it limits the sender (RFC 7661, as in Linux).
 
 mod repair;
 mod steady;
@@ -30,18 +29,18 @@ use super::{
     transmission::Transmission,
 };
 
-/// What a sender may use.
+/// Limits of a sender.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SenderLimits {
     /// Payload of a packet.
     pub segment: u32,
-    /// Packets at the start, and after a pause.
+    /// Window at the start and after a pause, in packets.
     pub first_window: u32,
-    /// Packets beyond the first one missing.
+    /// Window of the receiver, in packets from the first missing one on.
     pub receive_window: u32,
-    /// What the opening of the connection took.
+    /// Duration of the opening of the connection.
     pub opening: Picos,
-    /// Whether nothing can get lost, so that no timer is needed.
+    /// `true` if nothing can get lost, so that no timer is needed.
     pub is_lossless: bool,
     pub idle_restart: bool,
 }
@@ -52,23 +51,23 @@ pub(super) struct Sender {
     limits: SenderLimits,
     control: Control,
     window: CongestionWindow,
-    /// What has come, as far as the sender knows.
+    /// Packets that have arrived, as far as the sender knows.
     came: SegmentOrder,
-    /// Packets sent at least once.
+    /// Number of packets that were sent at least once.
     next: u32,
     /// Transmissions from the number `first` on.
     transmissions: VecDeque<Transmission>,
     first: u32,
     in_flight: u32,
-    /// Overtaken, not yet taken for lost.
+    /// Packets that were overtaken but do not count as lost yet.
     suspects: Vec<u32>,
-    /// To be sent again.
+    /// Packets to be sent again.
     lost: VecDeque<u32>,
     repair: Repair,
-    /// What has to come for the repair to end.
+    /// Packet before which all must have arrived for the repair to end.
     repaired_at: u32,
     reduction: Reduction,
-    /// Before the time-out: the window, and the first transmission after it.
+    /// State before the time-out: the window, and the first transmission after it.
     before_timeout: Option<(CongestionWindow, u32)>,
     round_trip: RoundTrip,
     pace: PacketPace,
@@ -93,16 +92,16 @@ struct Reduction {
     sent: u32,
 }
 
-/// How much of the window was used lately.
+/// Recent use of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Usage {
     is_limited: bool,
     most: u32,
-    /// The first packet of the next period.
+    /// First packet of the next period.
     end: u32,
 }
 
-/// What the ACK that is being processed has acknowledged so far.
+/// Effects so far of the ACK that is being processed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Hearing {
     packets: u32,
@@ -154,7 +153,7 @@ impl Sender {
         }
     }
 
-    /// The packet of a transmission that has not been heard of.
+    /// Packet of a transmission that has not been acknowledged.
     #[inline]
     pub(super) fn packet_of(&self, transmission: u32) -> u32 {
         if self.limits.is_lossless {
@@ -163,7 +162,7 @@ impl Sender {
         self.transmissions[(transmission - self.first) as usize].packet
     }
 
-    /// The sender knows that all packets before this one have come.
+    /// First packet that the sender does not know to have arrived.
     #[inline]
     pub(super) fn acknowledged(&self) -> u32 {
         if self.limits.is_lossless {
@@ -173,7 +172,7 @@ impl Sender {
         }
     }
 
-    /// The first packet of which something is, or may yet be, in flight.
+    /// First packet that is, or may yet be, in flight.
     pub(super) fn oldest(&self) -> u32 {
         if self.limits.is_lossless {
             return self.acknowledged();
@@ -186,8 +185,8 @@ impl Sender {
         sent.chain(doubtful).fold(self.came.next(), u32::min)
     }
 
-    /// Puts the next packet into flight, if there is one before `available` and it may go now: number of the
-    /// transmission, and packet.
+    /// Sends the next packet before `available`, if there is one and it may be sent now. Returns the number of the
+    /// transmission, and the packet.
     #[inline]
     pub(super) fn send(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
         if self.limits.is_lossless {
@@ -211,7 +210,7 @@ impl Sender {
         Some((self.transmit(now, packet), packet))
     }
 
-    /// Where nothing gets lost every packet is sent once, and its transmission has its number.
+    /// Sends a packet if nothing gets lost: every packet is then sent once, and its transmission has its number.
     #[inline]
     fn send_once(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
         if self.next >= available {
@@ -249,7 +248,7 @@ impl Sender {
         (self.next - self.came.next() < self.limits.receive_window).then_some(self.next)
     }
 
-    /// Nothing is in flight: a window that was long unused is not trusted.
+    /// Reduces a window that was not used for long, when nothing is in flight.
     fn begin_again(&mut self, now: Picos) {
         if self.next == 0 {
             return;
@@ -305,7 +304,7 @@ impl Sender {
         self.first + self.transmissions.len() as u32 - 1
     }
 
-    /// A transmission is known to have come.
+    /// Processes a transmission that has arrived.
     #[inline]
     pub(super) fn hear(&mut self, now: Picos, number: u32) {
         if self.heard.packets == 0 && self.heard.newest.is_none() {
@@ -340,7 +339,7 @@ impl Sender {
         self.heard.newest = Some(newest);
     }
 
-    /// All that an ACK told was heard.
+    /// Concludes the processing of an ACK.
     #[inline]
     pub(super) fn conclude(&mut self, now: Picos) {
         let hearing = std::mem::take(&mut self.heard);
@@ -371,7 +370,7 @@ impl Sender {
         self.set_timers(now);
     }
 
-    /// So many packets more have come, where nothing gets lost and windows are fixed.
+    /// Acknowledges this many packets, if nothing gets lost and windows are fixed.
     #[inline]
     pub(super) fn advance(&mut self, packets: u32) {
         self.in_flight -= packets;
@@ -410,7 +409,7 @@ impl Sender {
             || (self.window.is_in_slow_start() && self.window.packets < 2 * self.usage.most)
     }
 
-    /// Whether nothing gets lost and windows are fixed.
+    /// `true` if nothing gets lost and windows are fixed.
     #[inline]
     pub(super) fn is_lossless(&self) -> bool {
         self.limits.is_lossless

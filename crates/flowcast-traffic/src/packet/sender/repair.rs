@@ -1,4 +1,4 @@
-//! What a sender does about losses.
+//! Reaction of a sender to losses.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{
 };
 
 impl Sender {
-    /// Proportional rate reduction.
+    /// Sets the window by proportional rate reduction.
     pub(super) fn reduce(&mut self, heard: &Acknowledgement, missing_before: u32) {
         if matches!(self.control, Control::Fixed) {
             return;
@@ -35,7 +35,7 @@ impl Sender {
         self.window.packets = heard.in_flight + more.max(least);
     }
 
-    /// Takes overtaken packets for lost if that is sure enough; how many were.
+    /// Declares overtaken packets lost if that is certain enough. Returns their number.
     pub(super) fn judge_suspects(&mut self, now: Picos) -> u32 {
         if self.suspects.is_empty() {
             return 0;

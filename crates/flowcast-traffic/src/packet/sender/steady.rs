@@ -1,4 +1,4 @@
-//! A sender in a steady state: after a period it is as it was before, but for times and numbers.
+//! A sender in a steady state, in which a period changes only times and numbers.
 
 use super::{
     super::{control::Repair, shift::Shift},
@@ -6,7 +6,7 @@ use super::{
 };
 
 impl Sender {
-    /// Whether it repairs nothing and never lacks data.
+    /// `true` if it repairs nothing and never lacks data.
     pub(in super::super) fn is_steady(&self) -> bool {
         self.repair == Repair::None
             && self.suspects.is_empty()
@@ -15,17 +15,17 @@ impl Sender {
             && self.control.is_steady()
     }
 
-    /// Whether it has not heard of all that it sent.
+    /// `true` if not everything that it sent is acknowledged.
     pub(in super::super) fn is_live(&self) -> bool {
         self.acknowledged() < self.next || !self.transmissions.is_empty()
     }
 
-    /// Packets sent at least once.
+    /// Number of packets that were sent at least once.
     pub(in super::super) fn sent(&self) -> u32 {
         self.next
     }
 
-    /// What moves moves; what a steady sender does not ask for stays.
+    /// Advances times and numbers; values that a steady sender does not use stay as they are.
     pub(in super::super) fn shift(&mut self, by: Shift) {
         self.next += by.packets;
         self.last_sent += by.time;

@@ -1,4 +1,4 @@
-//! What a sender does at its own times, and how much it leaves in its own interface.
+//! Timers of a sender, and the limit on its packets in its own interface.
 
 use super::{
     super::{
@@ -8,7 +8,7 @@ use super::{
     Sender,
 };
 
-/// Bursts halve with each of these in the least round trip (Linux' `tcp_tso_rtt_log`, 2^9 us).
+/// Bursts halve with each multiple of this time in the least round trip (Linux' `tcp_tso_rtt_log`, 2^9 us).
 const NEAR: Picos = Picos::from_micros(512);
 
 impl Sender {
@@ -28,8 +28,8 @@ impl Sender {
         }
     }
 
-    /// Packets that the connection may have in its own interface's queue before it waits (TCP small queues): two bursts,
-    /// or what goes out in a millisecond.
+    /// Number of packets that the connection may have in its own interface's queue before it waits (TCP small queues): two
+    /// bursts, or the packets of a millisecond.
     pub(in super::super) fn small_queue(&self) -> u32 {
         let Some(smooth) = self
             .round_trip
@@ -51,7 +51,7 @@ impl Sender {
         (2 * burst.min(self.window.packets / 2).max(2)).max(in_a_millisecond)
     }
 
-    /// The earliest time at which a timer runs out or the pace lets something go.
+    /// Earliest time at which a timer expires or pacing releases a packet.
     #[inline]
     pub(in super::super) fn deadline(&self) -> Picos {
         if self.limits.is_lossless {
@@ -63,7 +63,7 @@ impl Sender {
             .min(self.pace.deadline())
     }
 
-    /// Deals with the timers that ran out; a transmission, and its packet, that goes out regardless of windows.
+    /// Handles expired timers. Returns a transmission, and its packet, that is sent regardless of windows.
     pub(in super::super) fn expire(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
         if self.limits.is_lossless {
             return None;
