@@ -1,4 +1,4 @@
-//! Which nodes of a machine a run had: the groups and switches of its ranks.
+//! Node allocations of runs: the groups and switches of their ranks.
 
 use flowcast_program::key_map::number_of;
 use std::collections::BTreeMap;
@@ -8,18 +8,19 @@ use flowcast_place::rank_place::RankPlace;
 
 use super::job::{JobKey, whole};
 
-/// Allocations by run.
+/// Allocations, by run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Allocations {
-    /// The place of each node, in the order of its first rank.
+    /// Places of the nodes, in the order of their first ranks.
     jobs: BTreeMap<JobKey, Vec<RankPlace>>,
 }
 
 impl Allocations {
-    /// From rows `system,run,nodes,rank,node,group,switch`; groups and switches are names, switches within their group.
+    /// Reads rows `system,run,nodes,rank,node,group,switch`. Groups and switches are names; the name of a switch is unique
+    /// within its group.
     ///
     /// # Errors
-    /// Missing columns or numbers; a run that has more or fewer nodes than its column says.
+    /// A missing column or number; a run whose number of nodes differs from its column `nodes`.
     pub fn from_csv(text: &str) -> Result<Allocations, CsvError> {
         let table = Table::parse(text)?;
         let mut ranks: BTreeMap<JobKey, BTreeMap<u64, NodeRow>> = BTreeMap::new();
@@ -60,7 +61,7 @@ impl Allocations {
         Ok(Allocations { jobs })
     }
 
-    /// The places of the nodes of the only run.
+    /// Places of the nodes if there is exactly one run.
     ///
     /// # Errors
     /// No run, or several.
@@ -71,7 +72,7 @@ impl Allocations {
         }
     }
 
-    /// The places of a run's ranks if each node has so many, one node after the other.
+    /// Places of a run's ranks with `ranks_per_node` ranks on each node, node after node. `None` for an unknown run.
     pub fn places(&self, job: &JobKey, ranks_per_node: u32) -> Option<Vec<RankPlace>> {
         let nodes = self.jobs.get(job)?;
         Some(on_ranks(nodes, ranks_per_node))
@@ -86,7 +87,7 @@ pub fn on_ranks(nodes: &[RankPlace], ranks_per_node: u32) -> Vec<RankPlace> {
         .collect()
 }
 
-/// A rank's node, and where that is.
+/// Node of a rank, with the node's group and switch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeRow<'a> {
     pub(super) line: usize,
@@ -100,7 +101,7 @@ fn from_zero(line: usize, column: &str, field: &str) -> Result<u64, CsvError> {
     number.ok_or_else(|| CsvError::field(line, column, field, "a whole number from 0"))
 }
 
-/// Nodes, groups and switches numbered as they appear.
+/// Places of the nodes. Nodes, groups and switches are numbered in order of appearance.
 pub(super) fn places<'a>(rows: impl Iterator<Item = NodeRow<'a>>) -> Vec<RankPlace> {
     let (mut nodes, mut groups, mut switches) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut places = Vec::new();

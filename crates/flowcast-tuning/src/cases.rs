@@ -1,4 +1,4 @@
-//! Collective operations as measured on machines: one row for each run, operation, algorithm and size.
+//! Measured collective operations: one row for each run, operation, algorithm and size.
 
 use flowcast_network::{
     algorithm::{Base, Choice, NameError, RuleExtent, library_base, named_choice},
@@ -21,60 +21,60 @@ pub const CASE_COLUMNS: [&str; 9] = [
     "bytes",
 ];
 
-/// Operations that take less are those of blocks without an element (28 ns).
+/// Shortest time of an operation on data. Operations on blocks without an element take less (28 ns).
 const LEAST: Time = Time::from_nanos(200.0);
 
-/// Ranks that an operation may have.
+/// Maximum number of ranks of an operation.
 const MOST_RANKS: u64 = 1 << 24;
 
-/// An operation of a run by one algorithm.
+/// An operation of a run with one algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectiveCase {
-    /// Where it ran, or is to run.
+    /// Run in which it was or will be executed.
     pub job: JobKey,
-    /// Ranks of each node.
+    /// Ranks per node.
     pub ranks_per_node: u32,
-    /// The library that carries it out.
+    /// MPI library that carries out the operation.
     pub library: Base,
     /// The operation.
     pub op: CollectiveOp,
-    /// What its name means for this library, number of ranks and size.
+    /// Algorithm that the library uses under this name, for this number of ranks and size.
     pub choice: Choice,
-    /// The buffer: a vector, or all blocks together.
+    /// Size of the buffer: of the vector, or of all blocks.
     pub bytes: Bytes,
 }
 
 impl CollectiveCase {
-    /// Ranks of the operation.
+    /// Number of ranks of the operation.
     pub fn ranks(&self) -> u32 {
         self.job.nodes * self.ranks_per_node
     }
 }
 
-/// A row, and what it says if it can be understood.
+/// A row of a table and its case, if the row can be understood.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseRow {
-    /// Its line.
+    /// Line number of the row.
     pub line: usize,
-    /// The case, or why it cannot be predicted.
+    /// The case, or the reason why it cannot be predicted.
     pub case: Result<CollectiveCase, NameError>,
 }
 
-/// A case and what it took.
+/// A case and its measured time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredCase {
     /// The case.
     pub case: CollectiveCase,
-    /// What the library was told to use.
+    /// Algorithm that the library was instructed to use, as named in the table.
     pub label: String,
-    /// The median of its iterations' slowest rank.
+    /// Median over the iterations of the slowest rank's time.
     pub median: Time,
 }
 
-/// The cases of a table, in its order.
+/// Reads the cases of a table, in the table's order.
 ///
 /// # Errors
-/// Missing columns, a field that is no number or no operation.
+/// A missing column; a field that is not a number or not an operation.
 pub fn cases(table: &Table) -> Result<Vec<CaseRow>, CsvError> {
     table
         .fields(CASE_COLUMNS)?
@@ -82,10 +82,11 @@ pub fn cases(table: &Table) -> Result<Vec<CaseRow>, CsvError> {
         .collect()
 }
 
-/// The cases of a table with their medians; names that mean no algorithm are an error here, operations on nothing are left out.
+/// Reads the cases of a table with their median times. Unknown names of algorithms are an error; operations without data are
+/// left out.
 ///
 /// # Errors
-/// As [`cases`], or an algorithm without a meaning.
+/// The errors of [`cases`], and a name that stands for no algorithm.
 pub fn measured_cases(table: &Table) -> Result<Vec<MeasuredCase>, CsvError> {
     let medians = table.fields(["median_ns", "algorithm"])?;
     let mut measured = Vec::new();

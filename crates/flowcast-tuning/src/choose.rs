@@ -1,4 +1,5 @@
-//! Which algorithm of a library is best for an operation, by what it gains over the library's own decision and how sure that is.
+//! Choice of the best algorithm of a library for an operation, with its gain over the library's own decision and the
+//! probability of that gain.
 
 use flowcast_network::{
     algorithm::{AlgorithmTable, Base, Choice, RuleExtent, algorithm_names, named_choice},
@@ -18,67 +19,67 @@ use super::{
 };
 use crate::library_rules::LibraryRule;
 
-/// Gains below this are none, however sure.
+/// Smaller relative gains count as no gain, however certain they are.
 const SMALLEST_GAIN: f64 = 0.02;
 
-/// Operations that are to be decided.
+/// Operations for which an algorithm is to be chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChoiceQuestion {
     /// The operation.
     pub op: CollectiveOp,
-    /// The library whose algorithms there are.
+    /// Library whose algorithms are compared.
     pub library: Base,
-    /// Where the ranks run.
+    /// Places of the ranks, indexed by rank.
     pub places: Vec<RankPlace>,
-    /// Ranks of each node.
+    /// Ranks per node.
     pub ranks_per_node: u32,
-    /// Buffers, as [`RuleExtent::from_buffer`] counts them.
+    /// Sizes of the buffers, as [`RuleExtent::from_buffer`] counts them.
     pub sizes: Vec<Bytes>,
-    /// What the links out of a group carry, in interfaces of a node.
+    /// Capacity of the links out of a group, in multiples of a node's interface.
     pub group_links: f64,
 }
 
-/// What one algorithm is expected to take.
+/// Predicted time of one algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlgorithmTime {
-    /// How the library calls it.
+    /// The library's name of the algorithm.
     pub name: String,
-    /// What it does.
+    /// The algorithm with its parameters.
     pub choice: Choice,
-    /// Its time.
+    /// Predicted time.
     pub time: CollectivePrediction,
 }
 
-/// What is best for one size.
+/// Comparison of the algorithms for one size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlgorithmChoice {
     /// The operation.
     pub op: CollectiveOp,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u32,
-    /// The buffer.
+    /// Size of the buffer.
     pub bytes: Bytes,
-    /// All algorithms, the fastest first.
+    /// Predicted times of all algorithms, the fastest first.
     pub algorithms: Vec<AlgorithmTime>,
-    /// What the library decides itself.
+    /// The library's own decision.
     pub default: AlgorithmTime,
-    /// By which part the fastest takes less than the library's own decision.
+    /// Relative gain of the fastest algorithm over the library's own decision, from 0 to 1.
     pub gain: f64,
-    /// The probability that it is faster.
+    /// Probability that the fastest algorithm is faster than the library's own decision.
     pub sure: f64,
-    /// Algorithms that send too many messages to be compared.
+    /// Names of algorithms that send too many messages to be compared.
     pub left_out: Vec<String>,
 }
 
 impl AlgorithmChoice {
-    /// Whether the gain is within what cannot be told apart.
+    /// `true` if the gain is too small or less certain than `level`.
     pub fn is_no_difference(&self, level: f64) -> bool {
         self.gain < SMALLEST_GAIN || self.sure < level
     }
 
-    /// What should be used: the fastest, or what the library decides where that makes no difference.
+    /// Recommended algorithm: the fastest, or the library's own decision if the difference is insignificant.
     pub fn advised(&self, level: f64) -> &AlgorithmTime {
         match self.is_no_difference(level) {
             true => &self.default,
@@ -87,21 +88,21 @@ impl AlgorithmChoice {
     }
 }
 
-/// A library's own decision that sends too many messages to be predicted.
+/// Error: the library's own decision sends too many messages to be predicted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("found {} on {ranks} ranks for {bytes}, for which the library decides on `{algorithm}`, expected {TooManyMessages}", op.name())]
 pub struct UndecidedChoice {
     /// The operation.
     pub op: CollectiveOp,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// The buffer.
+    /// Size of the buffer.
     pub bytes: Bytes,
-    /// What the library decides.
+    /// Algorithm that the library decides on.
     pub algorithm: String,
 }
 
-/// The best algorithm of each size of a question.
+/// Chooses the best algorithm for each size of a question.
 ///
 /// # Errors
 /// A size for which the library's own decision cannot be predicted.
@@ -132,7 +133,7 @@ pub fn choose(
     Ok(choices)
 }
 
-/// The library's algorithms with different messages, its own decision first.
+/// The library's own decision, followed by its algorithms with different messages.
 struct Candidates {
     compared: Vec<(String, PlacedCase)>,
     left_out: Vec<String>,
@@ -199,7 +200,7 @@ fn candidates(
     })
 }
 
-/// A version that [`named_choice`] knows for each library.
+/// Name and version of a library that [`named_choice`] knows.
 const fn library_and_version(base: Base) -> (&'static str, &'static str) {
     match base {
         Base::OpenMpi => ("OMPI", "4.1"),
@@ -266,7 +267,7 @@ fn decide(
     }
 }
 
-/// Rows for the libraries' files: from the geometric mean of two sizes on what is advised for the larger one.
+/// Rows for the libraries' files. The advice for a size applies from the geometric mean of this and the next smaller size.
 pub fn library_rules(choices: &[AlgorithmChoice], level: f64) -> Vec<LibraryRule> {
     let mut rules: Vec<LibraryRule> = Vec::new();
     let mut before: Option<&AlgorithmChoice> = None;

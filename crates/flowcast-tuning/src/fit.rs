@@ -1,4 +1,4 @@
-//! From measured operations to what steps cost and leave over.
+//! Fit of the costs of steps, and of their residuals, to measured operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,45 +25,46 @@ use super::{
     step_times::{PlacedCase, StepTimes, seconds_once},
 };
 
-/// Operations with more messages say nothing that smaller ones do not, and take longer than all others.
+/// Operations with more messages take the longest to evaluate and add no information to the smaller ones.
 const MOST_MESSAGES: u64 = 25_000;
-/// The logarithm of a measured time scatters by this much; errors above count less and less (the loss is linear there).
+/// Standard deviation of the logarithm of a measured time. Larger errors count less and less: the loss is linear there.
 const SCATTER: f64 = 0.2;
-/// Parameters are looked for within so many standard deviations of what is known before.
+/// Parameters are searched within this many standard deviations of their priors.
 const WIDEST: f64 = 4.0;
-/// A step that gains less of the sum of squares ends the search.
+/// The search ends at a step that reduces the sum of squares by a smaller fraction.
 const NO_GAIN: f64 = 1e-3;
-/// Operations with more messages are not held out: they take too long.
+/// Operations with more messages are not held out because they take too long.
 const MOST_HELD_OUT: u64 = 5_000_000;
-/// Level of intervals.
+/// Level of the intervals.
 const LEVEL: f64 = 0.9;
 
-/// Why measured operations tell nothing.
+/// Reasons why measured operations cannot be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CollectiveFitError {
-    /// No row of the machine.
+    /// The table has no row of the machine.
     #[error("found no row of the system `{system}`, expected some; there are {known}")]
     System {
-        /// The machine that was asked for.
+        /// The requested machine.
         system: String,
-        /// Those that are there.
+        /// Machines in the table.
         known: String,
     },
-    /// A run whose nodes are not known.
+    /// The nodes of a run are unknown.
     #[error("found no allocation of the run `{}` of `{}` on {} nodes, expected its rows", .0.run, .0.system, .0.nodes)]
     Allocation(JobKey),
 }
 
-/// What was found, and how well it predicts runs that it did not know.
+/// Fitted costs, and their errors for runs that were held out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectiveFit {
-    /// For the network file.
+    /// Fitted costs and residuals, for the network file.
     pub measured: MeasuredCollectives,
-    /// Errors of runs of the machine, each predicted from runs on fewer nodes, or where all are on as many, from the others.
+    /// Errors for runs of the machine. Each run is predicted from runs on fewer nodes, or from the other runs if all have
+    /// the same number of nodes.
     pub held_out: Vec<HeldOutError>,
 }
 
-/// Fits the costs of a machine; rows of other machines tell what algorithms leave over.
+/// Fits the costs of a machine. Rows of other machines determine the residuals of algorithms.
 ///
 /// # Errors
 /// [`CollectiveFitError`].
@@ -129,24 +130,24 @@ pub fn fit_collectives(
     })
 }
 
-/// The machine that is fitted.
+/// Machine whose costs are fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Machine<'a> {
-    /// Its name in the table.
+    /// Name of the machine in the table.
     pub system: &'a str,
-    /// What the links out of a group carry, in interfaces of a node.
+    /// Capacity of the links out of a group, in multiples of a node's interface.
     pub group_links: f64,
 }
 
-/// The costs of one machine.
+/// Fitted costs of one machine.
 struct SystemFit {
     costs: FittedCosts<CollectiveCosts>,
-    /// By row; where a label had no effect, the place is that of what the library chose.
+    /// Residuals, by row. If a label had no effect, the residual belongs to the algorithm that the library chose.
     left_over: LeftOver,
     placed: Vec<PlacedCase>,
     /// Logarithms of the measured times.
     logs: Vec<f64>,
-    /// Logarithms of the costs.
+    /// Logarithms of the fitted costs.
     lowest: Vec<f64>,
 }
 
@@ -195,7 +196,7 @@ impl SystemFit {
         })
     }
 
-    /// The runs on more than any number of nodes, predicted from those on as many and fewer.
+    /// Held-out runs: for each number of nodes, the runs on more nodes, predicted from those on at most as many.
     fn held_out(&self, others: &LeftOver, threads: usize) -> Vec<HeldOut> {
         let jobs: BTreeSet<&JobKey> = self.placed.iter().map(|placed| &placed.case.job).collect();
         let nodes: BTreeSet<u32> = jobs.iter().map(|job| job.nodes).collect();
@@ -213,7 +214,7 @@ impl SystemFit {
             .collect()
     }
 
-    /// What costs that were fitted without some runs leave over.
+    /// Residuals of costs that were fitted without the runs for which `is_asked` holds.
     fn held_out_jobs(
         &self,
         is_asked: &dyn Fn(&JobKey) -> bool,
@@ -253,7 +254,7 @@ fn left_over(placed: &[PlacedCase], logs: &[f64], seconds: &[f64]) -> LeftOver {
     }
 }
 
-/// The costs under which some cases of a machine are missed least.
+/// Search for the costs with the smallest errors for cases of a machine.
 struct CostSearch<'a> {
     times: StepTimes<'a>,
     logs: Vec<f64>,
@@ -261,7 +262,7 @@ struct CostSearch<'a> {
 }
 
 impl<'a> CostSearch<'a> {
-    /// Of the cases with few messages.
+    /// Uses only the cases with few messages.
     fn new(placed: &'a [PlacedCase], logs: &[f64], threads: usize) -> CostSearch<'a> {
         let cases = placed.iter().zip(logs);
         let small = cases.filter(|(placed, _)| messages(&placed.case) <= MOST_MESSAGES);
@@ -272,7 +273,7 @@ impl<'a> CostSearch<'a> {
         }
     }
 
-    /// By how much each case is missed.
+    /// Error of each case, in units of `SCATTER`, with large ones damped.
     fn errors(&self, values: &[f64]) -> Vec<f64> {
         let costs = CollectiveCosts::from_values(&exponentials(values));
         let seconds = self.times.seconds(&costs, self.threads);
@@ -282,7 +283,7 @@ impl<'a> CostSearch<'a> {
             .collect()
     }
 
-    /// The logarithms of the costs that miss least, from others on.
+    /// Logarithms of the costs with the smallest errors, searched from `start`.
     fn lowest(&self, start: &[f64]) -> Vec<f64> {
         let known = CollectiveCosts::PARAMETERS.iter();
         let known: Vec<BoundedParameter> = known
@@ -294,7 +295,7 @@ impl<'a> CostSearch<'a> {
         lowest.expect("each case takes a time").at
     }
 
-    /// Standard deviations of the parameters at the lowest place, by how the errors change around it.
+    /// Standard deviations of the parameters at the minimum, from the changes of the errors around it.
     fn deviations(&self, at: &[f64]) -> Vec<f64> {
         const DIFFERENCE: f64 = 0.02;
         let sides = (0..at.len()).map(|parameter| {
@@ -340,7 +341,7 @@ fn place(
     })
 }
 
-/// About how many messages a case has.
+/// Approximate number of messages of a case.
 fn messages(case: &CollectiveCase) -> u64 {
     let ranks = u64::from(case.ranks());
     if case.choice.algorithm.is_logarithmic() {
@@ -354,7 +355,7 @@ fn exponentials(logs: &[f64]) -> Vec<f64> {
     logs.iter().map(|log| log.exp()).collect()
 }
 
-/// Square where small, linear where large, once it is squared (`soft_l1`).
+/// Error whose square is quadratic for small errors and linear for large ones (`soft_l1`).
 fn soft(error: f64) -> f64 {
     (2.0 * ((1.0 + error * error).sqrt() - 1.0))
         .sqrt()

@@ -1,4 +1,4 @@
-//! Runs on more nodes than a fit knew: how far what is left over differs is found from how well they are predicted.
+//! Errors for runs on more nodes than a fit has seen. They determine the spread of the residuals.
 
 use flowcast_network::measured_collectives::ResidualSpread;
 use flowcast_program::parallel;
@@ -7,8 +7,8 @@ use flowcast_statistics::{resampling::normal_score, sample::quantile};
 use super::residuals::{LeftOver, Residuals};
 use flowcast::calibrate::narrowing::by_smaller_steps;
 
-/// What is expected of [`ResidualSpread`] before anything is measured. The disturbance is what two runs of the same case on 8
-/// and on 16 nodes of LUMI differ by: the only runs that were repeated.
+/// Prior of [`ResidualSpread`]. The disturbance is the difference of two runs of the same case on 8 and on 16 nodes of LUMI,
+/// the only runs that were repeated.
 const PRIOR: ResidualSpread = ResidualSpread {
     algorithm: 0.2,
     algorithm_here: 0.2,
@@ -20,8 +20,8 @@ const PRIOR: ResidualSpread = ResidualSpread {
     sizes: 5.0,
     ranks: 5.0,
 };
-/// Standard deviations of the logarithms of what is expected: factors of 2.7, and of 1.2 for the disturbance, of which runs on
-/// few nodes say little.
+/// Standard deviations of the prior's logarithms: factors of 2.7, and of 1.2 for the disturbance, on which runs on few nodes
+/// give little information.
 const DOUBT: ResidualSpread = ResidualSpread {
     algorithm: 1.0,
     algorithm_here: 1.0,
@@ -33,7 +33,7 @@ const DOUBT: ResidualSpread = ResidualSpread {
     sizes: 1.0,
     ranks: 1.0,
 };
-/// What is looked for.
+/// Fields that are searched.
 const FIELDS: [fn(&mut ResidualSpread) -> &mut f64; 9] = [
     |spread| &mut spread.algorithm,
     |spread| &mut spread.algorithm_here,
@@ -45,36 +45,36 @@ const FIELDS: [fn(&mut ResidualSpread) -> &mut f64; 9] = [
     |spread| &mut spread.sizes,
     |spread| &mut spread.ranks,
 ];
-/// Errors have the tails of Student's distribution with so many degrees of freedom.
+/// Degrees of freedom of Student's distribution, whose tails the errors have.
 const FREEDOM: f64 = 8.0;
-/// A fold is asked with no more known and other cases while the spread is looked for.
+/// Largest numbers of known and of predicted cases of a fold while the spread is searched.
 const MOST_KNOWN: usize = 250;
 const MOST_ASKED: usize = 60;
-/// So many cases that are sizes of one series count as one.
+/// Number of sizes of a series that count as one independent case.
 const ALIKE: f64 = 3.0;
 
-/// What costs that were fitted to some runs of a machine leave over: of what was known, and of runs on more nodes.
+/// Residuals of costs that were fitted to some runs of a machine: of these runs, and of runs on more nodes.
 pub(super) struct HeldOut {
-    /// With the residuals of other machines.
+    /// Known residuals, those of other machines included.
     pub known: LeftOver,
     pub asked: LeftOver,
-    /// The asked ones' indices into the cases of the machine.
+    /// Indices of the predicted cases among the cases of the machine.
     pub cases: Vec<usize>,
 }
 
-/// How a case that was held out was predicted.
+/// Error of the prediction for a held-out case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeldOutError {
-    /// Index into the measured cases of the machine.
+    /// Index among the measured cases of the machine.
     pub case: usize,
     /// `ln(measured / predicted)`.
     pub error: f64,
-    /// The standard deviation that was expected of it.
+    /// Predicted standard deviation of the error.
     pub expected: f64,
 }
 
 impl HeldOut {
-    /// The errors under a spread.
+    /// Errors of the predicted cases under a spread.
     pub(super) fn errors(&self, spread: &ResidualSpread) -> Vec<HeldOutError> {
         let residuals = Residuals::new(&self.known, *spread);
         let expected = residuals.expected(&self.asked.places);
@@ -99,7 +99,7 @@ impl HeldOut {
         }
     }
 
-    /// The logarithm of the errors' density under a spread.
+    /// Logarithm of the probability density of the errors under a spread.
     fn log_density(&self, spread: &ResidualSpread) -> f64 {
         self.errors(spread)
             .into_iter()
@@ -112,14 +112,14 @@ impl HeldOut {
     }
 }
 
-/// The spread under which runs that were held out are predicted best, the errors' expected size included.
+/// The spread under which held-out runs have the highest probability, with its prior.
 pub(super) fn best_spread(held_out: &[HeldOut], threads: usize) -> ResidualSpread {
     let thinned: Vec<HeldOut> = held_out.iter().map(HeldOut::thinned).collect();
     let worth = |spread: &ResidualSpread| {
         let densities = parallel::map(&thinned, threads, |one| one.log_density(spread));
         densities.iter().sum::<f64>() - 0.5 * doubts(*spread)
     };
-    // Each in turn up and down, in ever smaller steps.
+    // Each field in turn goes up or down, in ever smaller steps.
     let start = (PRIOR, worth(&PRIOR));
     let factors = [0.7, 0.1].map(f64::exp);
     by_smaller_steps(start, factors, |(best, best_worth), factor| {
@@ -140,7 +140,7 @@ pub(super) fn best_spread(held_out: &[HeldOut], threads: usize) -> ResidualSprea
     .0
 }
 
-/// How far a spread is from what is expected: the sum of squares in standard deviations.
+/// Distance of a spread from its prior: the sum of squares, in standard deviations.
 fn doubts(mut spread: ResidualSpread) -> f64 {
     let (mut prior, mut doubt) = (PRIOR, DOUBT);
     let away = FIELDS.map(|field| {
@@ -149,7 +149,7 @@ fn doubts(mut spread: ResidualSpread) -> f64 {
     away.iter().sum()
 }
 
-/// What the half-widths of intervals have to be multiplied by to hold for as many of the held-out runs as they say.
+/// Factor on the half-widths of intervals, at least 1, so that a fraction `level` of the held-out runs lies within them.
 pub(super) fn widening(errors: &[HeldOutError], level: f64) -> f64 {
     let scores: Vec<f64> = errors
         .iter()

@@ -1,9 +1,9 @@
-//! Where nodes are, by their names.
+//! Places of nodes, from their names.
 //!
-//! A name that tells where its node
-//! stands needs nothing else: HPE Cray's `x1305c6s0b0n1` (cabinet, chassis, slot, board, node) has the cabinet as group, the
-//! chassis and slot as switch; `as01r2b03` (island, rack, node), as on MareNostrum 5, the island and the rack. A name that only
-//! counts, such as `lrdn0001`, needs to be told how many nodes follow one another on a switch and in a group ([`HostBlocks`]).
+//! Some names contain the place of the node: HPE Cray's `x1305c6s0b0n1` (cabinet, chassis, slot, board, node) has the
+//! cabinet as group, and the chassis and slot as switch; `as01r2b03` (island, rack, node), as on MareNostrum 5, has the
+//! island as group and the rack as switch. Names that only count, such as `lrdn0001`, need the numbers of consecutive nodes
+//! on a switch and in a group ([`HostBlocks`]).
 
 use std::str::FromStr;
 
@@ -12,43 +12,43 @@ use thiserror::Error;
 
 use super::allocations::{NodeRow, places};
 
-/// Why nodes have no places.
+/// Reasons why nodes have no places.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HostError {
-    /// A name that does not tell where its node is.
+    /// The name does not contain the place of its node.
     #[error("found `{name}`, which has no place: expected {expected}")]
     Place {
-        /// The name.
+        /// Name of the node.
         name: String,
-        /// Which names have one.
+        /// Names from which a place can be derived.
         expected: &'static str,
     },
-    /// Not a rule for names that count.
+    /// The text is not a rule for names that count.
     #[error(
         "found `{found}`, expected SWITCH,GROUP or SWITCH,GROUP,FIRST: nodes of a switch, nodes of a group, a multiple of it, \
          and the number of the first node [default: {}]",
         HostBlocks::FIRST
     )]
     Blocks {
-        /// The text.
+        /// The text that was found.
         found: String,
     },
 }
 
-/// Names that count: from the first number on so many nodes are on one switch, so many in one group. Names with other letters
-/// before the number are in other groups.
+/// Rule for names that count: starting with `first`, each `switch` consecutive nodes share a switch and each `group` nodes a
+/// group. Names with different letters before the number are in different groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostBlocks {
-    /// Nodes of a switch, at least 1.
+    /// Nodes per switch, at least 1.
     pub switch: u64,
-    /// Nodes of a group, a multiple of a switch's.
+    /// Nodes per group, a multiple of `switch`.
     pub group: u64,
-    /// The number of the first node.
+    /// Number of the first node.
     pub first: u64,
 }
 
 impl HostBlocks {
-    /// The number of the first node where none is given.
+    /// Default number of the first node.
     pub const FIRST: u64 = 1;
 }
 
@@ -81,10 +81,10 @@ impl HostBlocks {
     }
 }
 
-/// The places of nodes by their names, switches and groups numbered as they appear.
+/// Places of nodes from their names. Switches and groups are numbered in order of appearance.
 ///
 /// # Errors
-/// [`HostError::Place`] for a name that does not tell its place, which `blocks` tell for names that end in a number.
+/// [`HostError::Place`] for a name without a place. `blocks` give a place to names that end in a number.
 pub fn host_places(
     names: &[String],
     blocks: Option<&HostBlocks>,
@@ -135,7 +135,8 @@ fn group_and_switch(name: &str, blocks: Option<&HostBlocks>) -> Option<[String; 
     }
 }
 
-/// `x1305c6` as x, c and 1305, 6; none if the name does not begin with a letter and end in a number.
+/// Splits a name into letters and numbers: `x1305c6` into x, c and 1305, 6. `None` if the name does not begin with a letter
+/// and end in a number.
 fn letters_and_numbers(name: &str) -> Option<(Vec<String>, Vec<String>)> {
     let (mut letters, mut numbers) = (Vec::new(), Vec::new());
     let mut rest = name;

@@ -1,19 +1,19 @@
-//! Runs of machines, by which cases find their nodes.
+//! Runs of machines, the key by which cases find their nodes.
 
 use flowcast_network::csv::CsvError;
 
-/// A run of a machine with a number of nodes.
+/// A run on a number of nodes of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobKey {
-    /// The machine.
+    /// Name of the machine.
     pub system: String,
-    /// The run.
+    /// Name of the run.
     pub run: String,
-    /// Its nodes.
+    /// Number of nodes.
     pub nodes: u32,
 }
 
-/// A whole number of a table, from 1 on.
+/// Parses a field of a table: a whole number from 1 to `most`.
 pub(super) fn whole(line: usize, column: &str, field: &str, most: u64) -> Result<u64, CsvError> {
     let number = field
         .parse()

@@ -1,4 +1,4 @@
-//! Labels without effect: runs in which a library did what it decides itself whatever algorithm it was told to use.
+//! Labels without effect: runs in which a library ignored the requested algorithm and used its own decision.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,15 @@ use super::{
     step_times::{PlacedCase, seconds_once},
 };
 
-/// Times that differ by less, as a logarithm, are the same.
+/// Times whose logarithms differ by at most this count as the same.
 const SAME: f64 = 0.1;
-/// Algorithms whose steps differ by more would be told apart.
+/// A larger difference between the logarithms of predicted times would be visible in the measured ones.
 const APART: f64 = 0.4;
-/// At so many sizes.
+/// Smallest number of sizes with such a difference.
 const FEWEST_SIZES: usize = 3;
 
-/// Gives cases whose label had no effect the algorithm that the library chose. `placed` has the same cases in the same order.
+/// Gives cases whose label had no effect the algorithm that the library chose. `placed` has the same cases in the same
+/// order.
 pub(super) fn without_effect_are_chosen(
     rows: &[&MeasuredCase],
     placed: &mut [PlacedCase],
@@ -38,7 +39,7 @@ pub(super) fn without_effect_are_chosen(
         let Some(default) = labels.get("") else {
             continue;
         };
-        // What the library chooses, by whatever label, with the default's own noise or without.
+        // Runs that use the library's choice, whatever their label. They may have the same noise as the default, or not.
         let (chosen, others): (Vec<_>, Vec<_>) = labels.values().partition(|own| {
             pairs(own, default)
                 .all(|(own, default)| placed[own].case.choice == placed[default].case.choice)
@@ -57,7 +58,7 @@ pub(super) fn without_effect_are_chosen(
     }
 }
 
-/// Whether algorithms whose steps differ took the same time.
+/// `true` if algorithms with different predicted times took the same measured time.
 fn is_same(
     own: &BTreeMap<Bytes, usize>,
     other: &BTreeMap<Bytes, usize>,
@@ -72,7 +73,7 @@ fn is_same(
     differences.len() >= FEWEST_SIZES && median(&differences).is_ok_and(|middle| middle <= SAME)
 }
 
-/// The cases of the same sizes.
+/// Pairs of cases with the same size.
 fn pairs<'a>(
     own: &'a BTreeMap<Bytes, usize>,
     other: &'a BTreeMap<Bytes, usize>,

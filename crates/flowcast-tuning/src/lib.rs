@@ -1,9 +1,9 @@
-//! Collective operations of real machines: from what they took in runs to what others will take, and which algorithm is best.
+//! Collective operations on real machines: predicts their times from measured ones, and finds the best algorithm.
 //!
-//! What an operation takes is what its algorithm's steps take ([`step_times`]) on the levels of the network that its ranks
-//! span ([`allocations`], or [`hosts`] by the names of the nodes), times what such steps leave over ([`residuals`]). [`fit`]
-//! finds the costs of the steps and what they leave over from measured operations ([`cases`]), and from runs that are
-//! [`held_out`] how wide intervals have to be; [`predict`] tells the time of others with intervals.
+//! The time of an operation is the time of its algorithm's steps ([`step_times`]) on the levels of the network that its
+//! ranks span ([`allocations`], or [`hosts`] from the names of the nodes), multiplied by a residual factor ([`residuals`]).
+//! [`fit`] derives the costs of the steps and the residuals from measured operations ([`cases`]). Runs that are [`held_out`]
+//! determine the widths of intervals. [`predict`] predicts the times of other operations, with intervals.
 
 pub mod allocations;
 pub mod cases;

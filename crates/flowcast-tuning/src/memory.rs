@@ -1,5 +1,5 @@
-//! What an algorithm does in memory beside its messages, as Open MPI's coll/base (4.1.5, `coll_base_*.c`) has it: the other
-//! libraries have the same buffers where they have the same algorithm.
+//! Temporary buffers of an algorithm, as in Open MPI's coll/base (4.1.5, `coll_base_*.c`). Other libraries have the same
+//! buffers if they use the same algorithm.
 
 use flowcast_network::algorithm::{
     Algorithm::{self, *},
@@ -7,8 +7,8 @@ use flowcast_network::algorithm::{
 };
 use flowcast_units::CollectiveOp::{self, Reduce, ReduceScatter, ReduceScatterBlock};
 
-/// Temporaries as large as the operation's buffer that a rank asks the kernel for. The ring of a reduce-scatter has one of
-/// them and touches it twice, to copy and to combine in it.
+/// Number of temporaries of the size of the operation's buffer that a rank requests from the kernel. The ring of a
+/// reduce-scatter has one of them and touches it twice, to copy and to combine in it.
 pub(super) fn temporaries(op: CollectiveOp, choice: Choice) -> f64 {
     match (op, choice.algorithm) {
         (CollectiveOp::Allreduce, RecursiveDoubling | Rabenseifner) => 1.0,

@@ -1,4 +1,4 @@
-//! A machine whose collective operations were measured, as a network file.
+//! Network file of a machine whose collective operations were measured.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use flowcast_network::{
 use flowcast_place::rank_place::RankPlace;
 use flowcast_units::{Bytes, Node, Time, TimePerByte};
 
-/// The network with the costs of single messages for all other predictions: latency between switches of a group, the mean of
-/// both overheads, bandwidth, the limit of eager messages, and what combining costs. `known` has the topology and the
-/// interfaces of a node, if anything is known.
+/// Network for all other predictions, with the costs of single messages: latency between switches of a group, the mean of
+/// both overheads, bandwidth, the limit of eager messages, and the cost of combining. `known` provides the topology and the
+/// interfaces of a node, if available.
 pub fn to_network(
     measured: MeasuredCollectives,
     name: &str,
@@ -40,7 +40,7 @@ pub fn to_network(
         )
     };
     if let Some(known) = known {
-        // Planes of switches have an interface each.
+        // Each plane of switches has its own interface.
         (nic.count, nic.choice) = (known.nic.count, known.nic.choice);
     }
     let rows: usize = measured
@@ -65,8 +65,8 @@ pub fn to_network(
     network
 }
 
-/// What the links out of a group of switches carry, in interfaces of a node; infinite where the network has no topology, or
-/// none with groups.
+/// Capacity of the links out of a group of switches, in multiples of a node's interface. Infinite if the network has no
+/// topology, or one without groups.
 ///
 /// # Errors
 /// A topology that contradicts itself.
@@ -82,7 +82,7 @@ pub fn group_links(network: &Network) -> Result<f64, SharingError> {
     }))
 }
 
-/// The places of the first nodes of a network. Without a topology each node has a switch of its own, all in one group.
+/// Places of the first nodes of a network. Without a topology, each node has its own switch, and all are in one group.
 ///
 /// # Errors
 /// A topology that contradicts itself or has fewer nodes.

@@ -1,4 +1,4 @@
-//! What operations will take on a machine whose operations were measured.
+//! Predicted times of operations on a machine whose operations were measured.
 
 use flowcast_network::measured_collectives::MeasuredCollectives;
 use flowcast_statistics::resampling::normal_score;
@@ -9,10 +9,10 @@ use super::{
     step_times::{PlacedCase, seconds_once},
 };
 
-/// The time of an operation with its interval.
+/// Predicted time of an operation, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CollectivePrediction {
-    /// The median over iterations and runs.
+    /// Median over iterations and runs.
     pub predicted: Time,
     /// Lower end of the interval.
     pub low: Time,
@@ -21,7 +21,7 @@ pub struct CollectivePrediction {
 }
 
 impl CollectivePrediction {
-    /// A median whose logarithm has this standard deviation.
+    /// Prediction with the median `seconds` whose logarithm has the standard deviation `deviation`.
     pub(super) fn new(seconds: f64, deviation: f64, level: f64) -> CollectivePrediction {
         let predicted = Time::from_seconds(seconds);
         let factor = (normal_score(0.5 + level / 2.0) * deviation).exp();
@@ -33,7 +33,7 @@ impl CollectivePrediction {
     }
 }
 
-/// The times of operations; `level` of the runs are to lie in their intervals.
+/// Predicts the times of operations. A fraction `level` of the runs is expected within their intervals.
 pub fn predict_collectives(
     measured: &MeasuredCollectives,
     cases: &[PlacedCase],

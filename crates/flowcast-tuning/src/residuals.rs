@@ -1,8 +1,8 @@
-//! What the steps of algorithms leave over: `ln(measured / predicted)` as a Gaussian process over algorithms, operations,
+//! Residuals of the predictions from steps: `ln(measured / predicted)` as a Gaussian process over algorithms, operations,
 //! machines, runs, sizes and numbers of ranks.
 //!
-//! The same algorithm errs alike on neighbouring sizes and numbers of ranks, most of all on the same machine; runs differ as a
-//! whole, the more the more nodes they have. How much each of these counts is found from [held-out](super::held_out) runs.
+//! An algorithm has similar errors on neighbouring sizes and numbers of ranks, most of all on the same machine. A run
+//! deviates as a whole, and more on more nodes. [Held-out](super::held_out) runs determine the weight of each of these.
 
 use flowcast_network::{
     algorithm::{Base, Choice},
@@ -13,17 +13,17 @@ use flowcast_units::{Bytes, CollectiveOp};
 
 use super::{cases::CollectiveCase, job::JobKey};
 
-/// Residuals beyond count as this: a mechanism that the steps lack, or a run that was disturbed.
+/// Residuals are limited to this magnitude. Larger ones come from a mechanism that the steps lack, or from a disturbed run.
 const LARGEST: f64 = 1.5;
-/// A run deviates alike over so many doublings of the size, whatever the algorithm.
+/// Number of doublings of the size over which a run has similar deviations, for all algorithms.
 const RUN_SIZES: f64 = 1.5;
-/// What residuals have in common.
+/// Position of a residual: the properties that determine its covariance with others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResidualPlace {
     job: JobKey,
     op: CollectiveOp,
     choice: Choice,
-    /// In doublings.
+    /// Base-2 logarithms.
     nodes: f64,
     ranks: f64,
     ranks_per_node: f64,
@@ -31,7 +31,7 @@ pub struct ResidualPlace {
 }
 
 impl ResidualPlace {
-    /// The place of a case.
+    /// Position of a case.
     pub fn new(case: &CollectiveCase) -> ResidualPlace {
         ResidualPlace {
             job: case.job.clone(),
@@ -44,7 +44,7 @@ impl ResidualPlace {
         }
     }
 
-    /// The machine and the run.
+    /// Machine and run.
     pub fn job(&self) -> &JobKey {
         &self.job
     }
@@ -62,7 +62,7 @@ impl ResidualPlace {
         }
     }
 
-    /// The covariance of two residuals, without what is only one's own.
+    /// Covariance of two residuals, without each one's own variance.
     fn covariance(&self, other: &ResidualPlace, spread: &ResidualSpread) -> f64 {
         let size = self.size - other.size;
         let mut covariance = 0.0;
@@ -83,7 +83,7 @@ impl ResidualPlace {
         covariance
     }
 
-    /// The variance that is only one's own.
+    /// Variance of a residual that is independent of all others.
     fn own_variance(&self, spread: &ResidualSpread) -> f64 {
         spread.single.powi(2) + (spread.disturbance * self.nodes).powi(2)
     }
@@ -93,17 +93,17 @@ fn bell(distance: f64, scale: f64) -> f64 {
     (-0.5 * (distance / scale).powi(2)).exp()
 }
 
-/// Residuals and where they are.
+/// Residuals and their positions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LeftOver {
-    /// Where each of them is, in the order of the values.
+    /// Positions, in the order of the values.
     pub places: Vec<ResidualPlace>,
-    /// `ln(measured / predicted)` of each.
+    /// `ln(measured / predicted)`, by residual.
     pub values: Vec<f64>,
 }
 
 impl LeftOver {
-    /// Those of a network file.
+    /// Residuals from a network file.
     pub fn from_series(series: &[ResidualSeries]) -> LeftOver {
         let mut left_over = LeftOver::default();
         for one in series {
@@ -115,7 +115,7 @@ impl LeftOver {
         left_over
     }
 
-    /// For a network file: neighbours of the same run and algorithm together.
+    /// Series for a network file: consecutive residuals of the same run and algorithm form a series.
     pub(super) fn series(&self) -> Vec<ResidualSeries> {
         let mut series: Vec<ResidualSeries> = Vec::new();
         for (place, value) in self.places.iter().zip(&self.values) {
@@ -141,7 +141,7 @@ impl LeftOver {
         self.values.extend(&others.values);
     }
 
-    /// At most so many, evenly.
+    /// At most `most` residuals, evenly spaced.
     pub(super) fn thinned(&self, most: usize) -> LeftOver {
         let every = self.values.len().div_ceil(most).max(1);
         LeftOver {
@@ -157,7 +157,7 @@ fn is_same_series(one: &ResidualSeries, other: &ResidualSeries) -> bool {
         && (one.operation, one.algorithm) == (other.operation, other.algorithm)
 }
 
-/// Residuals and what they say of others.
+/// Predictor of unknown residuals from known ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Residuals {
     places: Vec<ResidualPlace>,
@@ -165,16 +165,16 @@ pub struct Residuals {
     process: Option<GaussianProcess>,
 }
 
-/// What is expected of residuals that are not known: their means, and covariances with what is only one's own.
+/// Prediction of unknown residuals: their means, and the part of their covariances that the known residuals explain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
-    /// By place.
+    /// Means, by position.
     pub means: Vec<f64>,
     explained: Vec<Vec<f64>>,
 }
 
 impl Residuals {
-    /// From known ones.
+    /// Builds the predictor from known residuals.
     pub fn new(known: &LeftOver, spread: ResidualSpread) -> Residuals {
         Residuals {
             places: known.places.clone(),
@@ -183,7 +183,7 @@ impl Residuals {
         }
     }
 
-    /// What is expected at other places.
+    /// Predicts the residuals at other positions.
     pub fn expected(&self, places: &[ResidualPlace]) -> Expected {
         let mut expected = Expected {
             means: Vec::new(),
@@ -206,12 +206,12 @@ impl Residuals {
         expected
     }
 
-    /// The standard deviation of a residual at one of the places that [`Residuals::expected`] was asked for.
+    /// Standard deviation of the residual at one of the positions that were passed to [`Residuals::expected`].
     pub fn deviation(&self, places: &[ResidualPlace], expected: &Expected, at: usize) -> f64 {
         self.covariance(places, expected, [at, at]).sqrt()
     }
 
-    /// The standard deviation of the difference of two such residuals.
+    /// Standard deviation of the difference of two such residuals.
     pub fn deviation_between(
         &self,
         places: &[ResidualPlace],
@@ -266,7 +266,7 @@ fn process(known: &LeftOver, spread: &ResidualSpread) -> Option<GaussianProcess>
     let count = known.places.len();
     let mut covariance = vec![vec![0.0; count]; count];
     for (one, place) in known.places.iter().enumerate() {
-        // The lower triangle is all that is looked at.
+        // Only the lower triangle is read.
         for (other, before) in known.places[..=one].iter().enumerate() {
             covariance[one][other] = place.covariance(before, spread);
         }

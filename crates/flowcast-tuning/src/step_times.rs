@@ -1,4 +1,4 @@
-//! What the steps of operations take on a machine with given costs.
+//! Times of operations' steps on a machine with given costs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,23 +18,24 @@ use thiserror::Error;
 
 use super::{cases::CollectiveCase, memory::temporaries};
 
-/// From this size on glibc's malloc maps memory for each request and gives it back (`DEFAULT_MMAP_THRESHOLD_MAX`).
+/// Size in bytes from which on glibc's malloc maps memory for each request and unmaps it afterwards
+/// (`DEFAULT_MMAP_THRESHOLD_MAX`).
 const MAPPED_FROM: f64 = 33_554_432.0;
-/// Below this size it never does (`DEFAULT_MMAP_THRESHOLD`).
+/// Below this size, malloc never maps memory for a request (`DEFAULT_MMAP_THRESHOLD`).
 const TRIMMED_FROM: f64 = 131_072.0;
 
-/// A case and where its ranks run.
+/// A case and the places of its ranks.
 #[derive(Debug, Clone)]
 pub struct PlacedCase {
     /// The case.
     pub case: CollectiveCase,
-    /// By rank.
+    /// Places, indexed by rank.
     pub places: Arc<[RankPlace]>,
-    /// What the links out of a group of switches carry, in interfaces of a node; infinite if nothing is known.
+    /// Capacity of the links out of a group of switches, in multiples of a node's interface. Infinite if unknown.
     pub group_links: f64,
 }
 
-/// An operation whose messages take too much memory and time to follow.
+/// Error: following the messages of an operation needs too much memory and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "an algorithm that sends at most {} messages",
@@ -43,10 +44,10 @@ pub struct PlacedCase {
 pub struct TooManyMessages;
 
 impl CollectiveCase {
-    /// Whether its messages can be followed.
+    /// Checks that the messages of the operation can be followed.
     ///
     /// # Errors
-    /// More of them than fit in memory.
+    /// More messages than fit in memory.
     pub fn check(&self) -> Result<(), TooManyMessages> {
         let is_possible = CollectivePlan::is_possible(&stages(self), self.ranks());
         is_possible.then_some(()).ok_or(TooManyMessages)
@@ -67,14 +68,14 @@ struct CaseFamily<'a> {
     cases: Vec<(usize, PreparedCase<'a>)>,
 }
 
-/// Cases that are made ready once and timed with many costs.
+/// Cases that are prepared once and timed under many costs.
 pub(crate) struct StepTimes<'a> {
     families: Vec<CaseFamily<'a>>,
     count: usize,
 }
 
 impl<'a> StepTimes<'a> {
-    /// Makes the cases ready.
+    /// Prepares the cases.
     pub(crate) fn new(
         cases: impl IntoIterator<Item = &'a PlacedCase>,
         threads: usize,
@@ -88,7 +89,7 @@ impl<'a> StepTimes<'a> {
         }
     }
 
-    /// The seconds of each case.
+    /// Time of each case, in seconds.
     pub(crate) fn seconds(&self, costs: &CollectiveCosts, threads: usize) -> Vec<f64> {
         let jobs: Vec<_> = self
             .families
@@ -109,7 +110,7 @@ impl<'a> StepTimes<'a> {
     }
 }
 
-/// The seconds of each case, without keeping the steps of more families than there are threads.
+/// Time of each case, in seconds. Keeps the steps of at most one family per thread.
 pub(crate) fn seconds_once(
     cases: &[PlacedCase],
     costs: &CollectiveCosts,
@@ -131,7 +132,7 @@ pub(crate) fn seconds_once(
     seconds
 }
 
-/// The places of cases whose messages are the same, those with many ranks first.
+/// Indices of cases with the same messages, grouped. Groups with many ranks come first.
 fn families(cases: &[&PlacedCase]) -> Vec<Vec<usize>> {
     let mut families: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (place, PlacedCase { case, .. }) in cases.iter().enumerate() {

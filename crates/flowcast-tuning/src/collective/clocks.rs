@@ -1,4 +1,4 @@
-//! The clocks of the ranks, each as far as the messages that it waits for allow.
+//! Clocks of the ranks. Each advances until the rank waits for a message.
 
 use super::{
     plan::{CollectivePlan, PlannedMessage, PlannedStep, StepKind},
@@ -6,34 +6,34 @@ use super::{
 };
 use flowcast_place::rank_place::RankPlace;
 
-/// What a message of one size costs, in seconds.
+/// Costs of a message of one size, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct MessageCosts {
-    /// Processor time of its sender.
+    /// Processor time of the sender.
     pub send: f64,
-    /// Processor time of its receiver, once it is there.
+    /// Processor time of the receiver, after arrival.
     pub receive: f64,
-    /// For how long it occupies both ports, by level.
+    /// Time that it occupies both ports, by level.
     pub wire: [f64; 4],
-    /// From the end of the sender's port to the receiver, by level.
+    /// Time from the end of the sender's port to the receiver, by level.
     pub latency: [f64; 4],
-    /// By how much the way to the receiver and back takes longer than its latency, where the sender asks before it sends.
+    /// Extra time of a round trip to the receiver, beyond its latency. `None` if the sender sends without a handshake.
     pub handshake: Option<f64>,
 }
 
-/// What the steps of an operation cost, in seconds.
+/// Costs of the steps of an operation, in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepCosts {
-    /// What each rank does before its first step.
+    /// Time before the first step of each rank.
     pub start: f64,
-    /// By the sizes of the plan.
+    /// Costs of messages, indexed by the sizes of the plan.
     pub messages: Vec<MessageCosts>,
-    /// Mean of the exponential distribution by which each message is late.
+    /// Mean of the exponentially distributed delay of each message.
     pub noise: f64,
 }
 
-/// The time of the last rank to end, in seconds. Late arrivals are drawn for the messages' numbers: equal plans have equal
-/// draws, so that the time is a smooth function of the costs.
+/// Finish time of the last rank, in seconds. Random delays depend only on the number of the message. Equal plans therefore
+/// have equal delays, and the time is a smooth function of the costs.
 pub(crate) fn slowest_rank(
     plan: &CollectivePlan,
     costs: &StepCosts,
@@ -48,7 +48,7 @@ pub(crate) fn slowest_rank(
     clocks.clock.iter().copied().fold(0.0, f64::max)
 }
 
-/// What is not known yet.
+/// Marks a time that is not known yet.
 const UNKNOWN: f64 = f64::NAN;
 const NOTHING: u32 = u32::MAX;
 
@@ -57,16 +57,17 @@ struct PlaceClocks<'a> {
     costs: &'a StepCosts,
     places: &'a [RankPlace],
     ports: &'a SharedPorts,
-    /// By rank.
+    /// State of the ranks, indexed by rank.
     clock: Vec<f64>,
     next_step: Vec<usize>,
     awaited: Vec<u32>,
     out_free: Vec<f64>,
     in_free: Vec<f64>,
-    /// By message: when it could begin to cross its sender's port, and when all that were started with it have crossed it.
+    /// Indexed by message: earliest start at the sender's port, and the time at which all messages that were started
+    /// together have left it.
     sent: Vec<f64>,
     port_end: Vec<f64>,
-    /// By message: when its receiver asked for it.
+    /// Time at which the receiver posts its receive, indexed by message.
     posted: Vec<f64>,
 }
 
@@ -94,7 +95,7 @@ impl<'a> PlaceClocks<'a> {
         }
     }
 
-    /// Goes on until the rank waits for another or has ended.
+    /// Executes steps until the rank waits for another rank or has finished.
     fn advance(&mut self, rank: u32, ready: &mut Vec<u32>) {
         let own = rank as usize;
         let steps = self.plan.steps(rank);
@@ -130,7 +131,7 @@ impl<'a> PlaceClocks<'a> {
         }
     }
 
-    /// Long messages that were started together share the port until all have crossed it.
+    /// Long messages that were started together share the port until all of them have crossed it.
     fn share_port(&mut self, own: usize, steps: &[PlannedStep]) {
         let so_far = &steps[..self.next_step[own]];
         let together = so_far
@@ -221,7 +222,7 @@ impl<'a> PlaceClocks<'a> {
     }
 }
 
-/// Of mean 1, by a hash of the number (splitmix64).
+/// Exponentially distributed value with mean 1, from a hash of the number (splitmix64).
 fn exponential_draw(number: u32) -> f64 {
     let mut bits = (u64::from(number) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,4 +1,4 @@
-//! The messages of a collective operation, each receive matched with its send.
+//! Messages of a collective operation, each receive matched with its send.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use flowcast_program::expand::{
     moves::{Effect, ExpandedMove, MessagePart, MovedBlocks},
 };
 
-/// What a rank does next.
+/// Kind of a rank's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepKind {
-    /// Sends and waits until its buffer is free.
+    /// Sends a message and waits until its buffer is free.
     Send,
-    /// Receives and waits for the message.
+    /// Receives a message and waits for it.
     Recv,
-    /// Sends; a later wait completes it.
+    /// Starts a send, which a later wait completes.
     Start,
-    /// Receives; a later wait completes it.
+    /// Posts a receive, which a later wait completes.
     Post,
-    /// Waits for a message that was posted.
+    /// Waits for a posted receive.
     WaitRecv,
-    /// Waits for a message that was started.
+    /// Waits for a started send.
     WaitSend,
 }
 
@@ -29,7 +29,7 @@ use StepKind::*;
 const KINDS: [StepKind; 6] = [Send, Recv, Start, Post, WaitRecv, WaitSend];
 const KIND_BITS: u32 = 3;
 
-/// A step and its message, in one word: large operations have tens of millions.
+/// A step and its message, packed in one word because large operations have tens of millions of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlannedStep(u32);
 
@@ -54,11 +54,11 @@ pub(super) struct PlannedMessage {
     pub to: u32,
     /// Index into the sizes of the plan.
     pub size: u32,
-    /// How often its sender had waited before it sent.
+    /// Number of waits of the sender before this message.
     pub turn: u32,
 }
 
-/// Messages of one size.
+/// Description of the messages of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct PlannedSize {
     stage: u32,
@@ -66,32 +66,32 @@ struct PlannedSize {
     is_combined: bool,
 }
 
-/// The steps of all ranks of an operation, for data of any size that its algorithm cuts into as many blocks.
+/// Steps of all ranks of an operation, for data of any size that its algorithm divides into the same number of blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CollectivePlan {
     steps: Vec<PlannedStep>,
-    /// By rank, and the end.
+    /// Index of the first step of each rank, and the number of steps at the end.
     starts: Vec<usize>,
     pub(super) messages: Vec<PlannedMessage>,
     sizes: Vec<PlannedSize>,
 }
 
-/// The size of a message, and what happens to it.
+/// Size of a message, and its treatment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MessageSize {
-    /// Bytes, up to one where blocks differ by one.
+    /// Number of bytes, exact to one byte where blocks differ by one byte.
     pub bytes: u64,
-    /// Whether its receiver combines it with its own data.
+    /// `true` if the receiver combines the message with its own data.
     pub is_combined: bool,
-    /// Whether its blocks lie apart in memory and are packed.
+    /// `true` if the blocks are not contiguous in memory and are packed.
     pub is_packed: bool,
 }
 
 impl CollectivePlan {
-    /// Messages that an operation may have: some 50 bytes are kept of each.
+    /// Maximum number of messages of an operation. Each of them occupies about 50 bytes.
     pub(crate) const MOST_MESSAGES: usize = 1 << 25;
 
-    /// Whether stages of so many ranks have no more than [`CollectivePlan::MOST_MESSAGES`].
+    /// `true` if stages with this number of ranks have at most [`CollectivePlan::MOST_MESSAGES`] messages.
     pub(crate) fn is_possible(stages: &[Stage], ranks: u32) -> bool {
         if ranks as usize
             * stages
@@ -116,7 +116,7 @@ impl CollectivePlan {
         })
     }
 
-    /// The steps of stages one after the other, which have no more than [`CollectivePlan::MOST_MESSAGES`].
+    /// Plans stages that follow one another. They must have at most [`CollectivePlan::MOST_MESSAGES`] messages.
     pub(crate) fn new(stages: &[Stage], ranks: u32) -> CollectivePlan {
         let mut builder = PlanBuilder::default();
         for rank in 0..ranks {
@@ -137,17 +137,17 @@ impl CollectivePlan {
         }
     }
 
-    /// Ranks of the operation.
+    /// Number of ranks of the operation.
     pub(crate) fn ranks(&self) -> u32 {
         self.starts.len() as u32 - 1
     }
 
-    /// Messages of the operation.
+    /// Number of messages of the operation.
     pub(crate) fn messages(&self) -> usize {
         self.messages.len()
     }
 
-    /// The different sizes of its messages, for stages that are cut into as many blocks as those it was made from.
+    /// Distinct message sizes, for stages with the same numbers of blocks as the stages of the plan.
     pub(crate) fn sizes(&self, stages: &[Stage]) -> Vec<MessageSize> {
         self.sizes
             .iter()
@@ -172,7 +172,8 @@ struct PlanBuilder {
     receives: Vec<PlannedReceive>,
     sizes: Vec<PlannedSize>,
     numbers: HashMap<PlannedSize, u32>,
-    /// Of the rank: waits so far, steps of receives and messages that no wait has completed.
+    /// State of the current rank: number of waits so far, and the steps of receives and the messages that no wait has
+    /// completed.
     turn: u32,
     posted: Vec<u32>,
     started: Vec<u32>,
@@ -260,7 +261,7 @@ impl PlanBuilder {
         self.steps.push(PlannedStep::new(kind, 0));
     }
 
-    /// `message.size` is the stage.
+    /// Adds a send. `message.size` is the number of the stage.
     fn send(&mut self, kind: StepKind, message: PlannedMessage, part: MessagePart) -> u32 {
         let size = PlannedSize {
             stage: message.size,
@@ -291,7 +292,7 @@ impl PlanBuilder {
         })
     }
 
-    /// Messages from one rank to another are received in the order in which they are sent.
+    /// Matches receives with sends: messages from one rank to another are received in the order in which they are sent.
     fn match_receives(&mut self, ranks: u32) {
         let mut ends = vec![0; ranks as usize + 1];
         for message in &self.messages {
@@ -301,7 +302,7 @@ impl PlanBuilder {
             ends[rank + 1] += ends[rank];
         }
         let mut next = ends.clone();
-        // Messages stand by sender, so those of each receiver stand by sender too.
+        // Messages are ordered by sender, so the messages of each receiver are too.
         let mut by_receiver = vec![0; self.messages.len()];
         for (number, message) in (0..).zip(&self.messages) {
             let place = &mut next[message.to as usize];
@@ -333,7 +334,8 @@ impl PlanBuilder {
     }
 }
 
-/// Blocks of the same size, up to a byte, where all blocks are equal or lie in pairs of a first piece and the rest.
+/// Representative of all blocks with the same size, up to a byte. All blocks are equal or come in pairs of a first piece and
+/// the rest.
 fn alike(blocks: MovedBlocks) -> MovedBlocks {
     match blocks {
         MovedBlocks::Range { first, count } => MovedBlocks::Range {

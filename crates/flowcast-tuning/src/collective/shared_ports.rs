@@ -1,23 +1,23 @@
-//! By how much messages take longer because ranks of their node, or nodes of their group, send at the same time.
+//! Slowdown of messages by other messages of the same node or group that are sent at the same time.
 //!
-//! Ranks do their steps about together: what those of a node send in the same turn shares its interface, and what leaves a
-//! group of switches shares the links out of it.
+//! Ranks execute their steps at about the same time. Messages that the ranks of a node send in the same turn share its
+//! interface, and messages that leave a group of switches share the links out of the group.
 
 use super::plan::{CollectivePlan, PlannedMessage};
 use flowcast_place::rank_place::{JoinLevel, RankPlace};
 
-/// So many places and turns are kept whether messages have them or not.
+/// Up to this number of places times turns, bytes are stored for all of them, even for those without messages.
 const FEW: usize = 1 << 20;
 
-/// Factors on the time at the port, by message; none: nothing is shared.
+/// Factors on the time at the port, by message. `None` if nothing is shared.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct SharedPorts {
     stretches: Option<Vec<f32>>,
 }
 
 impl SharedPorts {
-    /// For messages of such sizes. `group_links` is what the links out of a group carry, in interfaces of a node; infinite if they
-    /// are no limit.
+    /// Computes the factors for messages of the given sizes. `group_links` is the capacity of the links out of a group, in
+    /// multiples of a node's interface; infinite if the links are no limit.
     pub(crate) fn new(
         plan: &CollectivePlan,
         bytes: &[u64],
@@ -26,7 +26,7 @@ impl SharedPorts {
     ) -> SharedPorts {
         let nodes = 1 + places.iter().map(|place| place.node).max().unwrap_or(0) as usize;
         let groups = 1 + places.iter().map(|place| place.group).max().unwrap_or(0) as usize;
-        // What one rank sends or receives alone its own port already puts in order.
+        // The port of a rank already serializes the messages that this rank alone sends or receives.
         let shares_nodes = nodes < places.len();
         if !shares_nodes && group_links.is_infinite() {
             return SharedPorts::default();
@@ -90,7 +90,7 @@ impl SharedPorts {
         }
     }
 
-    /// The factor of a message.
+    /// Factor of a message.
     pub(super) fn stretch(&self, message: u32) -> f64 {
         self.stretches
             .as_ref()
@@ -98,10 +98,10 @@ impl SharedPorts {
     }
 }
 
-/// Bytes by place and turn.
+/// Number of bytes, by place and turn.
 struct TurnLoads {
     turns: usize,
-    /// The places and turns that messages have, ascending, where these are few of all; else empty.
+    /// Sorted indices of the places and turns that have messages, if these are a small part of all; empty otherwise.
     known: Vec<usize>,
     bytes: Vec<f32>,
 }

@@ -1,7 +1,7 @@
-//! Files by which an MPI library uses the algorithms that were chosen for it.
+//! Files that make an MPI library use the chosen algorithms.
 //!
-//! Each row says: an operation among so many ranks, from so many bytes on, by this algorithm. Other numbers of ranks, smaller
-//! sizes and operations without a row stay as the library decides itself.
+//! Each row gives the algorithm of an operation for a number of ranks, from a size on. For other numbers of ranks, smaller
+//! sizes and operations without a row, the library decides itself.
 
 mod mpich;
 mod open_mpi;
@@ -13,62 +13,63 @@ use flowcast_network::algorithm::Choice;
 use flowcast_units::{Bytes, CollectiveOp};
 use thiserror::Error;
 
-/// An algorithm and when a library is to use it.
+/// An algorithm and the condition under which a library uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LibraryRule {
-    /// Which collective operation.
+    /// Collective operation.
     pub op: CollectiveOp,
     /// Ranks of the communicator, at least 2.
     pub ranks: u32,
-    /// Size of the buffer from which on it is used, up to the next row's: the vector of an operation on one vector; all
-    /// blocks together of a gather, scatter, allgather or reduce-scatter; what one rank sends to all in an alltoall.
+    /// Smallest size of the buffer for which it is used, up to the size of the next row. The size is that of the vector for
+    /// an operation on one vector; of all blocks for a gather, scatter, allgather or reduce-scatter; of all data that one
+    /// rank sends for an alltoall.
     pub from: Bytes,
-    /// What is used.
+    /// Algorithm to use.
     pub choice: Choice,
 }
 
-/// Why a library cannot be told to use what was chosen.
+/// Reasons why a library cannot be configured to use the chosen algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LibraryRuleError {
-    /// The library has no such algorithm, or not with this segment or width.
+    /// The library does not have this algorithm, or not with this segment or width.
     #[error(
         "{} among {} ranks: found `{}`, expected what {library} can be told: {expected}", rule.op.name(), rule.ranks, rule.choice
     )]
     Choice {
-        /// What was chosen.
+        /// The rejected rule.
         rule: LibraryRule,
-        /// Who cannot be told so.
+        /// Name of the library.
         library: &'static str,
-        /// What it can be told.
+        /// Algorithms that the library can be configured to use.
         expected: String,
     },
-    /// The library does not look at the size there.
+    /// The library does not consider the size for this operation.
     #[error(
         "{} among {} ranks from {} on: found a size, expected 0 bytes: {library} has one algorithm for all sizes there",
         rule.op.name(), rule.ranks, rule.from
     )]
     Size {
-        /// What was chosen.
+        /// The rejected rule.
         rule: LibraryRule,
-        /// Which library.
+        /// Name of the library.
         library: &'static str,
     },
-    /// Two rows for the same case, or a row that no file can have.
+    /// Two rows for the same case, or a row that no file can contain.
     #[error("{} among {} ranks from {} on: found {found}, expected {expected}", rule.op.name(), rule.ranks, rule.from)]
     Row {
-        /// The row.
+        /// The rejected row.
         rule: LibraryRule,
-        /// What is wrong with it.
+        /// Fault of the row.
         found: &'static str,
-        /// What it should be.
+        /// Expected content.
         expected: &'static str,
     },
-    /// The selection that MPICH has is not what its sources have.
+    /// The given selection of MPICH lacks something that MPICH's sources contain, or cannot be read.
     #[error("selection of MPICH: {0}")]
     Generic(String),
 }
 
-/// The rows by operation, ranks and size.
+/// Rows sorted by operation, ranks and size.
 ///
 /// # Errors
 /// [`LibraryRuleError::Row`].
@@ -97,5 +98,5 @@ fn sorted(rules: &[LibraryRule]) -> Result<Vec<LibraryRule>, LibraryRuleError> {
     }
 }
 
-/// The libraries read numbers as C's `int`, and one more has to fit.
+/// Limit of numbers: the libraries read them as C's `int`, and one more must fit.
 const MOST: u32 = i32::MAX as u32 - 1;

@@ -1,10 +1,11 @@
-//! Open MPI's file of dynamic rules (`--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE`), as its
-//! component `tuned` reads it (coll_tuned_dynamic_file.c, in 4.1 and 5.0 alike).
+//! Open MPI's file of dynamic rules (`--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE`),
+//! as its component `tuned` reads it (coll_tuned_dynamic_file.c, the same in 4.1 and 5.0).
 //!
-//! Numbers: how many operations; of each its number in `COLLTYPE` and how many sizes of communicators; of each the size and how
-//! many sizes of messages; of each the size from which on, the algorithm, its fan-out, segment and, in a file of version 2,
-//! requests. The last size that is not above the one at hand decides, and the first where all are above it; algorithm 0 leaves the
-//! decision to the library.
+//! The file is a tree of numbers. It begins with the number of operations. Each operation has its number in `COLLTYPE` and
+//! the number of communicator sizes. Each communicator size is followed by the number of message sizes. Each message size,
+//! from which on a rule holds, is followed by the algorithm, its fan-out, its segment and, in a file of version 2, its
+//! requests. The last size that does not exceed the size of the call decides; if all exceed it, the first decides. Algorithm
+//! 0 leaves the decision to the library.
 
 use std::fmt::Write;
 
@@ -13,7 +14,8 @@ use flowcast_units::{Bytes, CollectiveOp};
 
 use super::{LibraryRule, LibraryRuleError, sorted};
 
-/// The file for Open MPI 4.1 and 5.0. Sizes that `tuned` compares are converted: of an Allgatherv it looks at the mean block.
+/// Content of the file for Open MPI 4.1 and 5.0. Sizes are converted to those that `tuned` compares; for an Allgatherv, this
+/// is the mean block.
 ///
 /// Files with a limit of requests (an Alltoall by `linear-sync width N`) have version 2, which Open MPI reads from 5.0.7 on.
 ///
@@ -33,7 +35,7 @@ use super::{LibraryRule, LibraryRuleError, sorted};
 /// ```
 ///
 /// # Errors
-/// [`LibraryRuleError`] for an algorithm, segment or width that cannot be told.
+/// [`LibraryRuleError`] for an algorithm, segment or width that the file cannot express.
 pub fn open_mpi_rules(rules: &[LibraryRule]) -> Result<String, LibraryRuleError> {
     let rules = sorted(rules)?;
     let by_op: Vec<&[LibraryRule]> = rules.chunk_by(|one, other| one.op == other.op).collect();
@@ -75,7 +77,7 @@ fn put_operation(text: &mut String, rules: &[LibraryRule]) -> Result<(), Library
     Ok(())
 }
 
-/// From so many ranks on the library decides itself.
+/// Leaves the decision to the library from this number of ranks on.
 fn put_default(text: &mut String, ranks: u32) {
     put(text, &[u64::from(ranks), 1], "ranks, sizes");
     put(text, &[0, 0, 0, 0], "the library's own");
@@ -101,7 +103,7 @@ fn put(text: &mut String, numbers: &[u64], says: &str) {
     writeln!(text, "{} # {says}", numbers.join(" ")).expect("a string takes all");
 }
 
-/// The size that `tuned` compares (coll_tuned_decision_dynamic.c).
+/// Size that `tuned` compares (coll_tuned_decision_dynamic.c).
 fn compared_size(rule: &LibraryRule) -> Result<u64, LibraryRuleError> {
     use CollectiveOp::*;
     match rule.op {
@@ -116,7 +118,7 @@ fn compared_size(rule: &LibraryRule) -> Result<u64, LibraryRuleError> {
 
 const LIBRARY: &str = "Open MPI";
 
-/// `COLLTYPE` (coll_base_functions.h).
+/// Number of the operation in `COLLTYPE` (coll_base_functions.h).
 const fn number(op: CollectiveOp) -> u64 {
     use CollectiveOp::*;
     match op {
@@ -139,7 +141,7 @@ const fn number(op: CollectiveOp) -> u64 {
     }
 }
 
-/// The algorithms of an operation, from number 1 on (coll_tuned_OPERATION_decision.c).
+/// Algorithms of an operation, from number 1 on (coll_tuned_OPERATION_decision.c).
 const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
     use Algorithm::*;
     use CollectiveOp as Op;
@@ -218,7 +220,7 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
     }
 }
 
-/// Algorithm, fan-out, segment, and requests if there is a limit.
+/// Numbers of a rule: algorithm, fan-out, segment, and the limit of requests if there is one.
 fn told(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
     let LibraryRule { op, choice, .. } = *rule;
     let known = algorithms(op);
@@ -237,11 +239,11 @@ fn told(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
     let mut algorithm = place as u64 + 1;
     match (op, choice.algorithm) {
         (_, Algorithm::Chain) => match choice.width.unwrap_or(1) {
-            // One chain is the pipeline, the number after it.
+            // One chain is the pipeline, which has the next number.
             1 => algorithm += 1,
             chains => fan_out = u64::from(chains),
         },
-        // Segmented, it is the number after it.
+        // With segments, it has the next number.
         (CollectiveOp::Allreduce, Algorithm::Ring) if choice.segment.is_some() => algorithm += 1,
         _ => {}
     }
@@ -253,7 +255,8 @@ fn told(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
         .collect())
 }
 
-/// Among a power of two of ranks both of Rabenseifner's are the same; among others Open MPI joins ranks by halves.
+/// The algorithm under Open MPI's name. On a power of two of ranks, both of Rabenseifner's algorithms are the same; on other
+/// numbers, Open MPI joins ranks by halves.
 const fn own_name(algorithm: Algorithm) -> Algorithm {
     match algorithm {
         Algorithm::Rabenseifner => Algorithm::RabenseifnerHalves,
@@ -261,14 +264,15 @@ const fn own_name(algorithm: Algorithm) -> Algorithm {
     }
 }
 
-/// The limit of open requests in each direction.
+/// Limit of open requests in each direction.
 fn requests(choice: &Choice) -> Option<u32> {
     choice
         .width
         .filter(|_| choice.algorithm == Algorithm::LinearSync)
 }
 
-/// The radix of `knomial` is a parameter of its own, `coll_tuned_bcast_algorithm_knomial_radix`, with 4 as default.
+/// `true` if the rule can express the width. The radix of `knomial` is a separate parameter,
+/// `coll_tuned_bcast_algorithm_knomial_radix`, with default 4.
 fn takes_width(op: CollectiveOp, choice: &Choice) -> bool {
     match (op, choice.algorithm, choice.width) {
         (_, _, None) | (_, Algorithm::Chain, _) => true,

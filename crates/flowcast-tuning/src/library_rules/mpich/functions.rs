@@ -1,4 +1,4 @@
-//! The functions of MPICH 4.0 that carry collective operations out, and for which calls they are.
+//! Functions of MPICH 4.0 that implement collective operations, and the calls that they support.
 
 use flowcast_network::algorithm::Algorithm;
 use flowcast_units::CollectiveOp;
@@ -6,8 +6,8 @@ use flowcast_units::CollectiveOp;
 use super::{LIBRARY, selection::AlgorithmSelection};
 use crate::library_rules::{LibraryRule, LibraryRuleError};
 
-/// What a function does where it may be used, and `otherwise` where MPICH would stop or combine in a wrong order: buffers in
-/// place, operations that do not commute, vectors with fewer elements than ranks.
+/// Selects `function` for calls that it supports, and `otherwise` for calls for which MPICH would abort or combine in a
+/// wrong order: buffers in place, operations that do not commute, vectors with fewer elements than ranks.
 pub(super) fn where_allowed(
     op: CollectiveOp,
     algorithm: Algorithm,
@@ -38,7 +38,7 @@ pub(super) fn where_allowed(
     AlgorithmSelection::either([condition, &opposite], [function, otherwise.clone()])
 }
 
-/// The algorithms of an operation and the ends of their functions' names; those of MPICH 4.0.
+/// Algorithms of an operation and the endings of their functions' names in MPICH 4.0.
 pub(super) const fn algorithms(op: CollectiveOp) -> &'static [(Algorithm, &'static str)] {
     use Algorithm::*;
     use CollectiveOp as Op;
@@ -83,7 +83,7 @@ pub(super) const fn algorithms(op: CollectiveOp) -> &'static [(Algorithm, &'stat
     }
 }
 
-/// The function that a rule names. `scattered` has a parameter of its own for its requests, with 32 as default
+/// Name of the function for a rule. The number of requests of `scattered` is a separate parameter with default 32
 /// (`MPIR_CVAR_ALLTOALL_THROTTLE`).
 pub(super) fn function(rule: &LibraryRule) -> Result<String, LibraryRuleError> {
     let LibraryRule { op, choice, .. } = *rule;

@@ -1,8 +1,8 @@
 //! MPICH's selection of algorithms (`MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE`), as its csel.c reads it.
 //!
-//! An object of conditions: the first key that holds leads on, and there is no way back. The file has to decide for all operations,
-//! or the library stops; so rows are put in front of a whole selection: [`own`], which decides as MPICH 4.0 does without a file, or
-//! one that is given.
+//! The file is an object of conditions. MPICH follows the first key that holds and never backtracks. The file must decide
+//! for all operations, or the library aborts. Rows are therefore put in front of a complete selection: a given one, or
+//! [`own`], which decides like MPICH 4.0 without a file.
 
 mod functions;
 mod own;
@@ -17,14 +17,15 @@ use self::{
 };
 use super::{LibraryRule, LibraryRuleError, sorted};
 
-/// The selection for MPICH 4 with the rows in front of `selection`, as a library has it in its sources
-/// (maint/tuning/coll/mpir/generic.json), or of Flowcast's own, which is for MPICH 4.0.
+/// Selection for MPICH 4 with the rows in front of `selection`, which a library has in its sources
+/// (maint/tuning/coll/mpir/generic.json). Without one, Flowcast's own is used, which is for MPICH 4.0.
 ///
-/// Calls that a row's algorithm is not for are left to what stands behind: data in place of an alltoall, reductions whose
-/// operation does not commute or is the program's own, vectors with fewer elements than ranks.
+/// The rows do not apply to calls that their algorithms do not support: data in place of an alltoall, reductions whose
+/// operation does not commute or is user-defined, and vectors with fewer elements than ranks. The selection behind the rows
+/// decides for these.
 ///
 /// # Errors
-/// [`LibraryRuleError`] for an algorithm that MPICH 4.0 cannot be told, and for a `selection` that is none.
+/// [`LibraryRuleError`] for an algorithm that MPICH 4.0 cannot be configured to use, and for an invalid `selection`.
 pub fn mpich_rules(
     rules: &[LibraryRule],
     selection: Option<&str>,
@@ -40,7 +41,7 @@ pub fn mpich_rules(
         let decides = selection.find(&key).ok_or_else(|| {
             LibraryRuleError::Generic(format!("found no `{key}`, expected one for each operation"))
         })?;
-        // Rules are for one group of ranks; a selection without this key takes both kinds alike.
+        // Rules are for one group of ranks. A selection without this key treats both kinds of communicator alike.
         let inside = match decides.find(INTRA) {
             Some(inside) => inside,
             None => {
@@ -58,7 +59,7 @@ const INTRA: &str = "comm_type=intra";
 const INTER: &str = "comm_type=inter";
 const LIBRARY: &str = "MPICH";
 
-/// By number of ranks, what the library does without rules in between.
+/// Selection by number of ranks. The library's own selection applies to numbers without rules.
 fn with_rules(
     rules: &[LibraryRule],
     own: &AlgorithmSelection,
@@ -113,8 +114,8 @@ fn by_size(
     }
 }
 
-/// The size that MPICH compares: the vector, what goes to one rank of an Alltoall, or all blocks. For gathers and scatters it
-/// counts elements in place of bytes (csel.c, `get_total_msgsize`).
+/// Name of the size that MPICH compares: the vector, the data for one rank of an Alltoall, or all blocks. For gathers and
+/// scatters, MPICH counts elements instead of bytes (csel.c, `get_total_msgsize`).
 fn compared(op: CollectiveOp) -> Option<&'static str> {
     use CollectiveOp::*;
     match op {

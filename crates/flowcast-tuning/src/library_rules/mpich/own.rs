@@ -1,8 +1,8 @@
-//! A whole selection that decides as MPICH 4.0 does without a file, made from the tables of its decisions.
+//! A complete selection that decides like MPICH 4.0 without a file, derived from the tables of its decisions.
 //!
-//! What these tables leave out is added here: the forms by node of barriers, scans and non-blocking operations, what reductions in
-//! a fixed order and data in place need, and one function for each operation between two groups of ranks, by neighbours, or
-//! without an algorithm to choose. Persistent operations use what the non-blocking ones do.
+//! This module adds the parts that these tables lack: the node-aware forms of barriers, scans and non-blocking operations;
+//! the needs of reductions in a fixed order and of data in place; and one function for each operation between two groups of
+//! ranks, among neighbours, or without a choice of algorithm. Persistent operations use the algorithms of non-blocking ones.
 
 use flowcast_network::algorithm::{
     Algorithm, AlgorithmRule, AlgorithmTable, Base, Measure, Relation, RuleCondition,
@@ -57,7 +57,7 @@ fn key(operation: &str) -> String {
     format!("collective={}", operation.to_ascii_lowercase())
 }
 
-/// How a program calls an operation.
+/// Mode in which a program calls an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CallMode {
     Blocking,
@@ -72,7 +72,7 @@ impl CallMode {
         }
     }
 
-    /// The function of MPICH, among `intra`, `inter` or `allcomm`.
+    /// Function of MPICH for communicators of kind `among`: `intra`, `inter` or `allcomm`.
     fn function(self, op: CollectiveOp, among: &str, name: &str) -> AlgorithmSelection {
         let schedule = match self {
             CallMode::Blocking => "",
@@ -98,7 +98,7 @@ fn operation(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
     AlgorithmSelection::either([INTRA, INTER], [inside, between])
 }
 
-/// The non-blocking function between two groups of ranks; where MPICH has two, the one for large blocks.
+/// Non-blocking function between two groups of ranks. If MPICH has two, the one for large blocks.
 const fn between_groups(op: CollectiveOp) -> &'static str {
     use CollectiveOp::*;
     match op {
@@ -115,7 +115,7 @@ const fn between_groups(op: CollectiveOp) -> &'static str {
     }
 }
 
-/// What is used among the ranks of one group.
+/// Selection among the ranks of one group.
 fn inside(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
     let table = match call {
         CallMode::Blocking => AlgorithmTable::from_base(Base::Mpich),
@@ -145,7 +145,7 @@ fn inside(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
     AlgorithmSelection::either(conditions, [by_node, flat])
 }
 
-/// The function that is right for every call of an operation, where the others are not; else nothing.
+/// The function that supports every call of an operation, if the others do not; otherwise nothing.
 fn without_condition(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
     use CollectiveOp::*;
     let inside = |name| call.function(op, "intra", name);
@@ -168,7 +168,7 @@ fn without_condition(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
     }
 }
 
-/// The first rule that holds, as conditions below conditions.
+/// Selection of the first rule that holds, as nested conditions.
 fn by_rules(
     op: CollectiveOp,
     call: CallMode,
@@ -198,7 +198,8 @@ fn by_rules(
     AlgorithmSelection::either([&key, &format!("{quantity}=any")], follow)
 }
 
-/// The key of a condition, or of its opposite. MPICH 4.0 takes `comm_size<` in one place for `comm_size<=`, so only that is used.
+/// Key of a condition or of its opposite (`true`). MPICH 4.0 confuses `comm_size<` with `comm_size<=` in one place, so only
+/// the latter is used.
 fn condition_key(op: CollectiveOp, condition: RuleCondition) -> (String, bool) {
     let RuleCondition::Compare(measure, relation, bound) = condition else {
         return ("comm_size=pow2".to_owned(), false);

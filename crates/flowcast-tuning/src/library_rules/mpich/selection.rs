@@ -1,4 +1,4 @@
-//! MPICH's selection as a value: conditions in an order that counts.
+//! MPICH's selection as a value: an ordered list of conditions.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{
     ser::SerializeMap,
 };
 
-/// Conditions in their order, each with what follows.
+/// Conditions in order, each with the selection below it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AlgorithmSelection(pub(super) Vec<(String, AlgorithmSelection)>);
 
@@ -21,7 +21,7 @@ impl AlgorithmSelection {
         )])
     }
 
-    /// What follows where a condition holds, and behind another where it does not.
+    /// Selects between two branches by the first condition that holds.
     pub(super) fn either(
         conditions: [&str; 2],
         follow: [AlgorithmSelection; 2],
