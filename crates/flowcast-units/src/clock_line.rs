@@ -1,9 +1,9 @@
-//! How one clock reads in terms of another: a straight line, which quartz clocks keep to within a part in 10^8 over tens of
-//! seconds.
+//! Conversion between two clocks by a straight line, from which quartz clocks deviate by no more than a part in 10^8 over
+//! tens of seconds.
 
 use crate::Time;
 
-/// What another clock shows when this one shows `t`: `t + offset + drift·(t - at)`.
+/// Reading of another clock as a function of this clock's reading `t`: `t + offset + drift·(t - at)`.
 ///
 /// ```
 /// use flowcast_units::{ClockLine, Time};
@@ -15,16 +15,16 @@ use crate::Time;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ClockLine {
-    /// Where this clock stood when the offset held.
+    /// Reading of this clock at the moment at which the offset held.
     pub at: Time,
-    /// By how much the other clock was ahead then; below 0 if it was behind.
+    /// Lead of the other clock at that moment; below 0 if it was behind.
     pub offset: Time,
-    /// Seconds that the other clock gains in a second of this one: 100 ppm are 1e-4. Above -1.
+    /// Seconds that the other clock gains per second of this one: 1e-4 is 100 ppm. Above -1.
     pub drift: f64,
 }
 
 impl ClockLine {
-    /// The line through what this clock and the other showed at two moments; without drift where both are one.
+    /// Returns the line through the readings of both clocks at two moments; without drift if the two moments are the same.
     pub fn through((own, other): (Time, Time), (later, later_other): (Time, Time)) -> ClockLine {
         let passed = (later - own).as_nanos();
         let gained = (later_other - other).as_nanos() - passed;
@@ -35,17 +35,17 @@ impl ClockLine {
         }
     }
 
-    /// What the other clock shows when this one shows `own`.
+    /// Returns the other clock's reading when this one shows `own`.
     pub fn read(&self, own: Time) -> Time {
         own + self.offset + (own - self.at) * self.drift
     }
 
-    /// What this clock shows when the other shows `other`.
+    /// Returns this clock's reading when the other shows `other`.
     pub fn own(&self, other: Time) -> Time {
         self.at + (other - self.at - self.offset) / (1.0 + self.drift)
     }
 
-    /// A third clock in terms of this one, where `next` gives it in terms of the other.
+    /// Returns the line from this clock to a third one, where `next` is the line from the other clock to the third.
     pub fn then(&self, next: &ClockLine) -> ClockLine {
         let offset = next.read(self.read(self.at)) - self.at;
         ClockLine {

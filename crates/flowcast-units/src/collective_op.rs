@@ -28,7 +28,7 @@ crate::named! {
 }
 
 impl CollectiveOp {
-    /// The name of its non-blocking form.
+    /// Name of the operation's non-blocking form.
     pub const fn non_blocking_name(self) -> &'static str {
         const NAMES: [&str; 16] = [
             "Ibarrier",
@@ -51,7 +51,7 @@ impl CollectiveOp {
         NAMES[self as usize]
     }
 
-    /// The operation of a function of MPI, in whatever case.
+    /// Returns the collective operation of an MPI function, regardless of case.
     ///
     /// ```
     /// use flowcast_units::CollectiveOp;

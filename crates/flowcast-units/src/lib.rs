@@ -1,8 +1,8 @@
-//! Times, sizes, rates, ranks and nodes as types of their own: no bare number crosses a function boundary in Flowcast.
+//! Times, sizes, rates, ranks and nodes as separate types: no bare number crosses a function boundary in Flowcast.
 //!
-//! A [`Time`] holds nanoseconds in an `f64`. Whole nanoseconds below 2^53 (104 days) are exact, so times that another
-//! tool counts in nanoseconds stay equal, and model times between two nanoseconds are not rounded. Text always carries
-//! its unit, in both directions; a bare number is an error.
+//! A [`Time`] stores nanoseconds in an `f64`. Whole nanoseconds below 2^53 (104 days) are exact. Times that another tool
+//! counts in nanoseconds therefore stay equal, and model times between two nanoseconds are not rounded. Text always carries
+//! its unit, for input and output; a bare number is an error.
 //!
 //! ```
 //! use flowcast_units::{Bytes, Rate, Time};
@@ -36,17 +36,17 @@ pub use collective_op::CollectiveOp;
 pub use plain_text::plain_text;
 use text::{BYTE_UNITS, Unit, decimal_text, parse_scaled, within};
 
-/// A text that does not name a quantity.
+/// Error for a text that does not name a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("found `{found}`, expected {expected}")]
 pub struct UnitError {
     /// The text as given.
     pub found: String,
-    /// What would have been right, with an example.
+    /// Description of a valid text, with an example.
     pub expected: &'static str,
 }
 
-/// A point in time or a duration; ordered totally, never NaN.
+/// A point in time or a duration. Totally ordered, never NaN.
 ///
 /// ```
 /// use flowcast_units::Time;
@@ -61,32 +61,32 @@ pub struct UnitError {
 pub struct Time(f64);
 
 impl Time {
-    /// 0 ns: no time at all, or the instant at which a replay begins.
+    /// 0 ns: no duration, or the instant at which a replay starts.
     pub const ZERO: Time = Time(0.0);
-    /// Later than every other time: what has not happened yet.
+    /// Later than every other time: the time of an event that has not happened yet.
     pub const NEVER: Time = Time(f64::INFINITY);
-    /// The longest that a text may give: products with sizes and sums over a replay then stay finite.
+    /// Longest time that a text may give: products with sizes and sums over a replay then stay finite.
     pub const LONGEST: Time = Time(1e27);
 
-    /// From nanoseconds; `nanos` must be a number.
+    /// Creates a time from nanoseconds; `nanos` must be a number.
     #[inline]
     pub const fn from_nanos(nanos: f64) -> Time {
         Time(nanos)
     }
 
-    /// From microseconds; `micros` must be a number.
+    /// Creates a time from microseconds; `micros` must be a number.
     #[inline]
     pub fn from_micros(micros: f64) -> Time {
         Time(micros * 1e3)
     }
 
-    /// From seconds; `seconds` must be a number.
+    /// Creates a time from seconds; `seconds` must be a number.
     #[inline]
     pub fn from_seconds(seconds: f64) -> Time {
         Time(seconds * 1e9)
     }
 
-    /// The time in nanoseconds, as it is held.
+    /// Time in nanoseconds, as stored.
     #[inline]
     pub const fn as_nanos(self) -> f64 {
         self.0
@@ -104,7 +104,7 @@ impl Time {
         self.0 / 1e9
     }
 
-    /// Without its part of a nanosecond.
+    /// Time truncated to whole nanoseconds.
     #[inline]
     pub fn whole_nanos(self) -> Time {
         Time(self.0.trunc())
@@ -158,7 +158,7 @@ impl PartialOrd for Time {
         Some(self.cmp(other))
     }
 
-    // Times are numbers: comparing those takes one instruction, the total order several.
+    // Times are never NaN: comparing the numbers takes one instruction, the total order several.
     #[inline]
     fn lt(&self, other: &Time) -> bool {
         self.0 < other.0
@@ -226,7 +226,8 @@ impl Sum for Time {
 }
 
 impl fmt::Display for Time {
-    /// In the unit that fits the magnitude; reading the text back gives the same time. [`Rounded`] is for people.
+    /// Writes the time in the unit that fits its magnitude. Parsing the text returns the same time. [`Rounded`] is for
+    /// people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const STEPS: [(&str, usize); 4] = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
         let fits = |exponent: usize| {
@@ -255,7 +256,7 @@ pub struct Rounded<Q = Time>(pub Q);
 
 impl fmt::Display for Rounded<Time> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is left of a difference of equal times is none.
+        // A difference of equal times may leave a rounding error.
         let nanos = if self.0.as_nanos().abs() < 5e-4 {
             0.0
         } else {
@@ -295,7 +296,7 @@ impl fmt::Display for Rounded<TimePerByte> {
     }
 }
 
-/// The nearest number with four significant digits; as text without zeros at its end.
+/// Rounds to four significant digits; the text of the result has no zeros at its end.
 ///
 /// ```
 /// assert_eq!(flowcast_units::four_digits(0.123456), 0.1235);
@@ -305,7 +306,7 @@ pub fn four_digits(value: f64) -> f64 {
     text.parse().expect("a number that was written as one")
 }
 
-/// Bytes in kB, MB, GB or TB, to four digits.
+/// Formats bytes in kB, MB, GB or TB, with four digits.
 fn in_decimal_units(bytes: f64) -> String {
     const UNITS: [(f64, &str); 5] = [
         (1e12, "TB"),
@@ -322,8 +323,9 @@ fn in_decimal_units(bytes: f64) -> String {
     format!("{} {unit}", four_digits(rounded / scale))
 }
 
-/// The family of units in which people see sizes that stand together, as in a column: binary where each size is a whole or
-/// half number of KiB, MiB or GiB, else decimal. Decimal sizes are exact below 100 kB and have four significant digits above.
+/// Family of units for sizes that people see next to each other, as in a column: binary if each size is a whole or half
+/// number of KiB, MiB or GiB, otherwise decimal. Decimal sizes are exact below 100 kB and have four significant digits
+/// above.
 ///
 /// ```
 /// use flowcast_units::{Bytes, SizeUnits};
@@ -342,7 +344,7 @@ pub enum SizeUnits {
 }
 
 impl SizeUnits {
-    /// The units that suit these sizes.
+    /// Returns the units that suit these sizes.
     pub fn for_sizes(sizes: impl IntoIterator<Item = Bytes>) -> SizeUnits {
         match sizes.into_iter().all(|size| is_binary(size.0)) {
             true => SizeUnits::Binary,
@@ -350,7 +352,7 @@ impl SizeUnits {
         }
     }
 
-    /// A size in these units.
+    /// Formats a size in these units.
     pub fn text(self, size: Bytes) -> String {
         const EXACT_BELOW: u64 = 100_000;
         match (self, size.0) {
@@ -445,22 +447,22 @@ impl fmt::Display for Bytes {
 pub struct Rate(f64);
 
 impl Rate {
-    /// From bytes per second.
+    /// Creates a rate from bytes per second.
     pub const fn from_bytes_per_second(rate: f64) -> Rate {
         Rate(rate)
     }
 
-    /// From Dimemas' megabytes (2^20 bytes) per second.
+    /// Creates a rate from Dimemas' megabytes (2^20 bytes) per second.
     pub fn from_mebibytes_per_second(rate: f64) -> Rate {
         Rate(rate * 1_048_576.0)
     }
 
-    /// In bytes per second.
+    /// Rate in bytes per second.
     pub const fn as_bytes_per_second(self) -> f64 {
         self.0
     }
 
-    /// How long `bytes` take; an infinite rate (0) takes no time.
+    /// Time to transfer `bytes`; zero at an infinite rate (0).
     #[inline]
     pub fn time_for(self, bytes: Bytes) -> Time {
         if self.0 == 0.0 {
@@ -521,38 +523,38 @@ impl fmt::Display for Rate {
 pub struct TimePerByte(f64);
 
 impl TimePerByte {
-    /// From nanoseconds per byte.
+    /// Creates a time per byte from nanoseconds.
     pub const fn from_nanos(nanos: f64) -> TimePerByte {
         TimePerByte(nanos)
     }
 
-    /// From microseconds per byte.
+    /// Creates a time per byte from microseconds.
     pub fn from_micros(micros: f64) -> TimePerByte {
         TimePerByte(micros * 1e3)
     }
 
-    /// In nanoseconds per byte.
+    /// Time per byte, in nanoseconds.
     pub const fn as_nanos(self) -> f64 {
         self.0
     }
 
-    /// In microseconds per byte.
+    /// Time per byte, in microseconds.
     pub fn as_micros(self) -> f64 {
         self.0 / 1e3
     }
 
-    /// How long `bytes` take.
+    /// Time to transfer `bytes`.
     #[inline]
     pub fn time_for(self, bytes: Bytes) -> Time {
         Time(self.0 * bytes.0 as f64)
     }
 
-    /// The inverse of a rate; an infinite rate (0) gives 0.
+    /// Returns the inverse of a rate; 0 for an infinite rate (0).
     pub fn from_rate(rate: Rate) -> TimePerByte {
         TimePerByte(if rate.0 == 0.0 { 0.0 } else { 1e9 / rate.0 })
     }
 
-    /// The inverse: bytes per second, 0 (infinite) for 0.
+    /// Returns the inverse in bytes per second; 0 (infinite) for 0.
     pub fn rate(self) -> Rate {
         Rate(if self.0 == 0.0 { 0.0 } else { 1e9 / self.0 })
     }
@@ -578,7 +580,8 @@ impl fmt::Display for TimePerByte {
     }
 }
 
-/// Jobs have fewer ranks, nodes fewer slots and clusters fewer nodes than this: larger numbers are taken for mistakes.
+/// Upper limit, exclusive, for the ranks of a job, the slots of a node and the nodes of a cluster: larger numbers are
+/// considered mistakes.
 pub const MOST_RANKS: u32 = 1 << 24;
 
 /// A process of a message-passing program, counted from 0.
@@ -586,12 +589,12 @@ pub const MOST_RANKS: u32 = 1 << 24;
 pub struct Rank(pub u32);
 
 impl Rank {
-    /// The ranks below a number.
+    /// Iterates over the first `ranks` ranks, from 0.
     pub fn all(ranks: usize) -> impl DoubleEndedIterator<Item = Rank> + ExactSizeIterator + Clone {
         (0..ranks as u32).map(Rank)
     }
 
-    /// As an index into per-rank tables.
+    /// Index of the rank in per-rank tables.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -609,7 +612,7 @@ impl fmt::Display for Rank {
 pub struct Node(pub u32);
 
 impl Node {
-    /// As an index into per-node tables.
+    /// Index of the node in per-node tables.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -622,7 +625,7 @@ impl fmt::Display for Node {
     }
 }
 
-/// Lets numbers of their own type index tables: `table[rank]` is `table[rank.index()]`.
+/// Lets typed numbers index tables: `table[rank]` is `table[rank.index()]`.
 #[macro_export]
 macro_rules! index_tables {
     ($($number:ident)+) => {

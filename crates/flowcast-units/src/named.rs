@@ -1,6 +1,7 @@
-//! Enums whose variants are listed and named.
+//! Enums with a name for each variant.
 
-/// Declares an enum with `ALL` of its variants, the `name` of each, which it is shown by, `names` and `from_name`.
+/// Declares an enum with the list `ALL` of its variants, the name of each (`name`, also its `Display`), and the functions
+/// `names` and `from_name`.
 ///
 /// ```
 /// flowcast_units::named! {
@@ -28,7 +29,7 @@ macro_rules! named {
 
         #[allow(dead_code)]
         impl $name {
-            /// All of them, in the order of tables, legends and messages.
+            /// All variants, in the order of tables, legends and messages.
             $vis const ALL: [$name; [$($text),+].len()] = [$($name::$variant),+];
 
             /// Name in files, tables and results.
@@ -43,7 +44,7 @@ macro_rules! named {
                 $name::ALL.map($name::name).join(", ")
             }
 
-            /// The one of that name.
+            /// Returns the variant with this name, if there is one.
             $vis fn from_name(name: &str) -> Option<$name> {
                 $name::ALL.into_iter().find(|one| one.name() == name)
             }

@@ -1,9 +1,10 @@
-//! Texts as editors and other systems save them.
+//! Texts in the encodings and with the line ends that editors and other systems save.
 
 use std::borrow::Cow;
 
-/// The text of a file in UTF-8, without a byte order mark and with newlines between its lines. A mark of UTF-16 makes it a text
-/// of UTF-16; carriage returns become newlines where they alone end lines. Other bytes are borrowed as they are.
+/// Returns the text of a file in UTF-8, without a byte order mark and with newlines between its lines. A text with a UTF-16
+/// mark is decoded from UTF-16. Carriage returns become newlines if they alone end lines. Other bytes are borrowed
+/// unchanged.
 ///
 /// ```
 /// use flowcast_units::plain_text;
@@ -40,7 +41,7 @@ fn from_utf16(text: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Vec<u8>> {
     rest.is_empty().then(|| text.into_bytes())
 }
 
-/// Whether this is a text without a newline whose lines end all the same.
+/// `true` if the text has no newline but lines that end in carriage returns.
 fn ends_lines_with_returns(text: &[u8]) -> bool {
     !text.contains(&b'\n')
         && text.contains(&b'\r')

@@ -1,4 +1,4 @@
-//! Quantities in files: text with a unit, in both directions. A bare 0, which is the same in every unit, is read as well.
+//! Serialized quantities: text with a unit, for input and output. A bare 0, which is the same in every unit, is also read.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ macro_rules! quantities_as_text {
 
 quantities_as_text!(Time, Bytes, Rate, TimePerByte);
 
-/// Writes types as the text that they display, and reads them by `FromStr`.
+/// Serializes types as the text that they display, and deserializes them by `FromStr`.
 #[macro_export]
 macro_rules! serde_as_text {
     ($($name:ty),*) => {$(

@@ -1,9 +1,9 @@
-//! Numbers with their units, as text and back, without rounding twice.
+//! Conversion between numbers with units and text, rounded only once.
 
 use super::{Time, UnitError};
 
-/// A unit: its name, and its value as factor · 10^exponent. The decimal exponent is applied to the text, so that
-/// `4.7us` is the double nearest to 4700 and not 4.7 rounded and then scaled.
+/// A unit: its name, and its value as factor · 10^exponent. The decimal exponent is applied to the text, so that `4.7us` is
+/// the double nearest to 4700 rather than 4.7 rounded and then scaled.
 pub(crate) type Unit = (&'static str, f64, i32);
 
 pub(crate) const BYTE_UNITS: [Unit; 8] = [
@@ -17,7 +17,7 @@ pub(crate) const BYTE_UNITS: [Unit; 8] = [
     ("B", 1.0, 0),
 ];
 
-/// The number of a text with its unit, in the unit of which all factors are multiples; neither negative nor infinite.
+/// Parses a number with its unit. Returns it in the unit that all factors are multiples of; neither negative nor infinite.
 pub(crate) fn parse_scaled(
     text: &str,
     units: &[Unit],
@@ -28,7 +28,7 @@ pub(crate) fn parse_scaled(
         expected,
     };
     let trimmed = text.trim();
-    // Units end in each other (`s` in `us`): the right one leaves a number in front of it.
+    // Units end in each other (`s` in `us`): the right one leaves a number before it.
     let (number, factor, exponent) = units
         .iter()
         .filter_map(|(unit, factor, exponent)| {
@@ -44,7 +44,7 @@ pub(crate) fn parse_scaled(
     }
 }
 
-/// A number of nanoseconds that is not too large.
+/// Returns a number of nanoseconds if it is not above `Time::LONGEST`.
 pub(crate) fn within(text: &str, nanos: f64, expected: &'static str) -> Result<f64, UnitError> {
     if nanos <= Time::LONGEST.as_nanos() {
         return Ok(nanos);
@@ -66,8 +66,8 @@ fn scaled_decimal(number: &str, exponent: i32) -> Option<f64> {
         .ok()
 }
 
-/// `value` / 10^`exponent` as text that reads back to `value`: the shortest digits of the value itself with the point
-/// moved, because a division would add digits of its own.
+/// Formats `value` / 10^`exponent` as text that reads back to `value`: the shortest digits of the value itself with the
+/// decimal point moved, because a division would add digits.
 pub(crate) fn decimal_text(value: f64, exponent: usize) -> String {
     let text = value.abs().to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
