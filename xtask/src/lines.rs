@@ -41,6 +41,7 @@ struct Counts {
     functions_named_of: usize,
     schemas: BTreeSet<String>,
     doc_tests: usize,
+    clause_docs: usize,
 }
 
 /// A count that has a limit.
@@ -93,6 +94,11 @@ impl Counts {
             ),
             figure("schemas", "document schemas", self.schemas.len() as f64),
             figure("doc_tests", "doc tests of items", self.doc_tests as f64),
+            figure(
+                "clause_docs",
+                "doc comments that begin with a clause",
+                self.clause_docs as f64,
+            ),
         ]
     }
 }
@@ -162,6 +168,8 @@ struct Counter {
     schema: Regex,
     public_item: Regex,
     doc_test: Regex,
+    doc_comment: Regex,
+    clause: Regex,
 }
 
 impl Counter {
@@ -182,6 +190,8 @@ impl Counter {
                 r#"^\s*pub (?:(?:const|async|unsafe|extern "C") )*(fn|struct|enum|trait|type|const|static|mod|union)\b"#,
             ),
             doc_test: regex(r"^\s*/// ```(rust|no_run|should_panic)?\s*$"),
+            doc_comment: regex(r"^\s*//[/!] ?(.*)"),
+            clause: regex(r"^(What|Who|Whose|Whom|How|By|Of|So|As|Where|That|The same)\b"),
         }
     }
 
@@ -250,6 +260,20 @@ impl Counter {
                 .map(|found| found[1].to_owned()),
         );
         counts.doc_tests += self.doc_tests(&lines);
+        counts.clause_docs += self.clause_docs(&lines);
+    }
+
+    /// Number of doc comments whose first line begins with a clause in place of a noun or a verb (STYLE.md).
+    fn clause_docs(&self, lines: &[&str]) -> usize {
+        let mut count = 0;
+        let mut is_inside = false;
+        for line in lines {
+            let text = self.doc_comment.captures(line);
+            let first = text.as_ref().filter(|_| !is_inside);
+            count += usize::from(first.is_some_and(|text| self.clause.is_match(&text[1])));
+            is_inside = text.is_some();
+        }
+        count
     }
 
     /// The lines of a file without its modules of tests.
@@ -320,6 +344,13 @@ mod tests {
         let mut counts = Counts::default();
         Counter::new().add_file("a", text, &mut counts);
         counts
+    }
+
+    #[test]
+    fn only_the_first_line_of_a_doc_comment_can_begin_with_a_clause() {
+        let text =
+            "/// What it is.\nfn a() {}\n/// A thing.\n/// What it is.\nfn b() {}\n// What.\n";
+        assert_eq!(counts(text).clause_docs, 1);
     }
 
     #[test]
