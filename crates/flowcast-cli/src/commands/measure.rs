@@ -478,7 +478,7 @@ fn agreed_delay(plan: &PrttPlan, previous: &PrttSamples) -> Result<Option<Time>>
     if let Some((point, _)) = foreign {
         bail!(
             "--resume: found samples of n = {}, d = {}, {} B, which this measurement does not take; expected the same \
-             --messages, --delay and sizes as before",
+             --burst, --delay and sizes as before",
             point.messages,
             point.delay,
             point.size.0

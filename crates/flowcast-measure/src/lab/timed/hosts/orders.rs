@@ -15,7 +15,7 @@ pub enum HostOrder {
     Clock,
     /// Connect the flows of these ends.
     Open(Vec<Leg>),
-    /// Carry the flows with these numbers, starting at this moment of the rank's own clock.
+    /// Carry the flows with these numbers, starting at this time of the rank's own clock.
     Carry(Duration, Vec<u32>),
     /// Guide the next rank that connects: answer with the first rank's time, which this line gives in terms of the rank's
     /// own clock.
