@@ -42,7 +42,7 @@ thread_local! {
 pub struct RankTimes {
     /// Finish time, in seconds.
     pub end_s: f64,
-    /// Computation, in seconds.
+    /// Time in the program's own computation, in seconds.
     pub compute_s: f64,
     /// Time waiting for messages and receivers, in seconds.
     pub blocked_s: f64,

@@ -19,7 +19,7 @@ use crate::{
 };
 use flowcast_terminal::{repeating::Over, token::TokenArgs};
 
-/// Default lab.
+/// Default of `--lab`: a built-in profile.
 const LAB: &str = "asymmetric";
 
 /// Where messages are carried: between the nodes of a lab, or between the hosts of a launcher.
@@ -53,7 +53,7 @@ pub(crate) struct WhereArgs {
 }
 
 impl WhereArgs {
-    /// Lab to build.
+    /// Reads the profile or file of `--lab` and replaces the fields of `--lab-set`.
     pub(crate) fn spec(&self) -> Result<LabSpec> {
         load(&self.lab, &self.lab_set)
     }

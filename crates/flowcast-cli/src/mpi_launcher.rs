@@ -59,7 +59,7 @@ impl Launcher {
         }
     }
 
-    /// Name for people.
+    /// Name in printed text, such as `Open MPI`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Launcher::OpenMpi => "Open MPI",

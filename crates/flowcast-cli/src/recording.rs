@@ -112,7 +112,7 @@ fn named(given: Option<&Path>) -> Option<PathBuf> {
 /// Options of the recorder.
 #[derive(Debug)]
 pub(crate) struct Loading<'a> {
-    /// Library to preload.
+    /// Path of the recorder's library, which the program loads through `LD_PRELOAD`.
     pub recorder: &'a Path,
     /// Absolute path of the folder to which it writes.
     pub folder: &'a Path,

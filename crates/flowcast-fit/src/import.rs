@@ -49,7 +49,7 @@ const EXPECTED: &str = "osu_latency, osu_bw, IMB PingPong, ib_send_lat, ib_write
 /// Error for a rejected output.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ImportError {
-    /// No known benchmark.
+    /// The text has neither samples nor the output of a known benchmark. Contains the names of the known benchmarks.
     #[error(
         "found no samples and no output of a known benchmark, expected columns of samples (`flowcast fit --help`) or one of {0}"
     )]
@@ -64,7 +64,7 @@ pub enum ImportError {
         /// The text before it.
         prefix: String,
     },
-    /// An invalid line.
+    /// Invalid content in the output of a benchmark, with its line.
     #[error(transparent)]
     Line(#[from] CsvError),
     /// No test in the output measures a message between two processes.

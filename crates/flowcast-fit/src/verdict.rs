@@ -26,7 +26,7 @@ pub enum FitWarning {
     Negative {
         /// Symbol of the parameter, such as `L`.
         parameter: &'static str,
-        /// The negative value.
+        /// Value before it was held at 0, as text with its unit.
         found: String,
     },
     /// Two overheads as long as the sender's are longer than the whole time of a message: receiving costs less than
@@ -41,7 +41,7 @@ pub enum FitWarning {
         found: Time,
         /// The overhead of the fit.
         lowered: Time,
-        /// The estimated L.
+        /// L before it was held at 0; negative.
         latency: Time,
     },
     /// The overhead is based on a delay of less than twice the gap, which disturbs it.

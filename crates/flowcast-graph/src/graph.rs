@@ -308,7 +308,7 @@ impl<'a> EventGraph<'a> {
         self.is_exact
     }
 
-    /// Number of events.
+    /// Number of events, which are the nodes of the graph.
     pub fn events(&self) -> usize {
         self.nodes.len()
     }

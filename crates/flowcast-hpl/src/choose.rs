@@ -20,9 +20,9 @@ pub struct SettingsQuestion {
     pub order: u64,
     /// Number of ranks, all of which are used.
     pub ranks: u32,
-    /// Allowed block sizes.
+    /// Block sizes NB to choose from, at least one. The other settings are compared with the first.
     pub blocks: Vec<u32>,
-    /// Allowed lookahead depths.
+    /// Lookahead depths to choose from, at least one. Grids and broadcasts are compared with the first.
     pub depths: Vec<u32>,
     /// Another network, for comparison.
     pub other_network: Option<Network>,

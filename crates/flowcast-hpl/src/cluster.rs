@@ -29,7 +29,7 @@ pub enum ClusterError {
         expected: usize,
         /// Number of ranks of the run.
         ranks: u32,
-        /// Ranks per node.
+        /// Number of ranks per node; the last node may have fewer.
         per_node: u32,
     },
     /// The simulation would take too long.
@@ -45,7 +45,7 @@ pub enum ClusterError {
         grid: String,
         /// Approximate processor time of the simulation, in hours.
         hours: u64,
-        /// Maximum, in hours.
+        /// Maximum processor time of one simulation, in hours.
         most: u64,
     },
 }
@@ -62,7 +62,7 @@ pub struct Cluster {
     pub processors: NodeProcessors,
     /// Number of ranks that fill a node.
     pub ranks_per_node: u32,
-    /// All other costs.
+    /// Constants for computations and for messages within a node.
     pub costs: LinpackCosts,
 }
 

@@ -19,7 +19,7 @@ pub struct ColumnStep {
 /// Rows of the matrix in a message. Each has as many elements as columns are swapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MatrixRows {
-    /// Number of rows.
+    /// Number of rows; 0 if there is no message.
     pub count: u32,
     /// `true` if each row has one more element: its destination.
     pub with_place: bool,
@@ -370,7 +370,7 @@ pub enum PivotRows {
     Own,
     /// The row with the largest element, and its number.
     Largest,
-    /// Both rows.
+    /// The panel's own row, and the row with the largest element with its number.
     Both,
 }
 

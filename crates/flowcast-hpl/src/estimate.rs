@@ -48,7 +48,7 @@ fn lead(settings: &HplSettings) -> u32 {
 /// Estimated time of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Time in seconds.
+    /// Time of the whole run, in seconds; extrapolated if panels were left out.
     pub seconds: f64,
     /// Relative uncertainty due to panels that were left out: two standard errors. 0 if none was left out.
     pub error: f64,

@@ -50,7 +50,7 @@ fn at(time: Option<Time>) -> f64 {
 pub(super) struct Machine {
     /// Node of each rank.
     pub nodes: Vec<u32>,
-    /// Ranks per node.
+    /// Number of ranks per node, at most all ranks of the run; the last node may have fewer.
     pub ranks_per_node: u32,
     /// Processor of each rank.
     pub processors: Vec<Processor>,
@@ -58,7 +58,7 @@ pub(super) struct Machine {
     pub call_spread: f64,
     /// Channel within a node.
     pub inside: HplChannel,
-    /// Channel between nodes.
+    /// Channel between ranks of different nodes. Its shared resource is a node's interface in one direction.
     pub between: HplChannel,
     /// Costs of computations on a core of an otherwise idle node.
     pub rates: KernelRates,

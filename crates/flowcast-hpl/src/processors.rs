@@ -8,7 +8,7 @@ use super::Processor;
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeProcessors(Vec<Vec<Processor>>);
 
-/// Required columns.
+/// Columns that the table must have: the node of a processor, and the times of its products in seconds.
 const COLUMNS: [&str; 4] = ["node", "intercept_s", "s_per_mnk", "resid_per_mnk"];
 
 impl NodeProcessors {
@@ -39,7 +39,7 @@ impl NodeProcessors {
         Ok(NodeProcessors(processors.collect()))
     }
 
-    /// Number of nodes.
+    /// Number of nodes with known processors.
     pub fn nodes(&self) -> usize {
         self.0.len()
     }

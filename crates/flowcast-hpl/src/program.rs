@@ -41,9 +41,9 @@ pub enum Kernel {
 /// The next action of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HplAction {
-    /// Computes.
+    /// Executes a computation.
     Compute(Kernel),
-    /// Updates columns: [`HplSettings::update_kernels`].
+    /// Updates columns without probes, by the computations of [`HplSettings::update_kernels`].
     Update(Update),
     /// Exchanges messages with a rank and waits for both.
     Exchange(Exchange),
@@ -56,10 +56,10 @@ pub enum HplAction {
     UpdateUntil {
         /// Sender of the message.
         from: u32,
-        /// The update.
+        /// Panel and columns of the update; no columns if the process only waits for the message.
         update: Update,
     },
-    /// Ends.
+    /// Ends the process, which has no more tasks.
     End,
 }
 
@@ -94,7 +94,7 @@ pub enum ActionPurpose {
     Broadcast,
     /// Swap of rows, and broadcast of U.
     Swap,
-    /// Triangular solution.
+    /// Solution of the triangular system at the end.
     Solution,
 }
 
@@ -171,7 +171,7 @@ enum Task {
     Factor(u32),
     /// Starts the broadcast of a panel.
     Broadcast(u32),
-    /// Finishes the broadcast.
+    /// Waits for the panel that is being broadcast and takes part in the broadcast, unless this is already done.
     Await,
     /// Takes part in the broadcast from exchange `number` on.
     Forward {

@@ -68,12 +68,12 @@ pub struct HplSettings {
     pub depth: u32,
     /// Broadcast algorithm for panels.
     pub broadcast: Broadcast,
-    /// Swap algorithm.
+    /// Algorithm for the swap of rows and the broadcast of U.
     pub swap: Swap,
 }
 
 impl HplSettings {
-    /// Number of processes.
+    /// Number of processes, P·Q. Each process is a rank.
     pub fn ranks(&self) -> u32 {
         self.rows * self.columns
     }

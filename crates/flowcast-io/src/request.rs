@@ -141,7 +141,7 @@ pub fn loggops_parameters(numbers: [f64; 5]) -> Result<Loggops> {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// Predicted time.
+    /// Predicted time, with an interval if one is requested.
     Predict(PredictRequest),
     /// Critical path: the chain of events that ends last.
     Path(ReplayRequest),
@@ -151,7 +151,7 @@ pub enum Request {
     Slack(ReplayRequest),
     /// Predicted time over a range of a field.
     Sensitivity(SensitivityRequest),
-    /// Named what-if scenarios.
+    /// Predicted times of named what-if scenarios, and their ratios to the first scenario.
     Scenarios(ScenariosRequest),
 }
 

@@ -45,7 +45,7 @@ struct ScenarioEntry {
     noise: Option<String>,
 }
 
-/// Defaults of scenarios.
+/// Values for the fields that a scenario does not set.
 pub struct ScenarioDefaults<'a> {
     /// Network after the overrides of the command.
     pub network: Option<&'a Network>,

@@ -27,7 +27,7 @@ pub struct Store {
     folder: PathBuf,
 }
 
-/// A stored network.
+/// A network of the store, whose file may be unreadable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptNetwork {
     /// Name, such as `cluster`, or `node0--node1--openmpi-4.1.4/eth0`.

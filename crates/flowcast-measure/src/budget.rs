@@ -53,7 +53,7 @@ pub struct BudgetPlan {
     pub largest: Bytes,
     /// Limit for the messages in both directions, including those of the protocol between the ends.
     pub messages: u32,
-    /// Time limit.
+    /// Time limit, above 0, after which the measurement ends even without the precision. Defaults to 10 s.
     pub max_time: Time,
     /// Precision that ends the measurement: half of every parameter's interval, as a share of the parameter.
     pub precision: f64,

@@ -1,4 +1,4 @@
-//! Errors of experiments.
+//! Errors of experiments: connection, clocks, requests of the other end, plan and choice of a delay.
 
 use thiserror::Error;
 
@@ -22,14 +22,14 @@ pub enum PrttError {
     Script {
         /// Quantity that the other end requested.
         what: &'static str,
-        /// Requested value.
+        /// Requested value, which is less than `least` or more than `most`.
         found: u32,
-        /// Smallest meaningful value.
+        /// Smallest value that this end supports.
         least: u32,
         /// Largest value that this end supports.
         most: u32,
     },
-    /// An invalid plan.
+    /// A field of the plan has a value outside its valid range.
     #[error("{field}: found {found}, expected {expected}")]
     Plan {
         /// Field that is wrong.

@@ -292,7 +292,7 @@ impl<'a, T: Transport> Client<'a, T> {
             .collect()
     }
 
-    /// Measures one `PRTT_{n,d}(s)`.
+    /// Measures one `PRTT_{n,d}(s)`: sends n messages of size s with computation d between them, awaits the answer.
     fn exchange(&mut self, point: PrttPoint) -> Result<Timed, TransportError> {
         let message = &mut self.buffer[..point.size.0 as usize];
         let start = self.transport.now();

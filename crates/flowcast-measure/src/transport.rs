@@ -25,7 +25,7 @@ pub enum TransportError {
     /// The operating system refused a call.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// Operation that failed.
+        /// Operation that failed, in words that follow `cannot` in the message.
         doing: String,
         /// Reason given by the system.
         source: io::Error,

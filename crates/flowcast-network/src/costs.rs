@@ -140,11 +140,11 @@ pub(crate) use costs;
     bound = "C: CostParameters"
 )]
 pub struct FittedCosts<C> {
-    /// Fitted values.
+    /// Fitted values, each above 0 in a file.
     pub costs: C,
-    /// Lower bounds.
+    /// Lower bounds of the intervals.
     pub low: C,
-    /// Upper bounds.
+    /// Upper bounds of the intervals.
     pub high: C,
 }
 

@@ -16,7 +16,7 @@ pub enum CsvError {
         line: usize,
         /// Content that was found, with the name of its column.
         found: String,
-        /// Expected content.
+        /// Description of the expected content.
         expected: String,
     },
     /// The file has no line with column names, or no row after it.

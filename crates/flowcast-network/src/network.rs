@@ -33,7 +33,7 @@ use flowcast_units::{Bytes, Rate, Time, TimePerByte, named};
 pub struct Network {
     /// Short name, as given to `--network`.
     pub name: String,
-    /// One-line description.
+    /// One-line description for people; empty by default in a network file.
     pub title: String,
     /// Source of the numbers.
     pub source: String,

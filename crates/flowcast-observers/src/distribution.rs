@@ -38,7 +38,7 @@ impl TimeDistribution {
         self.longest = self.longest.max(time);
     }
 
-    /// Number of times.
+    /// Number of times counted so far.
     pub fn number(&self) -> u64 {
         self.number
     }

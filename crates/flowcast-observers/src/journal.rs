@@ -74,7 +74,7 @@ pub struct Call {
 pub struct WholeSpan<T> {
     /// Start, in nanoseconds.
     pub start: u64,
-    /// End, in nanoseconds.
+    /// End, in nanoseconds; after the start.
     pub end: u64,
     /// Activity or call of the rank.
     pub what: T,

@@ -61,7 +61,7 @@ pub(crate) enum When {
     Never,
 }
 
-/// The user's settings.
+/// The user's settings, read from the registered parameters and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ComponentSettings {
     pub scheduler: SchedulerName,

@@ -62,7 +62,7 @@ pub(crate) fn report(state: &State) {
     }
 }
 
-/// Writes `FILE.RANK.json`, atomically.
+/// Writes `FILE.RANK.json` atomically: first to `FILE.RANK.json.partial`, which is then renamed.
 fn write(file: &Path, rank: Rank, text: &str) -> io::Result<()> {
     let [partial, whole] = [".partial", ""].map(|ending| {
         let mut name = file.as_os_str().to_owned();

@@ -87,7 +87,7 @@ impl Iterator for AllMappings {
 /// Statistics of the times of all mappings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Ranking {
-    /// Number of mappings.
+    /// Number of mappings, the sum of the counts in `histogram`.
     pub mappings: u64,
     /// Times in ascending order, each with the number of mappings that take it.
     pub histogram: Vec<(Time, u64)>,

@@ -32,7 +32,7 @@ impl<T: Copy + Default> Table<T> {
         Table { nodes, links }
     }
 
-    /// Clears the diagonal.
+    /// Returns the table with 0 on its diagonal: no link lies between a node and itself.
     pub(super) fn off_diagonal(mut self) -> Table<T> {
         for node in 0..self.nodes {
             self.links[node * self.nodes + node] = T::default();

@@ -16,13 +16,13 @@ impl<T> Lists<T> {
         }
     }
 
-    /// Appends a list.
+    /// Appends a list. Its number is the number of lists before it.
     pub(super) fn push(&mut self, list: impl IntoIterator<Item = T>) {
         self.entries.extend(list);
         self.begins.push(self.entries.len());
     }
 
-    /// Number of lists.
+    /// Number of lists, including empty ones.
     pub(super) fn len(&self) -> usize {
         self.begins.len() - 1
     }

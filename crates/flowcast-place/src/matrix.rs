@@ -16,7 +16,7 @@ pub enum MatrixError {
     NoSuchRank {
         /// The rank that sends or receives it.
         rank: Rank,
-        /// Number of ranks.
+        /// Number of ranks of the matrix; valid ranks are smaller.
         ranks: usize,
     },
     /// Too many bytes for exact sums.
@@ -101,7 +101,7 @@ impl CommunicationMatrix {
         })
     }
 
-    /// Number of ranks.
+    /// Number of ranks, including those that do not communicate.
     pub fn ranks(&self) -> usize {
         self.partners.len()
     }

@@ -37,7 +37,7 @@ pub enum TargetError {
     /// The ranks do not fit.
     #[error("found {ranks} ranks, expected at most {slots}, as there are slots")]
     TooFewSlots {
-        /// Number of ranks.
+        /// Number of ranks, which exceeds `slots`.
         ranks: usize,
         /// Total number of slots.
         slots: u64,

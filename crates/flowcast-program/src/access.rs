@@ -31,7 +31,7 @@ pub enum Access {
         window: i32,
         /// The rank whose memory is locked.
         target: Rank,
-        /// Shared or exclusive.
+        /// Kind of the lock: shared with other ranks, or exclusive.
         kind: LockKind,
     },
     /// The rank waits for its transfers to the target and releases the lock.

@@ -1,4 +1,4 @@
-//! Errors of traces.
+//! Errors in traces: invalid content, unknown formats, files that are damaged, too large or unreadable, and exceeded limits.
 
 use flowcast_units::Bytes;
 use thiserror::Error;
@@ -53,7 +53,7 @@ pub enum TraceError {
         place: String,
         /// Name of the file, as given there.
         file: String,
-        /// The system's error.
+        /// Error of the system when the file was opened or read.
         error: std::io::Error,
     },
     /// The trace exceeds a limit of its form in memory.
@@ -65,7 +65,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// Creates a [`TraceError::Damaged`].
+    /// Creates a [`TraceError::Damaged`] from the file's name and a description of the damage.
     pub fn damaged(name: &str, problem: impl Into<String>) -> TraceError {
         TraceError::Damaged {
             name: name.to_owned(),

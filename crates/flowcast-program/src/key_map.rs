@@ -132,7 +132,7 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
         }
     }
 
-    /// Number of keys.
+    /// Number of keys, which is also the number that the next new key gets.
     pub fn len(&self) -> usize {
         self.keys.len()
     }

@@ -8,7 +8,7 @@
 use super::slot::Slot;
 use flowcast_units::Time;
 
-/// Largest payload.
+/// Largest payload of an instruction word, which has 27 bits for it.
 pub(crate) const MAX_PAYLOAD: u32 = (1 << 27) - 1;
 
 /// `true` if a record may take this many nanoseconds: at most 3·10^10 years, so that the sums of a replay stay finite.

@@ -142,7 +142,7 @@ pub struct IgnoredRecords {
 /// Transfers of one-sided communication: puts, gets and accumulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transfers {
-    /// Number of transfers.
+    /// Number of transfers; sums above the largest `u64` are cut to it.
     pub count: u64,
     /// Total size, in bytes.
     pub bytes: Bytes,

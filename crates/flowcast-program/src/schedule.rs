@@ -68,7 +68,7 @@ impl Graph {
         }
     }
 
-    /// Number of dependencies.
+    /// Number of dependencies of all operations of the rank, on starts and on ends.
     pub fn count_dependencies(&self) -> usize {
         self.dependents.len()
     }

@@ -72,7 +72,7 @@ pub struct ExchangeTest {
     pub messages: u32,
     /// Bytes of each message.
     pub size: Bytes,
-    /// Number of repetitions.
+    /// Number of repetitions, each timed separately.
     pub repetitions: u32,
 }
 

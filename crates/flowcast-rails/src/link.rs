@@ -46,7 +46,7 @@ pub enum LinkError {
     /// Rails that cannot form a session.
     #[error(transparent)]
     Rails(#[from] RailsError),
-    /// A refused message.
+    /// A message that was refused before it was sent, with the reason.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// No rail is left, and no new one arrived for a while.
@@ -58,7 +58,7 @@ pub enum LinkError {
     /// The operating system refused a call.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// The attempted operation.
+        /// The attempted operation, as a verb with its object: `wait for the rails`.
         doing: String,
         /// The system's reason.
         source: io::Error,

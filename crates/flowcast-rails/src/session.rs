@@ -58,7 +58,7 @@ pub struct SessionRule {
 pub enum DeliveryOrder {
     /// After all ordered messages that were sent before it.
     Ordered,
-    /// On arrival.
+    /// On arrival, even if messages that were sent before it are still missing.
     Unordered,
 }
 

@@ -295,7 +295,7 @@ pub(crate) struct ExchangeFunctions {
 }
 
 impl ExchangeFunctions {
-    /// Duplicates a communicator.
+    /// Duplicates a communicator with `PMPI_Comm_dup` and returns the new handle; `None` if MPI reports an error.
     pub(crate) fn duplicate(&self, communicator: usize) -> Option<usize> {
         let mut made = 0;
         // SAFETY: the variable has room for a handle of either size.

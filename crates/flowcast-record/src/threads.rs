@@ -31,7 +31,7 @@ pub(crate) struct Thread {
     mark: Cell<(u64, u64)>,
     /// Ticks that the recorder has used and not yet reported.
     lost: Cell<u64>,
-    /// Rounding remainders.
+    /// Rounding remainders of this thread's encoded times, which are added to its next times.
     pub rest: Cell<Rest>,
 }
 

@@ -1,4 +1,4 @@
-//! Errors in recordings.
+//! Errors in recordings: unexpected content and damaged files of ranks.
 
 use thiserror::Error;
 

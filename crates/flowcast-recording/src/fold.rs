@@ -25,7 +25,7 @@ pub struct Run {
     pub start: usize,
     /// Number of calls in one repetition.
     pub period: usize,
-    /// Number of repetitions.
+    /// Number of repetitions; 1 if the sequence occurs only once.
     pub repeats: usize,
 }
 

@@ -14,7 +14,7 @@ use super::{
 /// Calls of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Calls {
-    /// Number of calls.
+    /// Number of calls, including unsuccessful tests and probes.
     pub calls: u64,
     /// Number of these calls that are tests and probes that found nothing.
     pub unsuccessful: u64,
@@ -43,7 +43,7 @@ pub struct Summary {
     pub stopped: u32,
 }
 
-/// Summarises one rank.
+/// Summarises one rank: its calls of each function, its computation and the size of its file.
 pub fn summarize(file: &RankFile) -> Summary {
     let mut functions = vec![Calls::default(); file.functions.len()];
     let (burst, cpu) = computation(file);

@@ -18,7 +18,7 @@ pub(crate) const TEXT: &str = include_str!("functions.txt");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MpiFunction {
-    /// Name without `MPI_`.
+    /// Name without `MPI_`, such as `Isend`.
     pub name: String,
     /// Number of arguments of the C function.
     pub arity: usize,
@@ -110,7 +110,7 @@ impl FunctionNumber {
         &FUNCTIONS[usize::from(self.get()) - 1]
     }
 
-    /// Name without `MPI_`.
+    /// Name of the function without `MPI_`, such as `Isend`.
     pub fn name(self) -> &'static str {
         &self.function().name
     }

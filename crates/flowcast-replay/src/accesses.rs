@@ -119,7 +119,7 @@ pub(crate) struct LockRequest {
     pub time: Time,
     /// Rank that makes the request.
     pub rank: Rank,
-    /// Requested access.
+    /// Requested access, a lock or a request to the file system.
     pub access: Access,
     /// Latency of the answer.
     pub way: Time,

@@ -90,7 +90,7 @@ pub enum SimulateError {
         place: String,
         /// Content of that place.
         found: String,
-        /// The missing part.
+        /// Description of the missing part, such as `a receive with its source and tag`.
         expected: String,
     },
     /// The sharing model has no solution.

@@ -213,7 +213,7 @@ impl Placement {
         placement
     }
 
-    /// Number of ranks.
+    /// Number of ranks, without progress streams.
     pub fn ranks(&self) -> usize {
         self.ranks
     }

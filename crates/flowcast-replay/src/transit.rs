@@ -200,7 +200,7 @@ pub struct Shared {
 
 /// Paths of messages through a fabric.
 struct SharedRoutes {
-    /// All distinct paths.
+    /// Distinct paths of messages, followed by the paths of one-sided transfers.
     paths: Vec<FlowPath>,
     /// Index of the path, by slot.
     of_slot: Vec<u32>,

@@ -21,7 +21,7 @@ use flowcast_units::{Bytes, Time};
 /// A rail and the uncertainty of its parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownRail {
-    /// Fitted LogGP parameters.
+    /// Fitted LogGP parameters, around which the draws vary.
     pub cost: LogGp,
     /// Standard errors of the parameters; zero for exact ones.
     pub error: LogGp,

@@ -16,7 +16,7 @@ pub trait ClockArithmetic: Copy + Debug + Send + 'static {
     /// The clock's zero.
     const ZERO: Self;
 
-    /// Converts a time.
+    /// Converts a time to units of this arithmetic; `scale` has no effect if the unit is fixed.
     fn from_time(time: Time, scale: Self::Scale) -> Self;
     /// Converts a time per byte.
     fn per_byte(per_byte: TimePerByte, scale: Self::Scale) -> Self::PerByte;

@@ -1,4 +1,4 @@
-//! Schedulers by name.
+//! Schedulers by name: parses the names of the rules for the choice of a rail, and creates their schedulers.
 
 use std::{fmt, str::FromStr};
 

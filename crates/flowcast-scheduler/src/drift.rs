@@ -75,7 +75,7 @@ impl Drift {
         }
     }
 
-    /// Estimated slowdown.
+    /// Estimated slowdown relative to the measured parameters, from 0.25 to 1000; 1 at the start.
     pub(crate) fn slowdown(&self) -> f64 {
         self.slowdown
     }

@@ -26,7 +26,7 @@ pub enum RailsError {
     Shares {
         /// Number of given shares.
         found: usize,
-        /// Number of rails.
+        /// Number of rails, each of which needs one share.
         rails: usize,
     },
     /// A share outside the allowed range.
@@ -50,7 +50,7 @@ pub enum RailsError {
         index: usize,
         /// Index of the rail.
         rail: u8,
-        /// Number of rails.
+        /// Number of rails; valid indices are below it.
         rails: usize,
     },
     /// Lists of different lengths.
@@ -58,7 +58,7 @@ pub enum RailsError {
     Choices {
         /// Number of given choices.
         found: usize,
-        /// Number of messages.
+        /// Number of messages, each of which needs one choice.
         messages: usize,
     },
 }

@@ -57,7 +57,7 @@ pub struct Unused {
     pub reason: &'static str,
 }
 
-/// A finished replay.
+/// A finished replay with its inputs, which determine the parameters that had no influence.
 #[derive(Debug, Clone, Copy)]
 pub struct FinishedReplay<'a> {
     /// The program that was replayed.

@@ -63,7 +63,7 @@ pub enum StatsError {
         name: &'static str,
         /// Value of the argument.
         found: f64,
-        /// Expected range.
+        /// Expected range, as text for the message.
         expected: &'static str,
     },
     /// All points of a regression have the same x.

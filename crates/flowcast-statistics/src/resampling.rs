@@ -41,7 +41,7 @@ impl Resampler {
         self.0.random()
     }
 
-    /// Shuffles `items`.
+    /// Shuffles `items` in place; all orders are equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         items.shuffle(&mut self.0);
     }

@@ -89,7 +89,7 @@ impl StillHolds {
         self.below += u32::from(value < self.low);
     }
 
-    /// Present verdict.
+    /// Verdict on all measurements of the present window; `Open` if they do not suffice.
     pub fn verdict(&self) -> StillVerdict {
         let StillHolds {
             above,

@@ -20,7 +20,7 @@ pub enum RunNoise {
     Repetitions,
     /// Given standard deviation of a run, as a fraction of its time, above 0.
     Stated(f64),
-    /// No differences.
+    /// No differences: equal runs repeat exactly, and every difference is certain.
     Repeatable,
     /// No differences, because the runs are predictions.
     Predictions,

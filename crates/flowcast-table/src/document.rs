@@ -9,7 +9,7 @@ use crate::{
     value::{NotFinite, Record, Value},
 };
 
-/// Content for people.
+/// A line or a table of a document, as people see it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DocumentPart {
     /// One or more lines of text.
@@ -50,7 +50,7 @@ impl Document {
         }
     }
 
-    /// Sets the schema.
+    /// Sets the name and version of the JSON schema, instead of `RESULT`.
     pub fn schema(mut self, schema: &'static str) -> Document {
         self.schema = schema;
         self
@@ -134,7 +134,7 @@ impl Document {
         self.fields.get(list).map_or_else(Vec::new, Value::names)
     }
 
-    /// Lines for people.
+    /// Lines for people, in reading order, without the tables.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             DocumentPart::Line(line) => Some(line.as_str()),
@@ -142,7 +142,7 @@ impl Document {
         })
     }
 
-    /// Tables for people.
+    /// Tables for people, in reading order, without the lines.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         self.parts.iter().filter_map(|part| match part {
             DocumentPart::Line(_) => None,

@@ -41,7 +41,7 @@ pub struct Table {
     pub bars: Vec<f64>,
     /// Largest number of rows that people see, and the option that shows all.
     pub most: Option<(usize, &'static str)>,
-    /// Number of rows.
+    /// Number of rows, which is the length of every column.
     pub rows: usize,
 }
 

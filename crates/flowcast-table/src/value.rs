@@ -20,7 +20,7 @@ use thiserror::Error;
 pub struct NotFinite {
     /// Path of the figure in the result, such as `candidates[0].predicted_s`.
     pub figure: String,
-    /// Value found.
+    /// Value found, as text; `2^64 or more` for a count at its maximum.
     pub found: String,
     /// Range of values that can be printed.
     pub expected: &'static str,
@@ -83,7 +83,7 @@ fn check_json(json: &Json) -> Result<(), NotFinite> {
 pub enum Value {
     /// No value: `null` in JSON, nothing for people.
     Absent,
-    /// A text.
+    /// A text; in JSON a string.
     Text(String),
     /// Yes or no.
     Flag(bool),
@@ -117,7 +117,7 @@ impl Record {
         Record::default()
     }
 
-    /// Adds a value.
+    /// Appends a value under this name.
     pub fn field(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Record {
         self.0.push((name.into(), value.into()));
         self

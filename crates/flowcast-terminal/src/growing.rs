@@ -113,7 +113,7 @@ impl GrowingFile {
         &self.path
     }
 
-    /// Name without `.partial`.
+    /// Path of the complete result: the path of this file without `.partial`.
     pub fn target(&self) -> PathBuf {
         self.path.with_extension("")
     }

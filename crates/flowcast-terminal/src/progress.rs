@@ -59,7 +59,7 @@ impl Progress {
         self
     }
 
-    /// Adds completed units.
+    /// Adds `count` units to the completed ones.
     pub fn add(&self, count: u64) {
         self.0.inc(count);
     }

@@ -50,7 +50,7 @@ impl ReplayFileKind {
     }
 }
 
-/// An output file.
+/// An output file and its kind: one value of `--write`.
 #[derive(Debug, Clone)]
 struct ReplayFile {
     kind: ReplayFileKind,

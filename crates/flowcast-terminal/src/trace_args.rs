@@ -132,7 +132,7 @@ impl Reader for Maps {
 }
 
 impl Maps {
-    /// Releases all pages.
+    /// Stops the periodic release, then releases all remaining pages.
     fn finish(mut self) {
         self.stop();
         lock(&self.maps).iter().for_each(|map| release(map));

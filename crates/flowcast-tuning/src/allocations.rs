@@ -8,7 +8,7 @@ use flowcast_place::rank_place::RankPlace;
 
 use super::job::{JobKey, whole};
 
-/// Allocations, by run.
+/// Node allocations, indexed by run: machine, name and number of nodes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Allocations {
     /// Places of the nodes, in the order of their first ranks.

@@ -32,7 +32,7 @@ const MOST_RANKS: u64 = 1 << 24;
 pub struct CollectiveCase {
     /// Run in which it was or will be executed.
     pub job: JobKey,
-    /// Ranks per node.
+    /// Number of ranks on each node of the run.
     pub ranks_per_node: u32,
     /// MPI library that carries out the operation.
     pub library: Base,

@@ -31,7 +31,7 @@ pub struct ChoiceQuestion {
     pub library: Base,
     /// Places of the ranks, indexed by rank.
     pub places: Vec<RankPlace>,
-    /// Ranks per node.
+    /// Number of ranks on each node, the same for all nodes.
     pub ranks_per_node: u32,
     /// Sizes of the buffers, as [`RuleExtent::from_buffer`] counts them.
     pub sizes: Vec<Bytes>,
@@ -46,7 +46,7 @@ pub struct AlgorithmTime {
     pub name: String,
     /// The algorithm with its parameters.
     pub choice: Choice,
-    /// Predicted time.
+    /// Predicted time with its interval, at the level given to `choose`.
     pub time: CollectivePrediction,
 }
 
@@ -55,9 +55,9 @@ pub struct AlgorithmTime {
 pub struct AlgorithmChoice {
     /// The operation.
     pub op: CollectiveOp,
-    /// Number of ranks.
+    /// Number of ranks of the operation: the number of places in the question.
     pub ranks: u32,
-    /// Number of nodes.
+    /// Number of nodes: ranks divided by ranks per node.
     pub nodes: u32,
     /// Size of the buffer.
     pub bytes: Bytes,
@@ -94,7 +94,7 @@ impl AlgorithmChoice {
 pub struct UndecidedChoice {
     /// The operation.
     pub op: CollectiveOp,
-    /// Number of ranks.
+    /// Number of ranks of the operation.
     pub ranks: u32,
     /// Size of the buffer.
     pub bytes: Bytes,

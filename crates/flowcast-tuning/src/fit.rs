@@ -44,7 +44,7 @@ pub enum CollectiveFitError {
     /// The table has no row of the machine.
     #[error("found no row of the system `{system}`, expected some; there are {known}")]
     System {
-        /// The requested machine.
+        /// Name of the machine that was to be fitted.
         system: String,
         /// Machines in the table.
         known: String,

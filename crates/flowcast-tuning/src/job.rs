@@ -9,7 +9,7 @@ pub struct JobKey {
     pub system: String,
     /// Name of the run.
     pub run: String,
-    /// Number of nodes.
+    /// Number of nodes of the run; each of its operations uses all of them.
     pub nodes: u32,
 }
 

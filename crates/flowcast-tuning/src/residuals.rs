@@ -23,7 +23,7 @@ pub struct ResidualPlace {
     job: JobKey,
     op: CollectiveOp,
     choice: Choice,
-    /// Base-2 logarithms.
+    /// Base-2 logarithms of the numbers of nodes, ranks and ranks per node, and of the size in bytes (at least 1).
     nodes: f64,
     ranks: f64,
     ranks_per_node: f64,
@@ -44,7 +44,7 @@ impl ResidualPlace {
         }
     }
 
-    /// Machine and run.
+    /// Machine, name and number of nodes of the run.
     pub fn job(&self) -> &JobKey {
         &self.job
     }
@@ -168,7 +168,7 @@ pub struct Residuals {
 /// Prediction of unknown residuals: their means, and the part of their covariances that the known residuals explain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
-    /// Means, by position.
+    /// Means of `ln(measured / predicted)`, in the order of the requested positions.
     pub means: Vec<f64>,
     explained: Vec<Vec<f64>>,
 }

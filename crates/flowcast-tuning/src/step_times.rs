@@ -75,7 +75,7 @@ pub(crate) struct StepTimes<'a> {
 }
 
 impl<'a> StepTimes<'a> {
-    /// Prepares the cases.
+    /// Prepares the cases on up to `threads` threads. Cases with the same messages share a plan.
     pub(crate) fn new(
         cases: impl IntoIterator<Item = &'a PlacedCase>,
         threads: usize,

@@ -45,9 +45,9 @@ pub enum Error {
     Option {
         /// Name of the option on the command line.
         option: &'static str,
-        /// The value found.
+        /// Value or kind of input found, as text for the message.
         found: String,
-        /// The expected value.
+        /// Value or kind of input expected, as text for the message.
         expected: &'static str,
     },
     /// A time is not a finite number: a parameter of the network, or one that was set, is too large or too small.

@@ -1,4 +1,4 @@
-//! Options of predictions.
+//! Options of predictions, and the ways in which the collectives of a program are carried out.
 
 use flowcast_network::{
     algorithm::{AlgorithmTable, Base},

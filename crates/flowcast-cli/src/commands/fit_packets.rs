@@ -22,7 +22,7 @@ use flowcast_terminal::{output::tell_notes, trace_args::threads};
 /// Upper bound of the search for the latency.
 const MOST: Time = Time::from_nanos(2e6);
 
-/// Fitted latency.
+/// Latency of the packet model, fitted to the measured times of regions.
 pub(super) struct PacketFit {
     pub latency: Time,
     /// Relative error of the prediction, `predicted / measured - 1`, by region.

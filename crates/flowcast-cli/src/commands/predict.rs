@@ -101,7 +101,7 @@ pub(crate) struct Predict {
 
 /// Question of the command line, with its inputs.
 pub(super) struct PredictQuestion<'a> {
-    /// Parsed command line.
+    /// Parsed command line of `flowcast predict`.
     pub args: &'a Predict,
     /// Fields of the network that are set, with their values.
     pub overrides: Vec<(String, String)>,

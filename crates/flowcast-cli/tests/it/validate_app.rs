@@ -20,7 +20,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Compiles the micro-benchmarks.
+    /// Compiles the micro-benchmarks of `regions.c` into a temporary folder.
     fn new() -> Bench {
         let bench = Bench {
             folder: tempfile::tempdir().unwrap(),

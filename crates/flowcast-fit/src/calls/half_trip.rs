@@ -18,7 +18,7 @@ use flowcast_statistics::{
 /// Times of a message of one size, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HalfTrip {
-    /// Size in bytes.
+    /// Size of the message, in bytes.
     pub size: f64,
     /// Half of the round trip, above 0.
     pub half: f64,
@@ -46,7 +46,7 @@ struct HalfTripPiece {
 /// Time of a message in the network: `L + s·G`, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Transfer {
-    /// Latency `L`.
+    /// Latency `L`, in nanoseconds.
     pub latency: f64,
     /// Time per byte `G`.
     pub per_byte: f64,

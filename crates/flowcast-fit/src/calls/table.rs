@@ -21,7 +21,7 @@ pub struct CallName {
     pub cluster: String,
     /// The experiment: `PingPong`, `Isend` (the sender alone), `Recv` (of a message that has arrived), or any other.
     pub experiment: String,
-    /// The timed function.
+    /// Timed function, as named in the file.
     pub call: String,
 }
 

@@ -105,7 +105,7 @@ impl Compared {
     }
 }
 
-/// A fitted parameter.
+/// A fitted parameter of a message model, with its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FittedParameter {
     /// Symbol of the parameter in the paper.

@@ -57,7 +57,7 @@ pub(crate) type Procedure = fn(&[ExchangeObservation]) -> Option<(OpenSizes, Vec
 /// Sizes that a model leaves open.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OpenSizes {
-    /// No open size.
+    /// No open size: every message is one packet without a handshake.
     Nothing,
     /// Size of a packet, at least one byte. Longer messages are several packets.
     Packets(Bytes),
@@ -118,7 +118,7 @@ impl Display for OpenSizes {
 /// The regressors of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageRegressors {
-    /// Size s.
+    /// Size s of the message, in bytes.
     pub bytes: f64,
     /// Size s - 1, at least 0.
     pub beyond_first: f64,

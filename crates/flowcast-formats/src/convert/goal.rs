@@ -233,7 +233,7 @@ fn index(label: u64) -> u32 {
 struct Operations<'a> {
     out: &'a mut dyn Sink,
     losses: &'a mut Losses,
-    /// Last label.
+    /// Label of the last operation, 0 before the first.
     next: u64,
     /// Rounding remainder, in nanoseconds.
     rest: f64,

@@ -48,7 +48,7 @@ impl Losses {
         }
     }
 
-    /// Adds other losses.
+    /// Adds the counts of other losses, by kind, and returns the sum.
     pub fn and(mut self, others: Losses) -> Losses {
         others
             .0

@@ -82,7 +82,7 @@ impl Definitions {
         self.communicators.insert(number, (group, None));
     }
 
-    /// Defines an intercommunicator.
+    /// Defines an intercommunicator by the numbers of its two groups. The second is the remote group.
     pub fn intercommunicator(&mut self, number: u32, groups: [u32; 2]) {
         let [one, other] = groups.map(Some);
         self.communicators.insert(number, (one, other));

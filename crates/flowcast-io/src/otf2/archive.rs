@@ -1,4 +1,4 @@
-//! Open archives.
+//! Open OTF2 archives: reads their definitions and events with functions of the OTF2 library.
 
 use std::{
     ffi::{CStr, CString, c_char, c_void},

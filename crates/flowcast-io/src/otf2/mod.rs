@@ -42,7 +42,7 @@ pub enum Otf2Error {
     Archive {
         /// The anchor file.
         path: PathBuf,
-        /// Failed step.
+        /// Description of the failed step, such as `reading the definitions`.
         step: &'static str,
         /// Message of the library.
         problem: String,

@@ -18,7 +18,7 @@ pub enum LabError {
     Field {
         /// Dotted name, as in `--set`.
         field: String,
-        /// Value as given.
+        /// Invalid value, as text.
         found: String,
         /// Range of valid values.
         expected: String,
@@ -28,7 +28,7 @@ pub enum LabError {
     Override {
         /// Dotted name of the field.
         key: String,
-        /// Value as given.
+        /// Value of the override, the text after `=` in `--set`.
         value: String,
         /// Description of the found and the expected value.
         problem: String,
@@ -47,17 +47,17 @@ pub enum LabError {
     /// The lab does not have this node.
     #[error("found node {found}, expected one of the lab's {nodes} nodes, 0 to {}", nodes - 1)]
     NoSuchNode {
-        /// Requested node.
+        /// Requested node; its number is not below `nodes`.
         found: Node,
-        /// Number of nodes.
+        /// Number of nodes, which are counted from 0.
         nodes: u32,
     },
     /// The lab does not have this rail.
     #[error("found rail {found}, expected one of the lab's {rails} rails, counted from 0")]
     NoSuchRail {
-        /// Requested rail.
+        /// Requested rail, counted from 0; not below `rails`.
         found: usize,
-        /// Number of rails.
+        /// Number of rails of the lab.
         rails: usize,
     },
     /// The system does not let this user create namespaces.
@@ -86,9 +86,9 @@ pub enum LabError {
     Busy {
         /// Name of the check.
         what: String,
-        /// Measured goodput.
+        /// Measured rate: goodput of flows, or wire rate of a link emulator.
         found: Rate,
-        /// Goodput that the rates allow.
+        /// Rate that the specification allows, of the same kind as `found`.
         expected: Rate,
     },
     /// A link emulator lost frames unintentionally.
@@ -123,7 +123,7 @@ pub enum LabError {
     /// A system call on a socket or a process failed.
     #[error("{what}: {source}")]
     System {
-        /// Operation that failed.
+        /// Operation that failed, such as `connecting two nodes`.
         what: &'static str,
         /// Error of the system.
         source: io::Error,

@@ -17,7 +17,7 @@ use crate::lab::{error::LabError, running::Lab};
 pub struct ByteFlow {
     /// Sending node.
     pub from: Node,
-    /// Receiving node.
+    /// Receiving node, at which the goodput is measured.
     pub to: Node,
     /// Rail of the flow.
     pub rail: usize,
@@ -28,7 +28,7 @@ pub struct ByteFlow {
 pub struct FlowWatch {
     /// Time before counting, in which the flows settle.
     pub settle: Duration,
-    /// Time of counting.
+    /// Time after settling in which received bytes count; the sender stops at its end.
     pub count: Duration,
     /// Buffer that replaces the lab's window and congestion control, as in [`Lab::tcp_pair`].
     pub buffer: Option<Bytes>,

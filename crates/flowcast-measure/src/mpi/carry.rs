@@ -29,9 +29,9 @@ pub const MOST_FLOWS: usize = 30_000;
 /// Message between two ranks. In a line, it may be a list of its four numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedMessage {
-    /// Sending rank.
+    /// Number of the sending rank, from 0.
     pub from: u32,
-    /// Receiving rank.
+    /// Number of the receiving rank, from 0.
     pub to: u32,
     /// Size of the message, in bytes.
     pub bytes: u64,

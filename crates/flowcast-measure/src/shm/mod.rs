@@ -255,7 +255,7 @@ pub fn usable_cores() -> Result<Vec<usize>, TransportError> {
 pub enum CoreUnit {
     /// Package, also called socket.
     Package,
-    /// Third-level cache.
+    /// Third-level cache, the system's `cache/index3`.
     Cache,
 }
 

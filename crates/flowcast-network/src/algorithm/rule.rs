@@ -52,7 +52,7 @@ impl RuleExtent {
 named! {
     /// A quantity of an [`RuleExtent`].
     pub enum Measure {
-        /// Number of ranks.
+        /// Number of ranks of the communicator.
         Ranks = "ranks",
         /// The size in [`RuleExtent::bytes`].
         Bytes = "bytes",

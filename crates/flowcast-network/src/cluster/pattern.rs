@@ -23,7 +23,7 @@ pub struct PatternError {
     pub line: usize,
     /// The text at fault, or a description of the fault.
     pub found: String,
-    /// Expected content.
+    /// Description of the expected content.
     pub expected: String,
 }
 

@@ -27,7 +27,7 @@ pub struct TwoRackPlan {
     pub nodes: Vec<Node>,
     /// `d`: number of flows out of each node.
     pub flows_out: u32,
-    /// Smallest message size.
+    /// Smallest message size, inclusive.
     pub smallest: Bytes,
     /// Largest message size, inclusive; `smallest` applies if this is less.
     pub largest: Bytes,

@@ -24,7 +24,7 @@ pub enum DimemasConfigError {
         line: usize,
         /// Content that was found.
         found: String,
-        /// Expected content.
+        /// Description of the expected content.
         expected: String,
     },
     /// A record that every `.cfg` must have is missing.
@@ -37,7 +37,7 @@ pub enum DimemasConfigError {
         place: Place,
         /// Name of the file as written in the field.
         name: String,
-        /// The system's reason.
+        /// Error of the caller's function that opens named files.
         source: io::Error,
     },
     /// A named file contains an error.

@@ -70,7 +70,7 @@ pub enum Shape {
     },
     /// A uniform distribution between two values.
     Uniform {
-        /// Smallest value.
+        /// Smallest value; may be negative.
         least: f64,
         /// Largest value, at least `least`.
         most: f64,

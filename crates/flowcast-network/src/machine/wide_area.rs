@@ -163,7 +163,7 @@ pub enum Comparison {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Joined {
-    /// Both must hold.
+    /// Both conditions must hold.
     And,
     /// At least one must hold.
     Or,

@@ -24,7 +24,7 @@ pub enum SharingError {
         field: &'static str,
         /// Value of the parameter, or `nothing`.
         found: String,
-        /// Valid range.
+        /// Description of the valid range.
         expected: &'static str,
     },
     /// More than two flows in one direction of a node, under the strict rules. Flow cuts are defined only for dual-processor
@@ -57,7 +57,7 @@ pub enum SharingError {
     TooManyPackets {
         /// Number of requested packets or connections.
         found: u64,
-        /// Largest allowed number.
+        /// Largest allowed number of packets of a connection, or of connections.
         most: u64,
     },
     /// There are more packets than the limit for a run.
@@ -88,7 +88,7 @@ pub enum SharingError {
         field: String,
         /// Value that was found.
         found: String,
-        /// Expected value.
+        /// Description of the valid values, such as `1 to 1024`.
         expected: String,
     },
     /// The topology has no such node.

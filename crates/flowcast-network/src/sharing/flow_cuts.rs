@@ -53,7 +53,7 @@ pub enum Strictness {
 pub struct FlowCuts {
     cuts: Cuts,
     strictness: Strictness,
-    /// `None`: max-min.
+    /// Alpha-fair model for crowded zig-zags. `None`: they share max-min.
     crowded: Option<ClosedLoop>,
 }
 

@@ -8,7 +8,7 @@ use flowcast_units::{Bytes, Rate, Time};
 /// Parameters of the sharing models. Each model reads those of its own section.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sharing {
-    /// Default model.
+    /// Default model for the network's messages. `None`: max-min fairness.
     pub model: Option<Model>,
     /// `true` if programs follow Dimemas' rules by default, even if nothing is limited: `model = "limits"`, as in every
     /// network from a `.cfg`.

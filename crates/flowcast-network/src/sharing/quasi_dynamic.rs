@@ -38,7 +38,7 @@ const REST: f64 = 1e-10;
 #[derive(Debug, Clone)]
 pub struct QuasiDynamicQueues {
     queues: Queues,
-    /// Indexed by flow.
+    /// Links of each flow at its two nodes, indexed by flow.
     ends: Vec<FlowEnds>,
     /// Indexed by link: sum of the rates, and sum of each rate divided by the flow's delay.
     loads: Vec<(f64, f64)>,

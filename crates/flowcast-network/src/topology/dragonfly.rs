@@ -21,14 +21,14 @@ use serde::{Deserialize, Serialize};
 pub enum Inside {
     /// All switches are connected with each other: a Dragonfly.
     All {
-        /// Number of switches.
+        /// Number of switches of a group, from 1 to 1024.
         switches: u32,
     },
     /// Leaves, which have the nodes, are connected with spines, which have the global cables: a Dragonfly+.
     LeavesAndSpines {
-        /// Number of leaves.
+        /// Number of leaves of a group, from 1 to 1024.
         leaves: u32,
-        /// Number of spines.
+        /// Number of spines of a group, from 1 to 1024.
         spines: u32,
     },
 }
@@ -49,7 +49,7 @@ named! {
 /// Parameters of a Dragonfly or Dragonfly+.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dragonfly {
-    /// Number of groups.
+    /// Number of groups, from 1 to 4096.
     pub groups: u32,
     /// Switches of each group.
     pub inside: Inside,

@@ -52,7 +52,7 @@ pub struct TreeError {
     pub level: usize,
     /// Invalid value of the level.
     pub found: String,
-    /// Expected value.
+    /// Description of the valid values, such as `1 to 8 levels`.
     pub expected: String,
 }
 

@@ -18,7 +18,7 @@ named! {
         Ecmp = "ecmp",
         /// One dimension after the other.
         DimensionOrder = "dimension-order",
-        /// The shortest route.
+        /// The shortest route, the default of a Dragonfly; a hash of source and destination selects among several cables.
         Minimal = "minimal",
         /// Over an intermediate group, selected by a hash of the message.
         Valiant = "valiant",

@@ -92,7 +92,7 @@ impl<'a, M: Metric> SearchChain<'a, M> {
         }
     }
 
-    /// Tries `tries` moves.
+    /// Tries `tries` moves and updates the best placement. The next call continues an annealing that is not complete.
     pub(super) fn advance(&mut self, tries: u64) {
         let mut left = tries;
         let is_few = self.instance.movable.len() <= FEW;

@@ -1,4 +1,4 @@
-//! Functions in C.
+//! Functions in C: `reorder_ranks`, and `reorder_grid` if the program has a Cartesian communicator.
 
 use super::{NUMBERS_ON_A_LINE, ReorderSource, joined};
 

@@ -25,7 +25,7 @@ const NODE_BYTES: usize = 36;
 const DEPENDENCY_BYTES: usize = 9;
 const ANY: u64 = u64::MAX;
 
-/// Encodes the tables.
+/// Encodes the tables as JSON, padded with blanks to a multiple of 8 bytes.
 pub(super) fn tables(schedule: &Schedule) -> Vec<u8> {
     encode_tables(&ScheduleTables {
         schema: SCHEMA.to_owned(),

@@ -31,7 +31,7 @@ pub struct Stage {
 /// Way in which executions with the same calls are carried out.
 #[derive(Debug, Clone)]
 pub struct ExecutionGroup {
-    /// Collective operation.
+    /// Collective operation that the members call; its stages can be other operations.
     pub op: CollectiveOp,
     /// `true` if a member continues while its messages move.
     pub is_non_blocking: bool,

@@ -55,7 +55,7 @@ pub enum NonBlocking {
 /// An algorithm and its number of uses in one situation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Use {
-    /// Collective operation.
+    /// Collective operation that the ranks call; its stages can be other operations.
     pub op: CollectiveOp,
     /// Number of ranks, and the sizes that the rules examined.
     pub extent: RuleExtent,

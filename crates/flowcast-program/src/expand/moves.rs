@@ -63,14 +63,14 @@ pub enum MovedBlocks {
     Nothing,
     /// Consecutive blocks; the first block follows the last.
     Range {
-        /// First block.
+        /// Number of the first block, counted from 0.
         first: u32,
-        /// Number of blocks.
+        /// Number of blocks from `first` on.
         count: u32,
     },
     /// Blocks whose number has this remainder.
     Every {
-        /// Divisor.
+        /// Divisor, which is also the distance between successive blocks.
         step: u32,
         /// Remainder, which is also the number of the first block.
         first: u32,

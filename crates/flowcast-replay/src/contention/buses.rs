@@ -58,7 +58,7 @@ impl BusPool {
         self.serve(messages, granted);
     }
 
-    /// Releases all buses.
+    /// Releases all buses at the end of a collective. Waiting messages that get their buses are appended to `granted`.
     pub(super) fn release_all(&mut self, messages: &mut MessageStore, granted: &mut Vec<u32>) {
         self.taken = 0;
         self.serve(messages, granted);

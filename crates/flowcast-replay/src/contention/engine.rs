@@ -315,7 +315,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         TurnEnd::Leaves
     }
 
-    /// A rank continues.
+    /// Continues a rank at its event. If the rank leaves its processor, another waiting rank gets it.
     #[inline(always)]
     fn turn(&mut self, rank: Rank) {
         if self.ranks[rank].phase >= RankPhase::Accelerated {

@@ -3,7 +3,7 @@
 use flowcast_traffic::queues::lanes::LaneQueue;
 use flowcast_units::Rank;
 
-/// Pending events.
+/// Queue of the pending events, in the order of time.
 pub(super) type Pending = LaneQueue<Event>;
 
 /// Kind of an event.

@@ -44,7 +44,7 @@ pub(super) enum MessageMark {
 pub(super) struct BusState(pub u16);
 
 impl BusState {
-    /// No bus.
+    /// The message needs no bus.
     pub(super) const NONE: BusState = BusState(0);
     /// A bus of its node.
     pub(super) const INSIDE: BusState = BusState(1);
@@ -143,7 +143,7 @@ impl MessageStore {
         self.all.insert(message)
     }
 
-    /// Removes a message.
+    /// Removes a message; its number can then be reused.
     #[inline(always)]
     pub(super) fn remove(&mut self, number: u32) {
         self.all.give_back(number);
@@ -207,7 +207,7 @@ impl Queue {
         self.first
     }
 
-    /// Appends a message.
+    /// Appends the message with this number, which must not be in any queue.
     pub(super) fn push_back(&mut self, messages: &mut MessageStore, number: u32) {
         messages[number].previous = self.last;
         messages[number].next = NONE;

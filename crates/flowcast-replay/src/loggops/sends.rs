@@ -68,12 +68,12 @@ impl<'a> Sends<'a> {
         }
     }
 
-    /// Number of messages.
+    /// Number of messages, one for each send of the schedule.
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// Number of ranks.
+    /// Number of ranks of the schedule.
     pub fn ranks(&self) -> usize {
         self.bases.len() - 1
     }

@@ -170,7 +170,7 @@ pub(super) struct CollectiveCosts<'a, const W: usize> {
 }
 
 impl<'a, const W: usize> CollectiveCosts<'a, W> {
-    /// Empty costs.
+    /// Creates a table without costs, which are computed on first use.
     pub(super) fn new(costs: &'a LaneCosts<'a, W>) -> Self {
         let LaneCosts { networks, grid, .. } = costs;
         CollectiveCosts {

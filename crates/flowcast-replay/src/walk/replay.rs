@@ -110,7 +110,7 @@ impl<'a> Replay<'a> {
         &self.costs.paths[self.route_number(slot)]
     }
 
-    /// Costs in use.
+    /// Costs of messages, collectives and accesses in this replay.
     pub fn costs(&self) -> &Costs {
         &self.costs
     }

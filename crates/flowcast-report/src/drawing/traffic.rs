@@ -21,7 +21,7 @@ const POINTS: usize = 512;
 /// Number of messages, and their bytes.
 pub(crate) type Count = (u64, u64);
 
-/// A displayed message.
+/// A displayed message, one of those with the longest time in flight.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shown {
     slot: Slot,
@@ -73,7 +73,7 @@ impl DrawnTraffic {
         }
     }
 
-    /// Adds a message.
+    /// Counts a message, and lists it for display if its time in flight reaches the threshold.
     pub(super) fn add(&mut self, slot: Slot, span: MessageSpan) {
         let size = span.size.0;
         let count = |(messages, bytes): &mut Count| {

@@ -82,7 +82,7 @@ impl<'a> ExportText<'a> {
         self.bytes.resize(self.end + count + LINE, 0);
     }
 
-    /// Appends text unchanged.
+    /// Appends text as it is, without quotes or an end of line.
     #[inline]
     pub(super) fn put(&mut self, text: &str) -> &mut Self {
         if self.bytes.len() - self.end < text.len() {

@@ -16,7 +16,7 @@ use crate::exit::EnvironmentLacks;
 pub struct Output<'a> {
     /// Option that named the file, for messages.
     pub option: &'a str,
-    /// Path as given.
+    /// Path as given; links are not resolved.
     pub path: &'a Path,
     /// Allowed endings; empty if any ending is allowed.
     pub endings: &'a [&'a str],

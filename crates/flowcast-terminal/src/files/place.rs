@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 /// Maximum number of links that are followed, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// Destination of content.
+/// Destination of written content: a stream or a regular file.
 #[derive(Debug)]
 pub(super) enum Place {
     /// A pipe, a device, or an open descriptor under /proc or /dev.

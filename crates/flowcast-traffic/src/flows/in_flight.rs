@@ -44,7 +44,7 @@ impl InFlightProgress {
     }
 }
 
-/// Flows in flight.
+/// Flows in flight, whose rates a model computes when flows start or end.
 #[derive(Debug, Clone, Default)]
 pub struct FlowsInFlight {
     active_flows: ActiveFlows,

@@ -18,7 +18,7 @@ pub struct RateChange {
 
 /// Flows in flight and the remaining work of each.
 pub(super) trait FlowProgress {
-    /// Number of flows.
+    /// Number of flows in flight.
     fn count(&self) -> usize;
 
     /// Number of flows over a link.

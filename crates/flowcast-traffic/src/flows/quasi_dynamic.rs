@@ -37,7 +37,7 @@ impl Pace {
     }
 }
 
-/// Flows in flight.
+/// Flows in flight, whose rates follow the delays of quasi-dynamic queues in steps of equal length.
 #[derive(Debug, Clone)]
 pub struct QuasiDynamicFlows {
     active_flows: ActiveFlows,

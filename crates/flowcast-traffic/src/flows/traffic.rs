@@ -48,7 +48,7 @@ impl Rule {
     }
 }
 
-/// Messages in flight.
+/// Messages in flight of a replay, with the model or the queues that determine their rates.
 pub enum NetworkTraffic {
     /// Rates from event to event.
     Rates(Box<dyn RateModel>, Box<FlowsInFlight>),

@@ -99,7 +99,7 @@ pub struct Wire {
 pub struct PacketMessage {
     /// Time at which its sender starts it.
     pub start: Time,
-    /// Payload, without headers.
+    /// Payload, without headers; an empty message sends no packets.
     pub size: Bytes,
 }
 

@@ -88,7 +88,7 @@ impl RoundTrip {
             }
     }
 
-    /// Doubles the time-out.
+    /// Doubles the time-out, up to 120 s, until `forget_timeouts` ends the doubling.
     pub(super) fn timed_out(&mut self) {
         self.doublings += 1;
     }

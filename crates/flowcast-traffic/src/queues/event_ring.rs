@@ -32,7 +32,7 @@ impl<T> EventRing<T> {
 }
 
 impl<T: Copy + Default> EventRing<T> {
-    /// Appends a value.
+    /// Appends a value. A full ring first doubles its number of places.
     #[inline(always)]
     pub(super) fn push_back(&mut self, value: T) {
         if self.put - self.taken == self.places.len() {

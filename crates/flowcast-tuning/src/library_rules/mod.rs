@@ -16,7 +16,7 @@ use thiserror::Error;
 /// An algorithm and the condition under which a library uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LibraryRule {
-    /// Collective operation.
+    /// Collective operation for which the rule holds.
     pub op: CollectiveOp,
     /// Ranks of the communicator, at least 2.
     pub ranks: u32,
@@ -24,7 +24,7 @@ pub struct LibraryRule {
     /// an operation on one vector; of all blocks for a gather, scatter, allgather or reduce-scatter; of all data that one
     /// rank sends for an alltoall.
     pub from: Bytes,
-    /// Algorithm to use.
+    /// Algorithm to use, with its parameters.
     pub choice: Choice,
 }
 
@@ -36,7 +36,7 @@ pub enum LibraryRuleError {
         "{} among {} ranks: found `{}`, expected what {library} can be told: {expected}", rule.op.name(), rule.ranks, rule.choice
     )]
     Choice {
-        /// The rejected rule.
+        /// Rule whose algorithm the library does not accept.
         rule: LibraryRule,
         /// Name of the library.
         library: &'static str,
@@ -49,7 +49,7 @@ pub enum LibraryRuleError {
         rule.op.name(), rule.ranks, rule.from
     )]
     Size {
-        /// The rejected rule.
+        /// Rule that begins at a size above 0.
         rule: LibraryRule,
         /// Name of the library.
         library: &'static str,
@@ -57,11 +57,11 @@ pub enum LibraryRuleError {
     /// Two rows for the same case, or a row that no file can contain.
     #[error("{} among {} ranks from {} on: found {found}, expected {expected}", rule.op.name(), rule.ranks, rule.from)]
     Row {
-        /// The rejected row.
+        /// Rejected row: out of bounds, or the second for its case.
         rule: LibraryRule,
         /// Fault of the row.
         found: &'static str,
-        /// Expected content.
+        /// Expected bounds or number of rows, as text for the message.
         expected: &'static str,
     },
     /// The given selection of MPICH lacks something that MPICH's sources contain, or cannot be read.

@@ -56,7 +56,7 @@ pub struct MeasuredConflict {
 }
 
 impl MeasuredConflict {
-    /// Number of repetitions.
+    /// Number of repetitions, the same for all flows; 0 if there are no flows.
     pub fn repetitions(&self) -> usize {
         self.durations.first().map_or(0, Vec::len)
     }

@@ -200,7 +200,7 @@ fn makespan_of(form: Form, place: usize, line: &str) -> Option<&str> {
 pub struct ResultsPart {
     /// The lines before the rows.
     pub header: String,
-    /// The complete rows.
+    /// Complete rows, indexed by set.
     pub rows: Rows,
     /// Number of bytes up to the end of the last complete line.
     pub whole: usize,

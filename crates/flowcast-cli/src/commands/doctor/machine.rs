@@ -10,7 +10,7 @@ use super::{Check, Verdict};
 #[derive(Debug)]
 pub(super) struct Machine {
     root: PathBuf,
-    /// Relevant environment variables.
+    /// Names and values of environment variables. The first entry of a name counts.
     pub variables: Vec<(String, String)>,
     /// Number of processors that this process may use.
     pub processors: usize,

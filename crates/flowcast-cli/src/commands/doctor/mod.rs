@@ -41,7 +41,7 @@ pub(crate) struct Doctor {
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// No problem.
+    /// No problem. The check has no advice.
     Good,
     /// Results would be wrong, or nothing would work.
     Bad,

@@ -23,7 +23,7 @@ pub(super) enum Question {
     Comparison,
     /// A trace over several rails.
     Rails,
-    /// Several concurrent traces.
+    /// Several input files: traces of concurrent programs.
     Traces,
     Scenarios,
 }

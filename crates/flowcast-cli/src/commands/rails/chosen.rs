@@ -9,7 +9,7 @@ use flowcast_rails::exchange::Course;
 
 use super::live::LiveRail;
 
-/// Value of `--scheduler`.
+/// Scheduler that `--scheduler` of `flowcast rails bench` names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Chosen {
     /// Scheduler with the given parameters. Earliest delivery divides long messages.
@@ -61,7 +61,7 @@ impl Chosen {
         }
     }
 
-    /// Name for people.
+    /// Name in tables and plots, such as `adaptive`.
     pub(super) fn name(self) -> String {
         match self {
             Chosen::Fixed(name) => name.to_string(),

@@ -49,7 +49,7 @@ impl Output {
         Ok(Output { header, rows, kept })
     }
 
-    /// Rows so far.
+    /// Rows of all finished sets, including those of an interrupted run that was resumed.
     pub(super) fn rows(&self) -> &Rows {
         &self.rows
     }

@@ -47,7 +47,7 @@ impl journal::Header for Header {
     const SAME: &'static str = "lab or carrier";
 }
 
-/// A completed pattern.
+/// A completed pattern, stored as a line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Finished {

@@ -69,7 +69,7 @@ impl Journal {
         Ok((Journal(file), lines))
     }
 
-    /// Appends a line.
+    /// Appends a line of JSON with its checksum. Fails if the file cannot be written.
     pub(super) fn append(&mut self, line: &impl Serialize) -> Result<()> {
         self.0.append(&line_of(line)?)
     }

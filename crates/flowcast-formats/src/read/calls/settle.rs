@@ -50,7 +50,7 @@ pub(super) fn settle(calls: &mut [TracedCall]) {
     }
 }
 
-/// Request in flight.
+/// Request in flight: made, and neither completed nor freed. Persistent requests remain until they are freed.
 struct LiveRequest {
     persistent: bool,
     /// Index of its last test.

@@ -41,7 +41,7 @@ pub(super) struct DumpiCalls<'a> {
     pub world_size: Option<i64>,
     /// Number of calls without an end.
     pub unfinished: u64,
-    /// Collected calls.
+    /// Result: calls of the rank so far, and the origins of its communicators.
     pub out: RankCalls,
 }
 

@@ -131,7 +131,7 @@ impl Body {
         }
     }
 
-    /// Reads `c:application:communicator:tasks:task:...`.
+    /// Reads `c:application:communicator:tasks:task:...`: the members of a communicator. Fails if it is defined twice.
     fn read_communicator(
         &mut self,
         cursor: &mut Cursor<'_>,

@@ -18,7 +18,7 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
-/// Builds the program.
+/// Builds the program of a trace from its header and body. The last part of the path `name` is the program's name.
 pub(super) fn build(
     name: &str,
     header: ParaverHeader,

@@ -67,7 +67,7 @@ pub(crate) struct Send {
     pub dropped: bool,
 }
 
-/// Collective call.
+/// Call of a collective operation by one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CollectiveAction {
     /// Call with the arguments of this rank.
@@ -214,7 +214,7 @@ impl CalledFunction {
 /// Totals of a function's calls that are not replayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CallSum {
-    /// Number of calls.
+    /// Number of calls, which is reported with the ignored records of the program.
     pub calls: u64,
     /// Bytes that the calls moved, as far as they are known.
     pub bytes: u64,

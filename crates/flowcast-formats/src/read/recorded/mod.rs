@@ -344,7 +344,7 @@ fn program_name(name: &str, files: &[RankFile]) -> String {
 /// Clock that measures computations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// Elapsed time.
+    /// Elapsed time, also while the thread had no processor.
     Wall,
     /// Time for which the thread had a processor.
     ThreadCpu,

@@ -42,9 +42,9 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 pub struct Lateness {
     /// Median: the constant that the measuring side may subtract.
     pub median: Time,
-    /// 5th percentile.
+    /// 5th percentile of the delay.
     pub p5: Time,
-    /// 95th percentile.
+    /// 95th percentile of the delay.
     pub p95: Time,
 }
 
@@ -59,7 +59,7 @@ pub struct CableCheck {
     pub lateness: Option<Lateness>,
     /// Measured wire rate of frames in a row.
     pub rate: Rate,
-    /// Specified rate.
+    /// Specified wire rate of this direction.
     pub nominal: Rate,
     /// Number of frames sent in this direction.
     pub sent: u32,

@@ -32,7 +32,7 @@ pub(super) struct Received {
     pub at: Option<SystemTime>,
 }
 
-/// Buffers for [`StampedSocket::receive`].
+/// Buffers for [`StampedSocket::receive`], one for each frame of a batch.
 #[derive(Debug)]
 pub(super) struct ReceiveBuffers {
     buffers: Vec<Vec<u8>>,

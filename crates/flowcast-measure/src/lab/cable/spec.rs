@@ -40,7 +40,7 @@ pub struct CableSpec {
     pub spin: Time,
 }
 
-/// Distribution of jitter.
+/// Distribution of the jitter of a link emulator's frames; uniform by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {

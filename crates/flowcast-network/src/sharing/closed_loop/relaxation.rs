@@ -127,7 +127,7 @@ pub(in crate::sharing) struct Relaxation {
     steps: Vec<RelaxationStep>,
     /// Links whose steps differ from the initial ones.
     adapted: Vec<LinkId>,
-    /// Indexed by flow.
+    /// States of the flows, indexed by flow; the indices of ended flows are reused.
     states: Vec<RelaxationState>,
     /// Delays of a link's flows on all other links.
     elsewhere: Vec<f64>,
@@ -189,7 +189,7 @@ struct RelaxationState {
     out: LinkId,
     into: LinkId,
     has_inner_links: bool,
-    /// Rate without contention.
+    /// Rate without contention, as a fraction of the interface's rate.
     alone: f64,
     has_moved: bool,
 }

@@ -51,7 +51,7 @@ impl RoutedMessage {
 #[derive(Debug)]
 pub(super) struct Trips {
     messages: Vec<RoutedMessage>,
-    /// In ascending order.
+    /// Interfaces at the ends of the messages, in ascending order and without duplicates.
     ports: Vec<Port>,
     interfaces: NodeInterfaces,
 }
@@ -473,7 +473,7 @@ impl Router {
 enum Way {
     /// Route according to the routing.
     Routed,
-    /// The longer alternative.
+    /// Longer alternative that UGAL may choose; it has no hops if there is none.
     Detour,
 }
 

@@ -40,10 +40,10 @@ struct AdvertisedOffer {
     changes: u16,
 }
 
-/// The advertised rates.
+/// Advertised rates of all links, updated when flows start and end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Advertised {
-    /// Indexed by link.
+    /// Advertised rates, indexed by link.
     offers: Vec<AdvertisedOffer>,
     /// Indexed by flow: the numbers of its two links, combined by XOR, so that each link finds the other one; or [`LONG`].
     links: Vec<u32>,

@@ -35,7 +35,7 @@ impl Struct {
         self
     }
 
-    /// Adds a text.
+    /// Adds a text in UTF-8, preceded by its length in bytes.
     pub(super) fn text(mut self, field: u8, text: &str) -> Struct {
         self.begin(field, kind::BINARY);
         self.put_text(text);

@@ -23,7 +23,7 @@ pub(super) struct Replicate {
     pub medians: Vec<Vec<Time>>,
 }
 
-/// All replicates.
+/// All replicates, at least one, and the level of the intervals that they give.
 pub(super) struct Replicates {
     pub all: Vec<Replicate>,
     pub level: f64,

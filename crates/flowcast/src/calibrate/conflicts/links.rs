@@ -23,7 +23,7 @@ const CROSSING: (f64, f64) = (1.08, 1.9);
 /// Assumed sharing between the two directions of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ports {
-    /// They share nothing.
+    /// They share nothing: full duplex.
     Full,
     /// They share the rate of the port.
     Half,

@@ -37,7 +37,7 @@ const LONGEST_HELLO: u64 = 1024;
 pub enum NodeOf {
     /// The first rank of each host.
     Host,
-    /// Every rank.
+    /// Every rank, even if several run on one host.
     Rank,
 }
 
