@@ -22,7 +22,7 @@ use flowcast_terminal::{repeating::Over, token::TokenArgs};
 /// Default of `--lab`: a built-in profile.
 const LAB: &str = "asymmetric";
 
-/// Where messages are carried: between the nodes of a lab, or between the hosts of a launcher.
+/// Nodes of a lab, or hosts of a launcher, between which messages are carried.
 #[derive(Debug, Args)]
 pub(crate) struct WhereArgs {
     /// Built-in profile or lab file
@@ -36,16 +36,16 @@ pub(crate) struct WhereArgs {
     /// Replace a field of the lab, such as tcp.window=32KiB (repeatable)
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher")]
     lab_set: Vec<String>,
-    /// What carries the messages [default: tcp in a lab, mpi with --launcher]
+    /// Transport of the messages [default: tcp in a lab, mpi with --launcher]
     #[arg(long, value_enum)]
     over: Option<Over>,
-    /// No lab: ranks on other machines, started by these words and this program's name behind them
+    /// Run on real machines instead of a lab: launcher command, such as 'mpirun -np 8'
     #[arg(long, value_name = "WORDS")]
     pub launcher: Option<String>,
-    /// With --launcher: each rank is a node, also where a host has several
+    /// With --launcher: treat each rank as a node, even if a host has several
     #[arg(long, requires = "launcher")]
     node_per_rank: bool,
-    /// With --launcher and --over tcp: ranks listen in the network of this address and not in that of the hosts' names
+    /// With --launcher and --over tcp: address in the network on which ranks listen, instead of that of the hosts' names
     #[arg(long, value_name = "ADDR", requires = "launcher")]
     listen: Option<IpAddr>,
     #[command(flatten)]

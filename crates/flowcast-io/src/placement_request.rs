@@ -10,28 +10,28 @@ use flowcast::{
 use flowcast_place::{input::PlaceInput, options::PlaceOptions};
 use serde::Deserialize;
 
-/// How the fastest mapping is searched for.
+/// Options of the search for the fastest mapping.
 #[derive(Debug, Clone, Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlacementRequest {
-    /// How flows share what they cross, for a trace as for `flowcast predict`; the network's own model when absent
+    /// Model of concurrent messages, for a trace as for `flowcast predict` [default: the network's own]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Time of a message of steps inside a node, such as 18.7ms; what the network's machine says when absent
+    /// With steps or a matrix: time of a message inside a node, such as 18.7ms [default: from the network's machine]
     #[arg(long, value_name = "TIME")]
     pub inside: Option<Time>,
-    /// flow-cuts refuses more than two flows in one direction of a node
+    /// Refuse more than two flows in one direction of a node under flow-cuts
     #[arg(long)]
     #[serde(default)]
     pub strict: bool,
-    /// Mappings that are tried, or changes of one where bytes times links are to be least; all mappings, where they are no more
-    /// [default: by the size of the input]
+    /// Number of mappings to try, or of changes with --objective hops; all mappings if there are no more than that [default:
+    /// by the size of the input]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub moves: Option<u64>,
     /// Seed of the search
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Probability of the interval of what is gained
+    /// Probability of the interval of the gain
     #[arg(long, value_name = "LEVEL", default_value = "0.90", value_parser = probability)]
     pub level: f64,
 }

@@ -25,20 +25,20 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{Reader, ScenarioDefaults, parse_scenarios, read_collectives, read_mapping, threads};
 
-/// How a trace is replayed.
+/// Options of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayRequest {
-    /// What concurrent messages do to each other, as for `flowcast predict`; without it the network decides
+    /// Model of concurrent messages, as for `flowcast predict` [default: the network decides]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Where ranks run: fill, round-robin, N-per-node, or a file
+    /// Mapping of ranks to nodes: fill, round-robin, N-per-node, or a file
     #[arg(long, value_name = "MAP")]
     pub mapping: Option<RankNodes>,
-    /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
+    /// Smallest message that waits for its receiver, whatever the trace says, such as 64KiB
     #[arg(long, value_name = "SIZE")]
     pub rendezvous_from: Option<Bytes>,
-    /// How collective operations are carried out.
+    /// Evaluation of collective operations.
     #[arg(long, value_name = "HOW", help = collectives_help(&Collectives::automatic_help()))]
     pub collectives: Option<String>,
     /// LogGOPSim's parameters of a GOAL schedule: L, o, g, G in nanoseconds, S in bytes.
@@ -66,7 +66,7 @@ impl From<String> for RankNodes {
 pub fn collectives_help(without: &str) -> String {
     let ways = Collectives::named().map(|way| format!("{} ({})", way.name, way.help));
     format!(
-        "How collective operations are carried out: {}, or algorithm:FILE (those of a table); {without}",
+        "Evaluation of collective operations: {}, or algorithm:FILE (the messages of a table's algorithms); {without}",
         ways.join(", ")
     )
 }
@@ -155,23 +155,23 @@ pub enum Request {
     Scenarios(ScenariosRequest),
 }
 
-/// How long a trace takes, with its interval.
+/// Predicted time of a trace, with its interval.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PredictRequest {
-    /// How it is replayed.
+    /// Options of the replay.
     pub replay: ReplayRequest,
-    /// How its interval is made; no interval without.
+    /// Options of the interval; no interval if absent.
     pub interval: Option<IntervalRequest>,
 }
 
-/// How intervals are made.
+/// Options of intervals.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntervalRequest {
-    /// Probability with which an interval contains what is measured, above 0 and below 1.
+    /// Probability that an interval contains the measured time, above 0 and below 1.
     pub level: f64,
-    /// The case of the accuracy record whose errors are left out.
+    /// Case of the accuracy record whose errors are excluded.
     pub holdout: Option<String>,
 }
 
@@ -187,22 +187,22 @@ impl IntervalRequest {
     }
 }
 
-/// The predicted time over a range of a field of the network, or of some of the costs.
+/// Predicted time over a range of a field of the network, or of some of the costs.
 #[derive(Debug, Clone, Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SensitivityRequest {
-    /// How the trace is replayed.
+    /// Options of the replay.
     #[command(flatten)]
     pub replay: ReplayRequest,
-    /// The field to vary, as for --set, or latency, bandwidth, overhead, gap. Of some costs alone: latency, bandwidth,
-    /// gap_per_byte, overhead, gap, compute or collective (these two by factor), with conditions in brackets: rank=7, node=2,
-    /// pair=0-3, link=inside|between|sites, size>=64KiB, size<64KiB, collective=alltoall, function=12
+    /// Field to vary, as for --set, or latency, bandwidth, overhead, gap; or a part of the costs: latency, bandwidth,
+    /// gap_per_byte, overhead, gap, compute or collective (these two by factor), with conditions in brackets: rank=7,
+    /// node=2, pair=0-3, link=inside|between|sites, size>=64KiB, size<64KiB, collective=alltoall, function=12
     #[arg(long, value_name = "FIELD")]
     pub parameter: String,
-    /// Its values, each with its unit, such as 0us..1ms
+    /// Range of the values, each with its unit, such as 0us..1ms
     #[arg(long, value_name = "FROM..TO")]
     pub range: String,
-    /// Walks over the program after which the search for further pieces ends
+    /// Number of walks over the program after which the search for further pieces of the curve ends
     #[arg(long = "limit", value_name = "COUNT", default_value_t = 10_000)]
     pub most_walks: usize,
 }
@@ -211,21 +211,21 @@ pub struct SensitivityRequest {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScenariosRequest {
-    /// How the trace is replayed where a scenario does not say.
+    /// Options of the replay that a scenario does not set.
     pub replay: ReplayRequest,
-    /// The name of the file of scenarios, for messages.
+    /// Name of the file of scenarios, for messages.
     pub name: String,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
     /// Fields with values, set on the networks that scenarios name.
     pub overrides: Vec<(String, String)>,
-    /// How intervals are made; no intervals without.
+    /// Options of intervals; no intervals if absent.
     pub interval: Option<IntervalRequest>,
     /// Probability of the interval under noise, above 0 and below 1.
     pub level: f64,
     /// Number of times the delays of a scenario with noise are drawn.
     pub replicates: usize,
-    /// Start of the random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 

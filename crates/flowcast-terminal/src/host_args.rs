@@ -9,11 +9,11 @@ use flowcast_tuning::hosts::HostBlocks;
 
 use crate::files::read_text;
 
-/// Which nodes there are, and where.
+/// Nodes and their positions.
 #[derive(Debug, Args)]
 pub struct HostArgs {
-    /// Names of the nodes in their order, as a list or a file of Slurm, Open MPI, MPICH or PBS, with their slots if these are
-    /// known: n[001-032,040], n0:16 or n0 slots=16
+    /// Names of the nodes in order: a list, or a file of Slurm, Open MPI, MPICH or PBS, with slots if known: n[001-032,040],
+    /// n0:16 or n0 slots=16
     #[arg(long, value_name = "LIST|FILE")]
     pub hosts: Option<String>,
     #[arg(long, value_name = "SWITCH,GROUP[,FIRST]", requires = "hosts", help = blocks_help())]
@@ -22,7 +22,7 @@ pub struct HostArgs {
 
 fn blocks_help() -> String {
     format!(
-        "--hosts whose names only count, such as lrdn0001: nodes of each switch, of each group, and the first number \
+        "With --hosts whose names are only numbered, such as lrdn0001: nodes per switch, nodes per group, first number \
          [default: {}]",
         HostBlocks::FIRST
     )

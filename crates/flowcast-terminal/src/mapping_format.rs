@@ -12,15 +12,15 @@ use flowcast_place::{
     reordered::{ReorderLanguage, Reordering},
 };
 
-/// Formats, by the programs that read them.
+/// Formats, named after the programs that read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FileFormat {
-    /// The node of each rank, one on a line
+    /// Node of each rank, one per line
     Nodes,
     /// Open MPI's rankfile
     #[value(name = "openmpi", alias = "rankfile")]
     OpenMpi,
-    /// The rankfile of Open MPI 5 and PRRTE
+    /// Rankfile of Open MPI 5 and PRRTE
     Prrte,
     /// MPICH's host:n
     #[value(alias = "host-counts")]
@@ -28,9 +28,9 @@ pub enum FileFormat {
     /// Slurm's host list for arbitrary distribution
     #[value(alias = "host-list")]
     Slurm,
-    /// A function in C that gives the ranks of a running job their places
+    /// C function that reorders the ranks of a running job
     C,
-    /// The same in Fortran
+    /// Fortran subroutine that reorders the ranks of a running job
     Fortran,
 }
 

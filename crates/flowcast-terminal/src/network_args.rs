@@ -18,7 +18,7 @@ use flowcast_io::{LoadedNetwork, load_network, load_networks};
 
 use crate::{say, trace_args::Maps};
 
-/// Which network.
+/// Network and changes of its fields.
 #[derive(Debug, Clone, Args)]
 pub struct NetworkArgs {
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)

@@ -38,7 +38,7 @@ macro_rules! say {
     ($($argument:tt)*) => { $crate::output::say_line(format_args!($($argument)*)) };
 }
 
-/// How a command prints its result; flattened into the arguments of a command.
+/// Output format of a result, flattened into the arguments of a command.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Format {
     /// Machine-readable output

@@ -10,42 +10,42 @@ use indicatif::HumanDuration;
 
 use crate::{output::Format, say, shares::probability};
 
-/// What carries messages.
+/// Transport of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Over {
-    /// A TCP connection for each flow
+    /// TCP, with one connection per flow
     #[default]
     Tcp,
-    /// The installed MPI library, a rank on each node
+    /// Installed MPI library, with one rank per node
     Mpi,
-    /// Shared memory between the cores of this machine, by measure pairs alone
+    /// Shared memory between the cores of this machine, only for `measure pairs`
     Shm,
 }
 
-/// How often a pattern is carried.
+/// Number of repetitions of a pattern.
 #[derive(Debug, Args)]
 pub struct Repeating {
-    /// Repetitions that are not counted; at most 1000000
+    /// Number of warm-up repetitions, which are not counted; at most 1000000
     #[arg(long, default_value_t = 2, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=1_000_000))]
     warm_ups: usize,
-    /// Fewest and most repetitions; at most 1000000
+    /// Minimum and maximum number of repetitions; at most 1000000
     #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10], value_parser = crate::shares::count::<usize>(..=1_000_000))]
     repetitions: Vec<usize>,
-    /// A repetition more until half the interval of each flow's mean (Student's t) is at most this share of it
+    /// Repeat until half the confidence interval (Student's t) of each flow's mean is at most this share of the mean
     #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
     precision: f64,
-    /// Confidence level of that interval
+    /// Confidence level of the interval for --precision
     #[arg(long, default_value = "0.95", value_name = "PROBABILITY", value_parser = probability)]
     level: f64,
 }
 
-/// How far a command goes, and what it says.
+/// Limits and output of a command.
 #[derive(Debug, Args)]
 pub struct Going {
-    /// Begin nothing new after this time, such as 150s; what is finished is kept, and --resume goes on
+    /// Start nothing new after this time, such as 150s; finished parts are kept, and --resume continues
     #[arg(long, value_name = "TIME")]
     pub time_limit: Option<Time>,
-    /// Do not check that the lab delivers its rates
+    /// Skip the check that the lab delivers its rates
     #[arg(long)]
     pub no_self_test: bool,
     #[command(flatten)]

@@ -65,9 +65,9 @@ fn replay_file(text: &str) -> Result<ReplayFile, String> {
 /// Files for other programs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OutputArgs {
-    /// Write the replay for another program: paraver=FILE.prv (and beside it .pcf and .row), perfetto=FILE.pftrace; a
-    /// table of all messages=FILE.csv or FILE.parquet, of all ranks=FILE.csv, or of all pairs=FILE.csv of ranks that exchange
-    /// messages (repeatable)
+    /// Write the replay to a file: paraver=FILE.prv (with .pcf and .row beside it), perfetto=FILE.pftrace, or a table:
+    /// messages=FILE.csv or FILE.parquet, ranks=FILE.csv, or pairs=FILE.csv (pairs of ranks that exchange messages)
+    /// (repeatable)
     #[arg(long = "write", value_name = "KIND=FILE", value_parser = replay_file)]
     files: Vec<ReplayFile>,
 }

@@ -22,15 +22,15 @@ const NARROWEST_PROSE: usize = 24;
 /// Number of spaces around a cell and between two columns.
 const AROUND: usize = 3;
 
-/// How tables are written.
+/// Form of tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum TableForm {
-    /// For reading in a terminal
+    /// Columns for a terminal
     #[default]
     Text,
-    /// For a page or an issue
+    /// Markdown for a page or an issue
     Markdown,
-    /// For a spreadsheet; all rows, and other lines of the result are comments that begin with #
+    /// CSV for a spreadsheet, with all rows; other lines of the result become comments that start with #
     Csv,
 }
 
@@ -254,10 +254,10 @@ fn to_csv(texts: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// How many rows of a long table are printed.
+/// Number of printed rows of a long table.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Most {
-    /// Rows that each table has, those that matter most where not all have one; or all
+    /// Number of rows of each table, the most important ones if there are more; or all
     #[arg(long = "rows", value_name = "COUNT", default_value = "20", value_parser = row_count)]
     most: usize,
 }

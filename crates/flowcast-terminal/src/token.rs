@@ -13,11 +13,11 @@ const VARIABLE: &str = "FLOWCAST_TOKEN";
 /// Variable with the names of the variables that Open MPI passes to processes on other hosts. Slurm and MPICH pass all.
 const OPEN_MPI_PASSES: &str = "OMPI_MCA_mca_base_env_list";
 
-/// The secret of a conversation.
+/// Secret that both ends of a connection share.
 #[derive(Debug, Clone, Args)]
 pub struct TokenArgs {
-    /// What a connection has to show: a file that holds 32 hexadecimal digits, or these, which all users of this machine can
-    /// read then while the command runs [default: $FLOWCAST_TOKEN]
+    /// Shared secret of both ends: 32 hexadecimal digits, or a file that contains them; all users of this machine can read
+    /// digits on a running command line [default: $FLOWCAST_TOKEN]
     #[arg(long, value_name = "TOKEN|FILE")]
     token: Option<String>,
 }

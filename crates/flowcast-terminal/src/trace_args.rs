@@ -49,12 +49,12 @@ pub fn flat(trace: Trace) -> Result<Trace> {
     }
 }
 
-/// Which time the computations of a recording take.
+/// Clock for the computations of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compute {
     /// Thread CPU time
     Cpu,
-    /// The time that passed
+    /// Wall time
     Wall,
 }
 

@@ -26,13 +26,13 @@ use flowcast_terminal::{
     network_args::NetworkArgs, output::Format, progress::Progress, trace_args::open_trace,
 };
 
-/// Measure the speed of the replay itself
+/// Measure the speed of replays on this machine
 #[derive(Debug, Subcommand)]
 #[command(
     after_help = "Example:\n  flowcast generate halo --ranks 64 --iterations 4000 -o halo.dim\n  flowcast bench replay halo.dim --network gige-tcp\n  flowcast bench packet chain.pattern --network gige-lam --set sharing.congestion=cubic"
 )]
 pub(crate) enum Bench {
-    /// Measure messages per second of simulation
+    /// Measure the speed of a replay in messages per second
     ///
     /// Loading is excluded. The result is the median of several runs.
     Replay {
@@ -49,27 +49,26 @@ pub(crate) enum Bench {
         /// Replace a field of the network, such as nic.latency=5us (repeatable)
         #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
-        /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) in place of a network
+        /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) instead of a network
         #[arg(long, value_name = "L,o,g,G,S")]
         goal_params: Option<String>,
-        /// Runs, whose median is printed; at most 100000
+        /// Number of runs, whose median is printed; at most 100000
         #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
         repetitions: u32,
-        /// Measure from the text to the result instead
+        /// Include loading: measure from the text to the result
         #[arg(long)]
         with_load: bool,
-        /// Threads of a replay of many messages that do not disturb each other, or whose network has parts that share no
-        /// link
+        /// Number of threads, for many messages that do not disturb each other, or a network with parts that share no link
         #[arg(long, value_name = "COUNT", default_value_t = 1)]
         threads: usize,
-        /// Messages in flight together share the network by this model (see `flowcast predict --help`)
+        /// Model of concurrent messages (see `flowcast predict --help`)
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
         /// Machine-readable output
         #[arg(long)]
         json: bool,
     },
-    /// Measure flows per second of a fluid model
+    /// Measure the speed of a fluid model in flows per second
     ///
     /// Reading is excluded. The result is the median of several runs.
     Flows {
@@ -77,17 +76,17 @@ pub(crate) enum Bench {
         input: PathBuf,
         #[command(flatten)]
         network: NetworkArgs,
-        /// Flows in flight together share the network by this model (see `flowcast predict --help`)
+        /// Model of concurrent flows (see `flowcast predict --help`)
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
-        /// Runs, whose median is printed; at most 100000
+        /// Number of runs, whose median is printed; at most 100000
         #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Machine-readable output
         #[arg(long)]
         json: bool,
     },
-    /// Measure packet-hops per second of the packet model
+    /// Measure the speed of the packet model in packet-hops per second
     ///
     /// The result is the median of several runs.
     Packet {
@@ -95,10 +94,10 @@ pub(crate) enum Bench {
         input: PathBuf,
         #[command(flatten)]
         network: NetworkArgs,
-        /// Runs, whose median is printed; at most 100000
+        /// Number of runs, whose median is printed; at most 100000
         #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
         repetitions: u32,
-        /// Carry each packet, also where the state repeats exactly and whole periods could be passed over
+        /// Simulate each packet, even if the state repeats exactly and whole periods could be skipped
         #[arg(long)]
         unfold: bool,
         /// Machine-readable output
@@ -113,10 +112,10 @@ pub(crate) enum Bench {
         input: PathBuf,
         #[command(flatten)]
         network: NetworkArgs,
-        /// What-ifs; at most 100000
+        /// Number of what-ifs; at most 100000
         #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
         count: usize,
-        /// Runs, whose median is printed; at most 100000
+        /// Number of runs, whose median is printed; at most 100000
         #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
         repetitions: u32,
         /// Machine-readable output

@@ -43,24 +43,25 @@ subcommands!(
     }
 );
 
-/// Predict what collective operations take, each with an interval
+/// Predict the times of collective operations, each with an interval
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast collectives predict cases.csv --network lumi.toml --allocations nodes.csv -o predicted.csv"
 )]
 pub(crate) struct Predict {
-    /// Cases of one machine: system,run,nodes,ranks_per_node,collective,library,version,algorithm,bytes and any others
+    /// Cases of one machine, with the columns system,run,nodes,ranks_per_node,collective,library,version,algorithm,bytes and
+    /// any others
     cases: PathBuf,
-    /// A network file that `flowcast fit --collectives` wrote
+    /// Network file of `flowcast fit --collectives`
     #[arg(short, long, value_name = "NET")]
     network: String,
-    /// Where the runs are: system,run,nodes,rank,node,group,switch
+    /// Places of the ranks, with the columns system,run,nodes,rank,node,group,switch
     #[arg(long, value_name = "FILE.csv")]
     allocations: PathBuf,
-    /// The rows again with predicted_ns,low_ns,high_ns [default: standard output]
+    /// Output file: the rows with predicted_ns,low_ns,high_ns added [default: standard output]
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
-    /// Probability that a run's median lies in its interval
+    /// Probability that the interval contains the median of a run
     #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
 }
@@ -175,7 +176,7 @@ fn measured<'a>(network: &'a Network, name: &str) -> Result<&'a MeasuredCollecti
 
 /// Choose algorithms by operation, number of ranks and size
 ///
-/// A gain that may as well be noise is no difference, and leaves the library its own decision.
+/// If a gain may be noise, the library's own decision is kept.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast collectives choose --network lumi.toml --collective allreduce --ranks 512 --sizes 1KiB,1MiB\n  \
@@ -184,34 +185,34 @@ fn measured<'a>(network: &'a Network, name: &str) -> Result<&'a MeasuredCollecti
                         flowcast collectives choose --network lumi.toml --ranks 128 --sizes 1MiB --hosts x1305c6s[0-7]b0n[0-1]"
 )]
 pub(crate) struct Choose {
-    /// A network file that `flowcast fit --collectives` wrote
+    /// Network file of `flowcast fit --collectives`
     #[arg(short, long, value_name = "NET")]
     network: String,
-    /// The operations, such as allreduce [default: those that were measured on the machine]
+    /// Operations, such as allreduce [default: those that were measured on the machine]
     #[arg(long, value_name = "OPERATION", value_delimiter = ',', value_parser = operation)]
     collective: Vec<CollectiveOp>,
-    /// Ranks of the communicator, 2 to 65536. Algorithms that send more than 33554432 messages are not compared
+    /// Number of ranks of the communicator, 2 to 65536; algorithms that send more than 33554432 messages are not compared
     #[arg(long, required = true, value_name = "COUNT", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(2..=65536))]
     ranks: Vec<u32>,
-    /// Nodes of each number of ranks, at most 65536 [default: as many as ranks]
+    /// Number of nodes for each number of ranks, at most 65536 [default: as many as ranks]
     #[arg(long, value_name = "COUNT", value_delimiter = ',', conflicts_with = "hosts", value_parser = clap::value_parser!(u32).range(1..=65536))]
     nodes: Vec<u32>,
     #[command(flatten)]
     hosts: HostArgs,
-    /// Sizes of the buffer: the vector, or all blocks together
+    /// Buffer sizes: size of the vector, or of all blocks together
     #[arg(long, required = true, value_name = "SIZE", value_delimiter = ',')]
     sizes: Vec<Bytes>,
     /// Write a library's selection file: openmpi=FILE or mpich=FILE
     #[arg(long, value_name = "LIBRARY=FILE", value_parser = rule_file)]
     write: Vec<(Base, PathBuf)>,
-    /// --write mpich: the selection behind the rules, instead of Flowcast's own for MPICH 4.0; such as MPICH's
-    /// maint/tuning/coll/mpir/generic.json
+    /// With --write mpich: MPICH selection for calls to which no rule applies, such as MPICH's
+    /// maint/tuning/coll/mpir/generic.json, instead of Flowcast's own for MPICH 4.0
     #[arg(long, value_name = "FILE.json")]
     selection: Option<PathBuf>,
-    /// Write the heat map of algorithms over ranks and sizes
+    /// Write a heat map of the algorithms by ranks and sizes
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// How sure a gain has to be
+    /// Required probability that a gain is real
     #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
     #[command(flatten)]

@@ -39,7 +39,8 @@ use flowcast_terminal::{
 
 /// Compare two predictions, recordings or traces of a program
 ///
-/// Lists what became slower, in which calls and regions and on which ranks. The exit code is 1 beyond a threshold.
+/// Lists the calls, regions and ranks that became slower. The exit code is 1 if the program became slower than a threshold
+/// allows.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict lu.dim --network gige-tcp --json > before.json
@@ -48,13 +49,13 @@ use flowcast_terminal::{
   flowcast compare recorded-before/ recorded-after/ --threshold 5%
   flowcast compare before.dim after.dim --network gige-tcp --threshold 5%")]
 pub(crate) struct Compare {
-    /// What `flowcast predict --json` printed, or a folder with several of these, as of different seeds; a recording, or a
-    /// folder with recordings of several runs; with --network any trace. A saved prediction beside a recording is compared by
-    /// the times of ranks
+    /// Output of `flowcast predict --json`, or a folder with several, such as of different seeds; a recording, or a folder
+    /// with recordings of several runs; with --network any trace. A saved prediction and a recording are compared by the
+    /// times of ranks
     before: PathBuf,
-    /// The same of the program, network or mapping that is compared
+    /// Input of the same kinds after a change of the program, network or mapping
     after: PathBuf,
-    /// Compare what is predicted for both traces on this network
+    /// Compare the predictions of both traces on this network
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
@@ -62,14 +63,14 @@ pub(crate) struct Compare {
     overrides: Vec<String>,
     #[command(flatten)]
     replay: ReplayRequest,
-    /// By how much longer it may take, such as 5%; beyond, and certainly so, the exit code is 1
+    /// Largest accepted slowdown, such as 5%; the exit code is 1 if the certain slowdown is larger
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
     threshold: Option<f64>,
-    /// Probability that no difference is taken for certain that is none, in all rows together
+    /// Probability that no difference in any row is wrongly called certain
     #[arg(long, default_value = "0.95", value_name = "PROBABILITY", value_parser = probability)]
     level: f64,
-    /// By how much equal runs differ (standard deviation), such as 3%, where there are no repetitions to tell; 0% for runs
-    /// that repeat exactly: every difference is certain, as without this option between two predictions
+    /// Standard deviation of equal runs, such as 3%, if there are no repetitions; 0% for runs that repeat exactly: every
+    /// difference is certain, as between two predictions without this option
     #[arg(long, value_name = "SHARE", value_parser = share)]
     spread: Option<f64>,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use flowcast_terminal::{
     trace_args::{open_folded, trace_help},
 };
 
-/// Compile a trace: matched, compact, ready to replay
+/// Compile a trace into a matched, compact form for replay
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast compile cg.S.4.dim -o cg.fct && flowcast predict cg.fct --network gige-tcp"
@@ -25,7 +25,7 @@ use flowcast_terminal::{
 pub(crate) struct Compile {
     #[arg(help = trace_help())]
     input: PathBuf,
-    /// File to write
+    /// Output file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]

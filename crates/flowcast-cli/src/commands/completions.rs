@@ -28,7 +28,7 @@ use flowcast_terminal::{files::Batch, output::taken};
   mkdir -p ~/.local/share/bash-completion/completions
   flowcast completions bash > ~/.local/share/bash-completion/completions/flowcast")]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 

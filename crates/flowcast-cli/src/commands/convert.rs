@@ -37,20 +37,20 @@ use flowcast_terminal::{
 pub(crate) struct Convert {
     #[arg(help = trace_help())]
     input: PathBuf,
-    /// File to write
+    /// Output file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Form: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim, as text), goal-bin
-    /// (LogGOPSim and ATLAHS, as `txt2bin` writes it), ti (SimGrid: a list, and a folder with one file for each rank)
-    /// [default: by the ending .dim, .prv or .goal]
+    /// Format: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim, as text), goal-bin (LogGOPSim and
+    /// ATLAHS, as `txt2bin` writes it), ti (SimGrid: a list, and a folder with one file for each rank) [default: by the
+    /// ending .dim, .prv or .goal]
     #[arg(long = "format", value_enum, value_name = "FORMAT")]
     to: Option<TargetForm>,
-    /// dim: write no records that only Flowcast reads
+    /// dim: omit records that only Flowcast reads
     #[arg(long)]
     strict: bool,
     #[arg(long, value_name = "HOW", help = flowcast_io::collectives_help(Conversion::WITHOUT_COLLECTIVES))]
     collectives: Option<String>,
-    /// prv: the network that the trace is replayed on; also what `--collectives algorithm` refers to
+    /// prv: network for the replay; also the network of `--collectives algorithm`
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)

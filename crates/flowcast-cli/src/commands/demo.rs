@@ -36,14 +36,14 @@ const OTHERS: [&str; 4] = [
 
 const MEASURING_SECONDS: f64 = 5.0;
 
-/// Measure this machine, predict a program on it, write a report
+/// Measure this machine, predict a program on it and write a report
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast demo && xdg-open flowcast-demo.html")]
 pub(crate) struct Demo {
-    /// The report to write
+    /// Output file of the report
     #[arg(long, value_name = "FILE.html", default_value = "flowcast-demo.html")]
     report: PathBuf,
-    /// Machine-readable output
+    /// Print machine-readable output
     #[arg(long)]
     json: bool,
 }

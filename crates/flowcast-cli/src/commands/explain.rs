@@ -25,7 +25,7 @@ use flowcast_terminal::{
 };
 
 subcommands! {
-    /// Show what a predicted time consists of and what limits it
+    /// Show the components of a predicted time and what limits it
     #[command(after_help = "Examples:\n  flowcast explain collectives is.dim --collectives mpich\n  flowcast explain path lu.dim --network gige-tcp\n  flowcast explain gradient lu.dim --network gige-tcp --model independent\n  flowcast explain slack lu.dim --network gige-tcp --model independent")]
     Explain {
         Collectives(Collectives),
@@ -35,7 +35,7 @@ subcommands! {
     }
 }
 
-/// Show which algorithm carries out each collective of a trace
+/// Show the algorithm of each collective of a trace
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain collectives is.dim
@@ -43,7 +43,7 @@ subcommands! {
 pub(crate) struct Collectives {
     #[arg(help = program_help())]
     input: PathBuf,
-    /// Network whose file may hold a table of algorithms
+    /// Network whose file may contain a table of algorithms
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)

@@ -53,9 +53,9 @@ const OVER_TCP: Progress = Progress::InCalls;
 
 /// Fit the parameters of a network to measured samples
 ///
-/// The median of each point stands for its samples. g and G come from a line through the spacing of messages sent in
-/// a row, without the sizes where the overhead hides the gap; o from messages with computing between them; L from
-/// plain round trips. From conflicts: rates, flow cuts, alpha and kappa, and the model that explains random patterns
+/// Each point is represented by the median of its samples. g and G come from a line through the times between messages sent
+/// in a row, without the sizes at which the overhead hides the gap. o comes from messages with computation between them, L
+/// from plain round trips. Conflicts give rates, flow cuts, alpha and kappa, and the model that explains random patterns
 /// best. Intervals are bootstrap percentiles.
 #[derive(Debug, Args)]
 #[command(
@@ -70,14 +70,14 @@ const OVER_TCP: Progress = Progress::InCalls;
                         flowcast fit --model all examples/pair-round-trips.csv examples/pairs.csv"
 )]
 pub(crate) struct Fit {
-    /// Samples that `flowcast measure` wrote; round trips from elsewhere, with the columns n,d_us,size_B,prtt_us; medians of MPI
-    /// calls by size, with the columns cluster,experiment,call,bytes,median_ns and any others; recordings of micro-benchmarks with
-    /// a region for each operation and size; or outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, ReproMPI's
-    /// Send_Recv, NetPIPE, Netgauge's one_one, nccl-tests' sendrecv_perf, or perftest's ib_send_lat or ib_write_lat. Their
-    /// content says which they are
+    /// Samples of `flowcast measure`; round trips from other sources, with the columns n,d_us,size_B,prtt_us; medians of MPI
+    /// calls by size, with the columns cluster,experiment,call,bytes,median_ns and any others; recordings of
+    /// micro-benchmarks with a region for each operation and size; or outputs of osu_latency and osu_bw, IMB PingPong,
+    /// SKaMPI's Pingpong, ReproMPI's Send_Recv, NetPIPE, Netgauge's one_one, nccl-tests' sendrecv_perf, or perftest's
+    /// ib_send_lat or ib_write_lat. The content determines the kind
     #[arg(required_unless_present_any = ["collectives", "named_inputs"], value_name = "FILE")]
     inputs: Vec<PathBuf>,
-    /// Inputs whose kind is named; the content decides
+    /// Inputs; their content determines the kind, not the name of this option
     #[arg(long = "prtt", alias = "calls", num_args = 1.., hide = true, value_name = "FILE")]
     named_inputs: Vec<PathBuf>,
     #[command(flatten)]
@@ -86,37 +86,37 @@ pub(crate) struct Fit {
     calls: CallArgs,
     #[command(flatten)]
     import: ImportArgs,
-    /// Fits all models of messages to round trips, and says which one explains the network best. Patterns between several
-    /// nodes beside them, as `flowcast measure pairs` and `flowcast measure conflicts` write them, are fitted to as well, and
-    /// whole patterns are left out in turn
+    /// Fit all models of messages to round trips and report which one explains the network best. Patterns of `flowcast
+    /// measure pairs` and `flowcast measure conflicts` among the inputs are fitted too, and whole patterns are left out in
+    /// turn
     #[arg(long, value_name = "MODELS", conflicts_with_all = ["output", "all_sizes", "robust"])]
     model: Option<Models>,
-    /// Recordings: messages of at least this size wait for their receiver, as the MPI library has it
+    /// Recordings: rendezvous threshold of the MPI library; messages of at least this size wait for their receiver
     #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
-    /// Write the network file; with --predict the predictions, and with a second -o that ends in .toml the network file
+    /// Output file: the network; with --predict, the predictions, and the network in a second -o that ends in .toml
     #[arg(short, long, value_name = "FILE.toml")]
     output: Vec<PathBuf>,
-    /// Collectives: a network whose topology is that of the machine. Calls: a network with what they do not show: nodes, what
-    /// happens inside them, switches. Recordings: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
-    /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
-    /// does it
+    /// Collectives: network with the topology of the machine. Calls: network with the properties that calls do not show:
+    /// nodes, communication inside them, switches. Recordings: known properties of the network, as printed by `flowcast lab
+    /// network LAB`; wire rates and sharing parameters are copied, and with wire rates the latency of packets is fitted too,
+    /// with the collective algorithms of Open MPI
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
-    /// Conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
+    /// Conflicts: bytes that each flow kept in flight, as `ss` shows them (snd_wnd); known for a lab
     #[arg(long, value_name = "SIZE")]
     window: Option<Bytes>,
-    /// Round trips: write a page of the models beside each other, or of the samples with their distributions, intervals and
-    /// environment
+    /// Round trips: write a page that compares the models (with --model), or a page of the samples with their distributions,
+    /// intervals and environment
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Name of the network [default: the output file's name, or "measured"]
     #[arg(long)]
     name: Option<String>,
-    /// Fit g and G to every size, also where the overhead hides the gap
+    /// Fit g and G to all sizes, including those at which the overhead hides the gap
     #[arg(long)]
     all_sizes: bool,
-    /// Theil and Sen's line instead of least squares: wild points do not bend it
+    /// Use the Theil-Sen line, which is robust against outliers, instead of least squares
     #[arg(long)]
     robust: bool,
     #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
@@ -133,7 +133,7 @@ pub(crate) struct Fit {
 
 fn replicates_help() -> String {
     format!(
-        "Bootstrap replicates, at most 1000000 [default: {}, of conflicts {}, with --model {MODEL_REPLICATES}]",
+        "Number of bootstrap replicates, at most 1000000 [default: {}, of conflicts {}, with --model {MODEL_REPLICATES}]",
         FitOptions::default().replicates,
         ConflictFitOptions::default().replicates
     )

@@ -36,16 +36,16 @@ const PIECES: u8 = 8;
 
 #[derive(Debug, Args)]
 pub(super) struct CallArgs {
-    /// Calls: rows whose times are predicted; -o FILE.csv repeats them with predicted_ns,low_ns,high_ns (90 %)
+    /// Calls: rows to predict; -o FILE.csv contains them with predicted_ns,low_ns,high_ns (90 %) added
     #[arg(long, value_name = "FILE.csv")]
     pub predict: Option<PathBuf>,
     #[arg(
         long, value_name = "COUNT",
-        help = format!("Calls: most lines between knees, which are found, for a call; at most 64 [default: {PIECES}]"),
+        help = format!("Calls: largest number of lines for a call, with fitted knees; at most 64 [default: {PIECES}]"),
         value_parser = clap::value_parser!(u8).range(1..=64)
     )]
     pub pieces: Option<u8>,
-    /// Calls: the cluster that is fitted, of several
+    /// Calls: cluster to fit, if the file has several
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
 }

@@ -31,14 +31,14 @@ use flowcast_terminal::{
 
 #[derive(Debug, Args)]
 pub(super) struct CollectiveArgs {
-    /// Medians of collective operations of machines: system,run,nodes,ranks_per_node,collective,library,version,algorithm,
-    /// bytes,median_ns and any others
+    /// Medians of collective operations of machines, with the columns
+    /// system,run,nodes,ranks_per_node,collective,library,version,algorithm, bytes,median_ns and any others
     #[arg(long, value_name = "FILE.csv", requires_all = ["allocations", "system"], conflicts_with = "inputs")]
     pub collectives: Option<PathBuf>,
-    /// Collectives: where the runs were: system,run,nodes,rank,node,group,switch
+    /// Collectives: places of the ranks, with the columns system,run,nodes,rank,node,group,switch
     #[arg(long, value_name = "FILE.csv")]
     pub allocations: Option<PathBuf>,
-    /// Collectives: the machine that is fitted; the others tell what algorithms leave over
+    /// Collectives: machine to fit; the other machines determine the residuals of algorithms
     #[arg(long, value_name = "NAME")]
     pub system: Option<String>,
 }

@@ -24,10 +24,10 @@ use super::fit::{
 };
 use flowcast_terminal::{answers::write_page, output::Format, provenance};
 
-/// Which models are compared.
+/// Models to compare.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Models {
-    /// Every model
+    /// All models
     All,
 }
 

@@ -30,39 +30,39 @@ use flowcast_terminal::{
     after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate halo --ranks 1024 --iterations 2500000 --period 1 --format fct -o long.fct\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern\n  flowcast generate hpl --n 20000 --block 128 --grid 8x8 --depth 1 --bcast 2rM --swap mix:128 --compute dgemm.csv -o hpl.fct"
 )]
 pub(crate) struct Generate {
-    /// Workload of a trace, `hpl`: High Performance Linpack, or `stream`: a pattern of random flows
+    /// Workload of a trace; `hpl`: High Performance Linpack; `stream`: pattern of random flows
     #[arg(value_parser = workload)]
     workload: WorkloadKind,
-    /// Number of ranks; of nodes for a stream; not for hpl, whose grid says it; at most 2^24
+    /// Number of ranks, or of nodes for a stream; at most 2^24; hpl uses --grid instead
     #[arg(long, conflicts_with = "grid", value_parser = flowcast_terminal::shares::count::<u32>(..=1 << 24))]
     ranks: Option<u32>,
-    /// Iterations
+    /// Number of iterations
     #[arg(long, default_value_t = 10)]
     iterations: u32,
-    /// Bytes of each message, such as 8KiB
+    /// Size of each message, such as 8KiB
     #[arg(long, default_value = "8KiB")]
     size: Bytes,
-    /// Computation of each rank in each iteration; for hpl a CSV file with how fast each processor multiplies matrices
+    /// Computation of each rank in each iteration; for hpl, a CSV file with the time of matrix products on each processor
     #[arg(long, default_value = "10us", value_name = "TIME|FILE.csv", value_parser = computation)]
     compute: Computation,
-    /// The computation varies by up to this fraction
+    /// Largest relative deviation of a computation from --compute, 0 to 1
     #[arg(long, default_value_t = 0.2)]
     jitter: f64,
-    /// Start of the random numbers; for hpl those of the pivots
+    /// Seed of the random numbers; for hpl, of the pivots and of call_spread
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The computations repeat themselves after so many iterations, which fct keeps as a loop; 0: never
+    /// Number of iterations after which the computations repeat, which fct stores as a loop; 0: never
     #[arg(long, default_value_t = 0, value_name = "ITERATIONS")]
     period: u32,
-    /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank), fct (compiled).
-    /// If absent: fct and goal for files with these endings, dim for others
+    /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank), fct
+    /// (compiled); if absent: fct and goal for files with these endings, dim for others
     #[arg(long, value_enum)]
     format: Option<GeneratedFormat>,
     #[command(flatten)]
     stream: StreamArgs,
     #[command(flatten)]
     hpl: hpl::HplArgs,
-    /// File to write; standard output if absent (not for ti)
+    /// Output file; standard output if absent (not for ti)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -87,13 +87,13 @@ struct StreamArgs {
     /// Stream: number of flows; at most 2^24
     #[arg(long, default_value_t = 1000, value_parser = flowcast_terminal::shares::count::<u32>(..=1 << 24))]
     flows: u32,
-    /// Stream: sizes vary between these, evenly on a logarithmic scale
+    /// Stream: range of sizes, drawn evenly on a logarithmic scale
     #[arg(long, value_name = "FROM..TO", default_value = "64KiB..4MiB", value_parser = size_range)]
     sizes: (Bytes, Bytes),
-    /// Stream: what the flows ask for, as a part of what all interfaces together can carry
+    /// Stream: offered load, as a fraction of the aggregate interface rate
     #[arg(long, default_value_t = 0.5)]
     load: f64,
-    /// Stream: rate of an interface, which the load counts by
+    /// Stream: rate of an interface, to which the load refers
     #[arg(long, default_value = "1Gbit/s")]
     bandwidth: Rate,
 }

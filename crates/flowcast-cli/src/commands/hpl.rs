@@ -32,7 +32,7 @@ use flowcast_terminal::{
 };
 
 subcommands!(
-    /// Fit, predict and choose settings of High Performance Linpack
+    /// Fit, predict and tune High Performance Linpack on a cluster
     Hpl {
         Fit(Fit),
         Predict(Predict),
@@ -40,15 +40,15 @@ subcommands!(
     }
 );
 
-/// What every question needs of the cluster.
+/// Description of the cluster.
 #[derive(Debug, Args)]
 struct ClusterArgs {
     #[command(flatten)]
     network: NetworkArgs,
-    /// Products of each processor: node,intercept_s,s_per_mnk,resid_per_mnk
+    /// Times of matrix products on each processor, with the columns node,intercept_s,s_per_mnk,resid_per_mnk
     #[arg(long, value_name = "DGEMM.csv")]
     compute: PathBuf,
-    /// Ranks that fill a node; at most 4096
+    /// Number of ranks that fill a node; at most 4096
     #[arg(long, value_name = "RANKS", default_value = "32", value_parser = clap::value_parser!(u32).range(1..=4096))]
     ranks_per_node: u32,
 }
@@ -104,17 +104,18 @@ fn check_runs(
 
 /// Fit the constants of a cluster to measured runs
 ///
-/// They are the rates of memory and caches, triangular solutions and messages inside a node; nothing of the network between nodes.
+/// The constants are the rates of memory and caches, of triangular solutions and of messages inside a node. The network
+/// between nodes is not fitted.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast fit calls.csv -o cluster.toml\n  flowcast hpl fit runs.csv --network cluster.toml --compute dgemm.csv -o fitted.toml"
 )]
 pub(crate) struct Fit {
-    /// Runs: N,P,Q,block_size,depth,bcast,swap,time_s and any others, with HPL.dat's numbers
+    /// Runs, with the columns N,P,Q,block_size,depth,bcast,swap,time_s and any others; numbers as in HPL.dat
     cases: PathBuf,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// The network file with the constants in [linpack]
+    /// Output file: the network with the constants in [linpack]
     #[arg(short, long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -181,34 +182,35 @@ fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
         ))
 }
 
-/// How times get their intervals.
+/// Simulations from which intervals are determined.
 #[derive(Debug, Args)]
 struct EnsembleArgs {
-    /// Simulations of each run, or of each of the best settings, with other random numbers: other pivots, times of products and, if
-    /// there are more than it takes, nodes; at most 1000
+    /// Number of simulations of each run, or of each of the best settings; they differ in pivots, times of products and,
+    /// if the cluster has more nodes than a run needs, nodes; at most 1000
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
     replicates: u32,
-    /// Probability that a run's time lies in its interval
+    /// Probability that the interval contains the time of a run
     #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
 }
 
-/// Predict how long runs take, each with an interval
+/// Predict the times of runs, each with an interval
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv -o predicted.csv\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv --limit 8 --replicates 1"
 )]
 pub(crate) struct Predict {
-    /// Runs: N,P,Q,block_size,depth,bcast,swap and any others, with HPL.dat's numbers
+    /// Runs, with the columns N,P,Q,block_size,depth,bcast,swap and any others; numbers as in HPL.dat
     cases: PathBuf,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// The rows again with predicted_s,low_s,high_s [default: standard output]
+    /// Output file: the rows with predicted_s,low_s,high_s added [default: standard output]
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
     #[command(flatten)]
     ensemble: EnsembleArgs,
-    /// Places of each run at which panels are simulated, and not all: quicker, with the error that this may make in the interval; 4 to 1000
+    /// Number of places of each run at which panels are simulated, instead of all panels; faster, and the interval includes
+    /// the possible error; 4 to 1000
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(4..=1000))]
     limit: Option<u32>,
 }
@@ -266,8 +268,8 @@ fn seconds(prediction: &RunPrediction) -> [String; 3] {
 
 /// Choose grid, block size, broadcast, swap and depth
 ///
-/// Grids are compared first, then for the best of them the broadcast, the swap with the depth and the block size. The best are
-/// simulated whole, with what their time goes to.
+/// Grids are compared first. For the best grids, the broadcast, the swap with the depth, and the block size are then
+/// compared. The best settings are simulated in full, and the time of the first is divided by activity.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast hpl choose --n 250000 --ranks 960 --network fitted.toml --compute dgemm.csv -o HPL.dat\n  flowcast hpl choose --n 250000 --ranks 960 --network fitted.toml --compute dgemm.csv --other-network faster.toml"
@@ -278,7 +280,7 @@ pub(crate) struct Choose {
     /// Order of the matrix; at most 2^27
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 27))]
     n: u64,
-    /// Ranks, all of which are used; at most 65536
+    /// Number of ranks, all of which are used; at most 65536
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
     ranks: u32,
     /// Block sizes to choose from; at most 65536
@@ -287,7 +289,7 @@ pub(crate) struct Choose {
     /// Depths of look-ahead to choose from; at most 16
     #[arg(long, value_name = "DEPTH", value_delimiter = ',', default_value = "1,0", value_parser = clap::value_parser!(u32).range(0..=16))]
     depth: Vec<u32>,
-    /// Another network, to see what it would bring
+    /// Alternative network, whose effect on the time is predicted
     #[arg(long, value_name = "NET")]
     other_network: Option<String>,
     /// Write the input file of HPL

@@ -31,8 +31,8 @@ use network::LabNetwork;
 subcommands! {
     /// Build a virtual cluster on this machine, without root
     ///
-    /// Nodes are network namespaces; links, switches and racks are shaped to the rates of a lab file. `run` builds one for
-    /// a single command, `up`, `exec` and `down` keep one.
+    /// Nodes are network namespaces. Links, switches and racks are shaped to the rates of a lab file. `run` builds a lab for
+    /// a single command. `up`, `exec` and `down` build, use and end a lab that stays.
     #[command(after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \
                             flowcast lab up two-racks --name racks\n  flowcast lab exec racks --node 3 -- ip address\n  \
                             flowcast lab down racks")]
@@ -50,7 +50,7 @@ subcommands! {
     }
 }
 
-/// Which lab.
+/// Lab to build.
 #[derive(Debug, Args)]
 struct Which {
     /// Built-in profile (see `flowcast lab profiles`) or lab file (TOML)
@@ -60,13 +60,13 @@ struct Which {
     how: How,
 }
 
-/// How it is built.
+/// Options for building a lab.
 #[derive(Debug, Args)]
 struct How {
     /// Replace a field of the lab, such as nic.bandwidth=100Mbit/s (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Do not check that the lab delivers its rates
+    /// Skip the check that the lab delivers its rates
     #[arg(long)]
     no_self_test: bool,
 }
@@ -77,7 +77,7 @@ struct How {
 pub(crate) struct Up {
     #[command(flatten)]
     which: Which,
-    /// The name for `exec` and `down` [default: the lab's own]
+    /// Name for `exec` and `down` [default: the lab's own]
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
@@ -88,20 +88,20 @@ pub(crate) struct Up {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab exec racks --node 3 -- ip -brief address")]
 pub(crate) struct Exec {
-    /// The lab's name
+    /// Name of the lab
     name: String,
-    /// The node
+    /// Number of the node
     #[arg(long, default_value_t = 0)]
     node: u32,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// Run a command in node 0 of a lab, which need not be up
+/// Run a command in node 0 of a lab, which is built if it is not up
 ///
-/// A lab of that name that is up is used; else one is built for the command. mpirun of Open MPI and of MPICH find the nodes by
-/// their environment. The exit code is that of the command.
+/// If a lab of that name is up, the command runs in it. Otherwise a lab is built for the command. mpirun of Open MPI and of
+/// MPICH find the nodes through environment variables. The exit code is the exit code of the command.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \
@@ -113,7 +113,7 @@ pub(crate) struct Run {
     lab: String,
     #[command(flatten)]
     how: How,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -122,7 +122,7 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab down racks")]
 pub(crate) struct Down {
-    /// The lab's name
+    /// Name of the lab
     name: String,
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct List {
     after_help = "Examples:\n  flowcast lab profiles\n  flowcast lab profiles bus > mine.toml"
 )]
 pub(crate) struct Profiles {
-    /// A profile, or a lab file to check and print in full
+    /// Profile to print, or lab file to check and print in full
     name: Option<String>,
     /// Replace a field, such as nic.bandwidth=100Mbit/s (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "name")]

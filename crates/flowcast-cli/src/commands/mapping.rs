@@ -34,33 +34,33 @@ use flowcast_terminal::{
   flowcast mapping ranks.map --format c --grid 4x2 -o reorder.c
   flowcast mapping rankfile --json")]
 pub(crate) struct Mapping {
-    /// A rule (fill, round-robin, N-per-node), or a file: the node of each rank, an Open MPI rankfile, MPICH's host:n,
-    /// Slurm's host list
+    /// Rule (fill, round-robin, N-per-node), or file: the node of each rank, an Open MPI rankfile, MPICH's host:n, Slurm's
+    /// host list
     map: String,
-    /// Format to write [default: by the ending .c or .f90, else the nodes by number]
+    /// Output format [default: by the ending .c or .f90, else the nodes by number]
     #[arg(long = "format", value_name = "FORMAT", conflicts_with = "json")]
     to: Option<FileFormat>,
-    /// Names of the nodes, in node order, as a list or a file of Slurm, Open MPI, MPICH or PBS: n[001-032,040], n0:16
+    /// Names of the nodes in order: a list, or a file of Slurm, Open MPI, MPICH or PBS, such as n[001-032,040] or n0:16
     #[arg(long, value_name = "LIST|FILE")]
     hosts: Option<String>,
-    /// Ranks, for a rule; at most 2^24
+    /// Number of ranks, for a rule; at most 2^24
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     ranks: Option<u32>,
-    /// Nodes, for a rule, at most 2^24; as many as there are hosts if absent
+    /// Number of nodes, for a rule, at most 2^24 [default: number of hosts]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     nodes: Option<u32>,
     /// Ranks that `fill` puts on a node, at most 2^24 [default: the slots of --hosts, else one]
     #[arg(long, alias = "slots", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     ranks_per_node: Option<u32>,
-    /// How the job is launched whose ranks a program changes (--format c or fortran): a rule or a file; as many processes on
-    /// each node as the mapping puts there, node after node, if absent
+    /// Mapping with which the job is launched, for a program that reorders its ranks (--format c or fortran): a rule or a
+    /// file [default: as many processes on each node as MAP puts there, node after node]
     #[arg(long, value_name = "MAP")]
     mapping: Option<String>,
-    /// Cartesian grid of the program (--format c or fortran), for a function that makes its communicator; NxM:column-major
-    /// where ranks count its first dimension fastest
+    /// Cartesian grid of the program (--format c or fortran), for a function that creates its communicator; NxM:column-major
+    /// if ranks count its first dimension fastest
     #[arg(long, value_name = "NxM")]
     grid: Option<String>,
-    /// File to write; standard output if absent
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     #[command(flatten)]

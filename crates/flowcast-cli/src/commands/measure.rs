@@ -75,9 +75,10 @@ subcommands! {
 
 /// Measure parametrised round trips over TCP or shared memory
 ///
-/// Alone it measures loopback with both ends in this process, or with --over shm two cores of this machine. Between two machines, start it with --listen on one and
-/// with --connect on the other. Under mpirun ranks 0 and 1 find each other by --rendezvous. `flowcast fit` turns the
-/// samples into a network.
+/// Without options, both ends run in this process and the messages go over loopback. With --over shm, the ends are processes
+/// on two cores of this machine. Between two machines, start the command with --listen on one and with --connect on the
+/// other. Under mpirun, ranks 0 and 1 find each other through the file of --rendezvous. `flowcast fit` turns the samples
+/// into a network.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  \
                         flowcast measure p2p --adaptive --time-limit 2s --precision 2% -o samples.csv\n  \
@@ -86,43 +87,43 @@ subcommands! {
                         node2$ flowcast measure p2p --connect node1:7070 --token TOKEN -o samples.csv\n  \
                         mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
 pub(crate) struct P2p {
-    /// Be the answering end of one measurement, at this address
+    /// Answer one measurement at this address
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"])]
     listen: Option<String>,
     /// Measure against the answering end at this address
     #[arg(long, value_name = "ADDR", conflicts_with = "rendezvous")]
     connect: Option<String>,
-    /// What carries the messages
+    /// Transport of the messages
     #[arg(long, value_enum, default_value_t = MeasuredOver::Tcp)]
     over: MeasuredOver,
-    /// With --over shm: the cores of the measuring and of the answering process [default: the first two that may be used, of different
-    /// physical cores if there are any]
+    /// With --over shm: cores of the measuring and the answering process [default: the first two that may be used, of
+    /// different physical cores if there are any]
     #[arg(long, value_name = "A,B", value_parser = shm_ends::cores)]
     cores: Option<Cores>,
-    /// With --over shm: be the answering process, in memory that the measuring one has made
+    /// With --over shm: run the answering process, in memory that the measuring process has created
     #[arg(long, value_name = "PATH", hide = true)]
     answer_in: Option<PathBuf>,
     #[command(flatten)]
     token: TokenArgs,
-    /// Under mpirun: a file that both ranks can reach, by which they find each other
+    /// Under mpirun: file through which the two ranks find each other; both must have access to it
     #[arg(long, value_name = "FILE")]
     rendezvous: Option<PathBuf>,
-    /// Write the samples here; without it they go to the standard output
+    /// Output file of the samples; standard output if absent
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
-    /// Go on with an interrupted measurement (FILE.csv.partial)
+    /// Continue an interrupted measurement from FILE.csv.partial
     #[arg(long, requires = "output")]
     resume: bool,
-    /// Stop after this time, at most a tenth later; on a slow network sizes are left out to keep it
+    /// Time limit, exceeded by at most a tenth; on a slow network, sizes are left out to meet it
     #[arg(long, default_value = "10s", value_name = "TIME")]
     time_limit: Time,
     /// Sizes to measure, ascending, such as 1B,2KiB,64KiB
     #[arg(long, value_delimiter = ',', value_name = "SIZES", conflicts_with_all = ["size", "step"])]
     sizes: Option<Vec<Bytes>>,
-    /// Largest size
+    /// Largest message size
     #[arg(long, default_value = "64KiB", value_name = "SIZE")]
     size: Bytes,
-    /// Step from one size to the next, starting at 1B
+    /// Difference between consecutive sizes, which start at 1B
     #[arg(long, default_value = "2KiB", value_name = "SIZE")]
     step: Bytes,
     #[arg(
@@ -130,18 +131,19 @@ pub(crate) struct P2p {
         default_value_t = 16,
         value_name = "COUNT",
         value_parser = flowcast_terminal::shares::count::<u32>(..=MAX_MESSAGES.into()),
-        help = format!("Messages before an answer; keep it small, the network must not be saturated; at most {MAX_MESSAGES}"),
+        help = format!("Number of messages before an answer; must not saturate the network; at most {MAX_MESSAGES}"),
     )]
     burst: u32,
-    /// Computing between two messages when the overhead is measured [default: the gap of half the largest size, or four times that of the smallest]
+    /// Computation between two messages while the overhead is measured [default: the gap of half the largest size, or four
+    /// times that of the smallest]
     #[arg(long, value_name = "TIME")]
     delay: Option<Time>,
     #[arg(long, value_name = "SHARE", value_parser = share, help = precision_help())]
     precision: Option<f64>,
-    /// Choose each next round trip by how much it narrows L, o, g and G, until they are known to --precision or --time-limit is over
+    /// Choose the round trips that narrow L, o, g and G most; stop at --precision, --time-limit or --limit
     #[arg(long, conflicts_with_all = ["sizes", "step", "burst", "delay"])]
     adaptive: bool,
-    /// With --adaptive: most messages in both directions; at most 100000000
+    /// With --adaptive: largest number of messages in both directions; at most 100000000
     #[arg(
         value_parser = flowcast_terminal::shares::count::<u32>(..=100_000_000),
         long,
@@ -150,23 +152,23 @@ pub(crate) struct P2p {
         requires = "adaptive"
     )]
     limit: u32,
-    /// What this end does while nothing comes, the same at both ends; MPI libraries poll
+    /// Behaviour of this end while it waits for a message; use the same at both ends; MPI libraries poll
     #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
     waiting: WaitingKind,
-    /// Seed of the order in which points are measured
+    /// Seed of the order of the measured points
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Machine-readable summary on the standard output
+    /// Print a machine-readable summary to the standard output
     #[arg(long, requires = "output")]
     json: bool,
 }
 
-/// What carries messages.
+/// Transport of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum MeasuredOver {
     /// TCP
     Tcp,
-    /// Shared memory between two processes of this machine, each on a core of its own
+    /// Shared memory between two processes of this machine, each on its own core
     Shm,
 }
 
@@ -217,8 +219,8 @@ pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
 
 fn precision_help() -> String {
     format!(
-        "Stop when half the 95 % interval of every median, or with --adaptive of every parameter, is at most this share of \
-         it, such as 2% or 0.02 [default: {}, with --adaptive {}]",
+        "Stop at this precision: half the 95 % interval of every median (with --adaptive: of every parameter), as a share \
+         of it, such as 2% or 0.02 [default: {}, with --adaptive {}]",
         PrttPlan::default().relative_half_width,
         BudgetPlan::default().precision
     )

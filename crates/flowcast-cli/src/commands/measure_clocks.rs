@@ -21,9 +21,9 @@ use flowcast_terminal::output::Format;
 
 /// Measure offsets and drifts of clocks, with their uncertainty
 ///
-/// Ranks learn the first one's clock along a tree of pairs (HCA3). Between hosts each clock is then compared with the first
-/// one's directly. In a lab, whose nodes have one clock, each node is given an offset and a drift of up to 100 ppm, and what
-/// was learned is compared with these.
+/// The ranks learn the clock of the first rank along a tree of pairs (HCA3). Between hosts, each clock is then compared
+/// directly with the first one. The nodes of a lab share one clock, so each node gets an artificial offset and a drift of up
+/// to 100 ppm, and the results are compared with these.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast measure clocks --lab fair --lab-set cluster.nodes=4\n  \
@@ -33,16 +33,16 @@ use flowcast_terminal::output::Format;
 pub(crate) struct MeasureClocks {
     #[command(flatten)]
     place: WhereArgs,
-    /// Points of a line; each is the shortest of several round trips; at most 1000000
+    /// Number of points to which a line is fitted, each the shortest of several round trips; at most 1000000
     #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().bursts, value_parser = flowcast_terminal::shares::count::<u32>(..=1_000_000))]
     count: u32,
-    /// Round trips for each point; at most 1000000
+    /// Number of round trips for each point; at most 1000000
     #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges, value_parser = flowcast_terminal::shares::count::<u32>(..=1_000_000))]
     repetitions: u32,
-    /// Time over which a pair spreads its points; drift is known the better the longer
+    /// Time over which the points of a pair are spread; a longer time gives a more precise drift
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Time::parse)]
     span: Time,
-    /// Compare once more after this time
+    /// Time after which the clocks are compared again
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Time::parse)]
     delay: Time,
     /// Seed of the offsets and drifts in a lab

@@ -45,11 +45,12 @@ use flowcast_terminal::{
     shares::{probability, share},
 };
 
-/// Measure all pairs of nodes, and name the slow node or link
+/// Measure all pairs of nodes and report slow nodes and links
 ///
-/// N nodes meet in N-1 rounds of disjoint pairs. Each pair sends one way, then the other, and the largest size in both
-/// directions at once. Times are explained by what sender, receiver and link add to the usual time; what stands out of
-/// its kind is named with its probability in a healthy network, and the exit code is 1.
+/// N nodes are measured in N-1 rounds of disjoint pairs, or in N rounds if N is odd. Each pair sends in one direction, then
+/// in the other, and messages of the largest size in both directions at the same time. The analysis divides each time into
+/// the usual time and the contributions of sender, receiver and link. Outliers are reported with their probability in a
+/// healthy network, and the exit code is then 1.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast measure pairs --lab asymmetric -o pairs.csv --report pairs.html\n  \
@@ -58,24 +59,24 @@ use flowcast_terminal::{
                         flowcast measure pairs --show examples/pairs.csv"
 )]
 pub(crate) struct MeasurePairs {
-    /// Write the times here
+    /// Output file of the times
     #[arg(short, long, value_name = "FILE.csv", required_unless_present_any = ["show", "answer_in"])]
     output: Option<PathBuf>,
-    /// Write a page with a heat map of each size
+    /// Write a page with a heat map for each size
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Measure nothing and look at times that were measured before
+    /// Analyse the times in this file instead of measuring
     #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["output", "lab", "launcher", "sizes"])]
     show: Option<PathBuf>,
     #[command(flatten)]
     place: WhereArgs,
-    /// With --over shm: the core of each rank, such as 0-3,8 [default: all that may be used]
+    /// With --over shm: core of each rank, such as 0-3,8 [default: all that may be used]
     #[arg(long, value_name = "CORES")]
     cores: Option<CoreList>,
-    /// With --over shm: be the other end of a pair, in memory that the measuring one has made
+    /// With --over shm: run the other end of a pair, in memory that the measuring process has created
     #[arg(long, value_name = "PATH", requires = "cores", hide = true)]
     answer_in: Option<PathBuf>,
-    /// Sizes of messages: a small one shows latency, a large one bandwidth
+    /// Message sizes: a small one shows latency, a large one bandwidth
     #[arg(
         long,
         value_delimiter = ',',
@@ -83,21 +84,21 @@ pub(crate) struct MeasurePairs {
         default_value = "1B,256KiB"
     )]
     sizes: Vec<Bytes>,
-    /// Probability of an alarm in a healthy network
+    /// Probability of a false alarm in a healthy network
     #[arg(long, value_name = "PROBABILITY", default_value = "0.01", value_parser = probability)]
     false_alarms: f64,
-    /// By how much longer something takes at least that is called slow
+    /// Report a node or link only if it is at least this much slower than usual
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%")]
     threshold: f64,
-    /// Write the racks that were found into this network file, as `[topology]`
+    /// Write the detected racks into this network file, as `[topology]`
     #[arg(long = "write", value_name = "topology=NET.toml", value_parser = topology_file)]
     topology: Option<PathBuf>,
-    /// Go on with the rounds of FILE.csv.partial
+    /// Continue an interrupted measurement from FILE.csv.partial
     #[arg(long, requires = "output")]
     resume: bool,
     #[command(flatten)]
     repeating: Repeating,
-    /// Do not check that the lab delivers its rates
+    /// Skip the check that the lab delivers its rates
     #[arg(long)]
     no_self_test: bool,
     #[command(flatten)]

@@ -73,7 +73,7 @@ use flowcast_terminal::{exit::end_with_answer, tables::TableForm, width::unbroke
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Subcommands,
-    /// How tables are written: text, markdown, or csv (all rows, other lines as comments)
+    /// Format of tables: text, markdown, or csv (all rows, other lines as comments)
     #[arg(
         long,
         value_enum,

@@ -23,7 +23,7 @@ use flowcast_terminal::{
     print_out, println_out, say,
 };
 
-/// List, print, keep and convert network files
+/// List, print, draw, keep and upgrade network files
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast networks\n  flowcast networks show gige-tcp > mine.toml\n  \
@@ -32,7 +32,7 @@ use flowcast_terminal::{
                         flowcast networks upgrade mine.toml"
 )]
 pub(crate) struct Networks {
-    /// Machine-readable output
+    /// Print machine-readable output
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -43,7 +43,7 @@ pub(crate) struct Networks {
 enum NetworkAction {
     /// Print the network file (TOML) of a network
     Show {
-        /// A built-in network, one that is kept, or a file to check and print in full
+        /// Built-in or kept network, or file to check and print in full
         name: String,
         /// Replace a field, such as nic.latency=5us (repeatable)
         #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -51,33 +51,33 @@ enum NetworkAction {
     },
     /// Draw the switches and cables of a network with a topology
     Draw {
-        /// A built-in network, one that is kept, or a file
+        /// Built-in or kept network, or file
         name: String,
         /// Replace a field, such as topology.torus=[4,4] (repeatable)
         #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
-        /// Where the drawing is written
+        /// Output file of the drawing
         #[arg(short, long, value_name = "FILE.svg")]
         output: PathBuf,
     },
-    /// Keep a network file in the user's data folder, to be named alone
+    /// Keep a network file in the user's data folder, for use by its name
     Save {
-        /// The file
+        /// Network file
         file: PathBuf,
-        /// Under this name instead of that in the file
+        /// Name to use instead of the name in the file
         #[arg(long)]
         name: Option<String>,
     },
-    /// Remove a network that is kept
+    /// Remove a kept network
     Remove {
-        /// Its name
+        /// Name of the network
         name: String,
     },
-    /// Rewrite a network file of an earlier schema; comments stay
+    /// Rewrite a network file in the present schema; comments stay
     Upgrade {
-        /// The file
+        /// Network file
         file: PathBuf,
-        /// Write there instead
+        /// Output file; without it, the input file is replaced
         #[arg(short, long, value_name = "FILE.toml")]
         output: Option<PathBuf>,
     },

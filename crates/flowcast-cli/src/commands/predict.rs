@@ -26,10 +26,11 @@ use flowcast_terminal::{
 use question::Question;
 use trace::{NOISE_DRAWS, TraceArgs};
 
-/// Predict how long a program or a pattern communicates
+/// Predict the time of a program or a communication pattern
 ///
-/// The content of the input says whether it is a pattern or a trace. Several networks, models or mappings of one input are
-/// compared; several traces run at once. An option that does not go with the input is refused, with what it goes with.
+/// The content of the input decides whether it is a pattern or a trace. Several networks, models or mappings of one input
+/// are compared; several traces run concurrently. An option that does not apply to the input is an error, which names the
+/// inputs to which it applies.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict cg.S.4.dim --network gige-tcp
@@ -48,53 +49,56 @@ use trace::{NOISE_DRAWS, TraceArgs};
 pub(crate) struct Predict {
     #[arg(required = true, help = input_help())]
     inputs: Vec<PathBuf>,
-    /// Built-in network (see `flowcast networks`), network file (TOML), Dimemas .cfg, or a pattern of names such as
-    /// 'gige-*' or 'mine/*.toml'; several to compare them (repeatable)
+    /// Built-in network (see `flowcast networks`), network file (TOML), Dimemas .cfg, or a pattern of names such as 'gige-*'
+    /// or 'mine/*.toml'; several are compared (repeatable)
     #[arg(short, long, value_name = "NET")]
     network: Vec<String>,
-    /// Traces: one of several networks over which the messages go at once: as --network names it, or NAME=g,G,o,Lus
-    /// (repeatable). The first says which messages wait for their receiver and what processors spend on messages
+    /// Traces: one of several networks that carry messages at the same time: as for --network, or NAME=g,G,o,Lus
+    /// (repeatable). The first determines which messages wait for their receiver, and the processor time of messages
     #[arg(long, value_name = "RAIL", conflicts_with = "network")]
     rail: Vec<String>,
     /// Replace a field of every network, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// What concurrent messages do to each other: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop,
-    /// alpha-fair, packet, ib-penalty; traces: limits (Dimemas' links, buses, processors), loggops (GOAL); several to
-    /// compare them. When absent, the network decides, and the result says how (repeatable)
+    /// Model of concurrent messages: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop, alpha-fair, packet,
+    /// ib-penalty; traces: limits (Dimemas' links, buses, processors), loggops (GOAL); several are compared (repeatable)
+    /// [default: the network decides, and the result gives the reason]
     #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
     #[command(flatten)]
     trace: TraceArgs,
-    /// Patterns: say for each interval what cut the flow, and by how much. Traces: what communication cost each rank and
-    /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
+    /// Patterns: show for each interval the cause and the size of the cut of each flow. Traces: show the cost of
+    /// communication for each rank and each place in the program: overhead, latency, bandwidth, conflicts, late senders and
+    /// receivers
     #[arg(long)]
     explain: bool,
-    /// Traces: write a self-contained page with timeline, messages and what limits the program. Patterns: draw the flows over
-    /// time, as a page or, where the name ends in .svg, as a picture
+    /// Traces: write a self-contained page with the timeline, the messages and the limits of the program. Patterns: draw the
+    /// flows over time, on a page, or as a picture if the name ends in .svg
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
-    /// Probability with which the interval of a prediction is to contain what is measured
+    /// Probability that the interval of a prediction contains the measured time
     #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability)]
     level: f64,
-    /// Predict no interval: no network is drawn, and the interval of the result is null
+    /// Predict no interval: draw no networks and set the interval of the result to null
     #[arg(long, conflicts_with = "holdout")]
     no_interval: bool,
-    /// Start of the random numbers, at most 2^53, where the network varies at random (--set machine.random.seed=N), and of --noise
+    /// Seed of the random numbers, at most 2^53, for networks that vary at random (--set machine.random.seed=N) and for
+    /// --noise
     #[arg(long, value_name = "COUNT", value_parser = flowcast_terminal::shares::seed())]
     seed: Option<u64>,
     #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,
-    /// Which rail a message takes: earliest-delivery (long ones in pieces over several), whole-messages, stock (as Open MPI
-    /// chooses), or another scheduler of `flowcast rails simulate` [default: earliest-delivery]
+    /// Scheduler that chooses the rail of each message: earliest-delivery (long ones in pieces over several),
+    /// whole-messages, stock (Open MPI's choice), or another scheduler of `flowcast rails simulate` [default:
+    /// earliest-delivery]
     #[arg(long, value_name = "SCHEDULER", requires = "rail")]
     scheduler: Option<MessagePolicy>,
-    /// Patterns: flow-cuts refuses more than two flows in one direction of a node
+    /// Patterns: refuse more than two flows in one direction of a node under flow-cuts
     #[arg(long)]
     strict: bool,
-    /// Leave the errors of this case in the network's accuracy record out of the interval, as it is what is predicted
+    /// Case of the network's accuracy record whose errors are excluded from the interval, because it is the predicted one
     #[arg(long, value_name = "NAME")]
     holdout: Option<String>,
 }
@@ -220,14 +224,15 @@ impl Predict {
 
 fn replicates_help() -> String {
     format!(
-        "Runs with other random numbers, at most 100000. Patterns under the model packet: with random starts and host times, medians and where \
-         nine of ten lie. Traces: how often the delays of --noise are drawn [default: {NOISE_DRAWS}]"
+        "Number of runs with other random numbers, at most 100000. Patterns under the model packet: runs with random starts \
+         and host times; the result has medians and the range of nine of ten runs. Traces: draws of the delays of --noise \
+         [default: {NOISE_DRAWS}]"
     )
 }
 
 fn input_help() -> String {
     format!(
-        "Pattern of concurrent communications, or a trace. {}. Several traces run on the machine at once",
+        "Pattern of concurrent messages, or a trace. {}. Several traces run on the machine at the same time",
         trace_help()
     )
 }

@@ -28,7 +28,7 @@ use flowcast_terminal::{
     exit::ProgramFailed, files::write_text, interrupt, output::Format, provenance, say,
 };
 
-/// Record what an MPI program communicates while it runs
+/// Record the communication of an MPI program while it runs
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast record -o cg.rec -- mpirun -np 8 ./cg.S.x
@@ -36,35 +36,35 @@ use flowcast_terminal::{
   flowcast record -o long.rec --max-file-size 20MB -- mpirun -np 64 --hostfile hosts ./solver
   flowcast record --show cg.rec --json")]
 pub(crate) struct Record {
-    /// Folder to write, new or empty
+    /// Output folder, new or empty
     #[arg(short, long, value_name = "FOLDER", required_unless_present = "show")]
     output: Option<PathBuf>,
-    /// Sum up a recording that there is, and run nothing
+    /// Summarize an existing recording and run nothing
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "command"])]
     show: Option<PathBuf>,
-    /// Only this rank in the summary
+    /// Summarize only this rank
     #[arg(long, value_name = "RANK")]
     only: Option<u32>,
-    /// Largest file of a rank, such as 20MB: repeated sequences of calls are folded, and most of their
-    /// repetitions share their mean times
+    /// Largest size of a rank's file, such as 20MB; repeated sequences of calls are folded, and most of their repetitions
+    /// share their mean times
     #[arg(long, value_name = "SIZE")]
     max_file_size: Option<Bytes>,
-    /// Memory in which each rank's calls wait for the disk
+    /// Memory for the calls of a rank that are not yet on disk
     #[arg(long, value_name = "SIZE", default_value = "256KiB")]
     buffer: Bytes,
-    /// Ranks that wait sleep this long instead of yielding (see `flowcast validate app`)
+    /// Time for which a waiting rank sleeps instead of yielding (see `flowcast validate app`)
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     waiting: Option<Time>,
-    /// Read rank 0's clock at every rank when the program begins and when it ends, so that times of several hosts stand on
-    /// one axis (some hundred messages for each rank)
+    /// Read rank 0's clock at every rank at the start and the end of the program, so that times of several hosts are on one
+    /// axis (some hundred messages for each rank)
     #[arg(long)]
     clocks: bool,
-    /// The library to load into the program instead of flowcast's own
+    /// Library to load into the program instead of Flowcast's own
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
-    /// What to run: the launcher with its options, the program with its own
+    /// Launcher with its options, and program with its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "show")]
     command: Vec<OsString>,
 }

@@ -22,9 +22,9 @@ use flowcast_terminal::{
     after_help = "Example:\n  mpirun -np 2 flowcast tcp-rank node0:40123"
 )]
 pub(crate) struct TcpRank {
-    /// Host and port of the process that measures
+    /// Host and port of the measuring process
     driver: String,
-    /// An address of the network that messages are to use
+    /// Address in the network that messages use
     #[arg(long, value_name = "ADDR")]
     via: Option<IpAddr>,
     #[command(flatten)]

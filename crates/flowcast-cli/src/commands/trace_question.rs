@@ -17,9 +17,9 @@ use flowcast_terminal::{
     trace_args::{Maps, input_help, open_trace},
 };
 
-/// Show what the chain of events that ends last spends its time on
+/// Show the critical path, the chain of events that ends last
 ///
-/// Also ranks the changes that would help most.
+/// Lists the causes and ranks on which its time is spent, and ranks the changes that would help most.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain path lu.dim --network gige-tcp
@@ -31,8 +31,8 @@ pub(crate) struct Path {
 
 /// Rank the costs that the predicted time depends on most
 ///
-/// One pass back over the events of a replay covers the computing of each rank, latency and time per byte of each pair,
-/// overheads and collectives. The ten most promising changes are replayed.
+/// One backward pass over the events of a replay covers the computation of each rank, latency and time per byte of each
+/// pair, overheads and collectives. The ten most promising changes are replayed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain gradient lu.dim --network gige-tcp --model independent
@@ -42,9 +42,10 @@ pub(crate) struct Gradient {
     question: TraceQuestion<ReplayRequest>,
 }
 
-/// Show how late each rank, message and computation may be
+/// Show the slack of each rank, message and computation
 ///
-/// The end does not move: some ranks could run slower, some messages go over a slower network.
+/// Slack is the delay that does not move the end of the program. Some ranks could run slower, and some messages could use a
+/// slower network.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain slack lu.dim --network gige-tcp --model independent
@@ -56,8 +57,8 @@ pub(crate) struct Slack {
 
 /// Plot the predicted time against one network field or cost
 ///
-/// Prints the curve, its slopes, and the values at which the time grows by 1, 2, 5 and 10 %. The costs may be those of a rank,
-/// pair, link or size. The curve is exact where messages do not disturb one another (--model independent).
+/// Prints the curve, its slopes, and the values at which the time grows by 1, 2, 5 and 10 %. The costs may be limited to a
+/// rank, pair, link or size. The curve is exact if messages do not disturb one another (--model independent).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.latency --range 0us..1ms
@@ -112,7 +113,7 @@ impl ReplayQuestion for SensitivityRequest {
     const HOLDS: Holds = Holds::Any;
 }
 
-/// A question about a trace on a network, and where its answer goes.
+/// Question about a trace on a network, with the destination of its answer.
 #[derive(Debug, Args)]
 struct TraceQuestion<R: ReplayQuestion> {
     #[arg(help = input_help(R::HOLDS))]

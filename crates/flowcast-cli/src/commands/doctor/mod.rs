@@ -26,14 +26,14 @@ use machine::Machine;
   node1$ flowcast measure p2p --listen 0.0.0.0:7070    # prints a token
   node2$ flowcast doctor --connect node1:7070 --token TOKEN")]
 pub(crate) struct Doctor {
-    /// Compare this machine's clock with that of the machine where `flowcast measure p2p --listen` answers
+    /// Address at which `flowcast measure p2p --listen` answers; its clock is compared with this machine's
     #[arg(long, value_name = "ADDR")]
     connect: Option<String>,
     #[command(flatten)]
     token: TokenArgs,
     #[command(flatten)]
     format: Format,
-    /// The command that is to be measured or recorded: its launcher and its program are looked at, not run
+    /// Command to be measured or recorded; its launcher and program are inspected, not run
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

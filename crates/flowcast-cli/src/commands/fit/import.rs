@@ -29,12 +29,12 @@ const NO_BYTES: &str =
 /// Options for outputs of benchmarks that leave something open.
 #[derive(Debug, Args)]
 pub(in crate::commands) struct ImportArgs {
-    /// Outputs of benchmarks: the test of a table that does not name it, such as sendrecv of nccl-tests before 2.17, ib_send_lat
+    /// Outputs of benchmarks: test of a table that does not name it, such as sendrecv of nccl-tests before 2.17, ib_send_lat
     /// or PingPong
     #[arg(long, value_name = "NAME")]
     pub test: Option<String>,
-    /// Outputs of benchmarks: read the sections that begin in these lines, where the output has several runs of a test. Several
-    /// are fitted together
+    /// Outputs of benchmarks: first lines of the sections to read, if the output has several runs of a test; several
+    /// sections are fitted together
     #[arg(long, value_name = "LINE,..", value_delimiter = ',')]
     pub section: Vec<usize>,
 }

@@ -29,25 +29,26 @@ pub(super) struct HplArgs {
     /// HPL: block size NB
     #[arg(long, value_name = "NB", default_value_t = 128)]
     block: u32,
-    /// HPL: process rows and columns; ranks go along the rows
+    /// HPL: process rows and columns; ranks are numbered row by row
     #[arg(long, value_name = "PxQ", value_parser = grid)]
     grid: Option<Grid>,
-    /// HPL: panels that are factored ahead
+    /// HPL: depth of look-ahead, in panels
     #[arg(long, default_value_t = 1)]
     depth: u32,
     /// HPL: broadcast of panels: 1rg, 1rM, 2rg, 2rM, lng, lnM
     #[arg(long, default_value = "1rM")]
     bcast: Broadcast,
-    /// HPL: swaps: binary, long, mix or mix:THRESHOLD (64: spread and roll for more columns)
+    /// HPL: row swaps: binary, long, mix or mix:THRESHOLD (64: spread and roll for more columns)
     #[arg(long, default_value = "mix")]
     swap: Swap,
-    /// HPL: ranks that fill a node; its processors have equal parts of them
+    /// HPL: number of ranks that fill a node; they are divided equally among its processors
     #[arg(long, value_name = "RANKS", default_value_t = 32)]
     ranks_per_node: u32,
-    /// HPL: what else a core costs (repeatable): call_spread=SHARE (0): the part of the spread of measured products,
-    /// resid_per_mnk, that differs from call to call; solve=FACTOR (2): time of a step of a triangular solution, as a multiple of a
-    /// product's; cache=SIZE (1MiB) with cache_rate=RATE (20GB/s): kernels on panels and vectors that fit run at this rate;
-    /// memory_rate=RATE (6GB/s): the others, while all cores of the node do
+    /// HPL: other costs of a core (repeatable): call_spread=SHARE (0): share of the spread of measured products,
+    /// resid_per_mnk, that differs from call to call; solve=FACTOR (2): time of a step of a triangular solution, as a
+    /// multiple of a step of a product; cache=SIZE (1MiB) with cache_rate=RATE (20GB/s): rate of kernels on panels and
+    /// vectors that fit into the cache; memory_rate=RATE (6GB/s): rate of the other kernels while all cores of the node run
+    /// them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     costs: Vec<String>,
 }

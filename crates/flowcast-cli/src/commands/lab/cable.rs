@@ -18,8 +18,8 @@ use flowcast_terminal::{exit::Finding, files::read_text, output::Format, println
 
 /// Check the lateness, rate and losses of a link emulator
 ///
-/// Builds the lab, sends numbered frames through each direction, and compares when each arrives with when it should.
-/// The median lateness is a constant that may be subtracted from what is measured over the link.
+/// Builds the lab, sends numbered frames in each direction, and compares their times of arrival with the expected ones. The
+/// median lateness is constant and may be subtracted from times measured over the link.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast lab cable-check\n  \
                         flowcast lab cable-check --set cable.delay=200us --set cable.loss=0.01 --count 5000")]
@@ -30,7 +30,7 @@ pub(crate) struct CableCheckCommand {
     /// Replace a field of the lab, such as cable.delay=200us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Frames sent on their own through each direction; 20 to 100000
+    /// Number of single frames in each direction; 20 to 100000
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(20..=100_000))]
     count: u32,
     #[command(flatten)]
@@ -64,10 +64,10 @@ impl CableCheckCommand {
     }
 }
 
-/// Carry the frames of a testbed's link emulators
+/// Carry the frames of a lab's link emulators
 #[derive(Debug, Args)]
 pub(crate) struct ServeCables {
-    /// The lab file
+    /// Lab file
     file: PathBuf,
 }
 

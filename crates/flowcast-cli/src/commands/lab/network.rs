@@ -7,7 +7,7 @@ use flowcast_measure::lab::network_of;
 use super::load;
 use flowcast_terminal::print_out;
 
-/// Print the network file that rates and windows of a lab give
+/// Print the network file for a lab's rates and windows
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast lab network asymmetric > asymmetric.toml\n  \

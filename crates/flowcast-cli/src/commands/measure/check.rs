@@ -23,36 +23,37 @@ use flowcast_terminal::{
     token::TokenArgs,
 };
 
-/// Check in two seconds whether a network is as its file says
+/// Check in two seconds whether a network agrees with its file
 ///
-/// Takes a few round trips against `flowcast measure p2p --listen` at the other end (or over loopback) and compares them with
-/// those that the file predicts, by a sequential test. The exit code is 0 if the file holds, 1 if something has changed.
+/// Measures a few round trips against `flowcast measure p2p --listen` at the other end, or over loopback, and compares them
+/// with the predictions of the file by a sequential test. The exit code is 0 if no change is found, and 1 if something has
+/// changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure check loopback.toml\n  \
                         node1$ flowcast measure p2p --listen 0.0.0.0:7070    # prints a token\n  \
                         node2$ flowcast measure check cluster --connect node1:7070 --token TOKEN")]
 pub(crate) struct MeasureCheck {
-    /// Network file, or the name of one that is kept (see `flowcast networks`)
+    /// Network file, or name of a kept network (see `flowcast networks`)
     #[arg(value_name = "NET")]
     network: String,
-    /// Against the answering end at this address; loopback without it
+    /// Address of the answering end; loopback if absent
     #[arg(long, value_name = "ADDR")]
     connect: Option<String>,
     #[command(flatten)]
     token: TokenArgs,
-    /// What this end does while nothing comes, as when the file was measured
+    /// Behaviour of this end while it waits for a message; use the value with which the file was measured
     #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
     waiting: WaitingKind,
-    /// The large size of the messages; the small one is a byte
+    /// Size of the large messages; the small ones have 1 byte
     #[arg(long, default_value = "64KiB", value_name = "SIZE")]
     size: Bytes,
-    /// A difference of this share does not matter
+    /// Largest difference that is ignored, as a share of the predicted time
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "10%")]
     threshold: f64,
-    /// Probability of an alarm where the file holds
+    /// Probability of a false alarm if the file holds
     #[arg(long, value_name = "PROBABILITY", default_value = "0.01", value_parser = probability)]
     false_alarms: f64,
-    /// End after this time, whatever is known
+    /// Time limit; the check then ends even if the result is uncertain
     #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = Time::parse)]
     time_limit: Time,
     #[command(flatten)]

@@ -43,9 +43,9 @@ use flowcast_terminal::{
 
 /// Measure how concurrent messages slow each other down
 ///
-/// Carries the elementary conflicts between the nodes of a lab or the hosts of a launcher, over TCP or by MPI, and random
-/// patterns besides, which no fit uses. `flowcast fit` turns the file into a network and says which sharing model explains
-/// it best. Conflicts that are finished stay in FILE.csv.partial until all are.
+/// Measures the elementary conflicts between the nodes of a lab or the hosts of a launcher, over TCP or by MPI, and random
+/// patterns, which no fit uses. `flowcast fit` turns the file into a network and reports the sharing model that explains it
+/// best. Finished conflicts are kept in FILE.csv.partial until all are finished.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast measure conflicts --lab asymmetric -o conflicts.csv\n  \
@@ -55,35 +55,37 @@ use flowcast_terminal::{
                         flowcast fit conflicts.csv -o network.toml"
 )]
 pub(crate) struct MeasureConflicts {
-    /// Write the durations here
+    /// Output file of the durations
     #[arg(short, long, value_name = "FILE.csv")]
     output: PathBuf,
     #[command(flatten)]
     place: WhereArgs,
-    /// With --launcher: racks, to which the hosts are dealt in blocks; at most 65536
+    /// With --launcher: number of racks, to which the hosts are assigned in blocks; at most 65536
     #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher", value_parser = flowcast_terminal::shares::count::<u32>(..=65_536))]
     racks: u32,
-    /// Size of each message; at least 30 windows, or the start of a message matters
+    /// Size of each message; use at least 30 windows, so that the start of a message does not matter
     #[arg(long, default_value = "4MB", value_name = "SIZE")]
     size: Bytes,
-    /// About the window of a flow: the size of short conflicts, whose random patterns go from 1 kB to four times this; 0B measures none
+    /// Approximate window of a flow, used as the size of short conflicts; sizes of their random patterns range from 1 kB to
+    /// four times this; 0B disables them
     #[arg(long, default_value = "128KiB", value_name = "SIZE")]
     window: Bytes,
-    /// Most flows in one direction of a node; at most 1000
+    /// Largest number of flows in one direction of a node; at most 1000
     #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=1_000))]
     flows: u32,
-    /// Only conflicts of these kinds, separated by commas (flows alone are always measured)
+    /// Kinds of conflicts to measure, separated by commas; flows alone and the random patterns of --holdout are always
+    /// measured
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
     only: Vec<ConflictKind>,
-    /// Random patterns for validation; at most 100000
+    /// Number of random patterns for validation; at most 100000
     #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
     holdout: u32,
-    /// Seed of the first of them
+    /// Seed of the first random pattern
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     repeating: Repeating,
-    /// Go on with the conflicts of FILE.csv.partial
+    /// Continue an interrupted measurement from FILE.csv.partial
     #[arg(long)]
     resume: bool,
     #[command(flatten)]

@@ -55,20 +55,20 @@ broadcast.steps, a binomial broadcast among eight ranks:
   4 -> 5 10MB
   6 -> 7 10MB")]
 pub(crate) struct Place {
-    /// Flows between ranks, steps parted by lines that say `step` (docs/reference/place.md); a recording or another trace; a
-    /// matrix of bytes between ranks, as CSV (from,to,bytes) or as a graph in METIS' form; - for the standard input
+    /// Flows between ranks, with lines `step` between steps (docs/reference/place.md); a recording or another trace; a
+    /// matrix of bytes between ranks, as CSV (from,to,bytes) or as a graph in METIS format; - for the standard input
     #[arg(value_name = "STEPS|TRACE|MATRIX")]
     input: PathBuf,
     #[command(flatten)]
     network: NetworkArgs,
     #[command(flatten)]
     nodes: NodeArgs,
-    /// What is to be least: the predicted time (of a matrix: of all messages sent at once), or bytes times links
+    /// Quantity to minimize: the predicted time (for a matrix, of all messages sent at the same time), or bytes times links
     #[arg(long, value_name = "time|hops", default_value_t, value_parser = objective)]
     objective: PlacementObjective,
     #[command(flatten)]
     request: PlacementRequest,
-    /// End the search after this time, such as 10s; how many moves were done is said, so that --moves gives the same answer
+    /// End the search after this time, such as 10s; --moves with the printed number of moves repeats the answer
     #[arg(long, value_name = "TIME")]
     time_limit: Option<Time>,
     /// Write the mapping for a launcher
@@ -77,7 +77,7 @@ pub(crate) struct Place {
     /// Format of the mapping [default: by the ending .c or .f90, else openmpi]
     #[arg(long = "format", value_name = "FORMAT", requires = "output")]
     to: Option<FileFormat>,
-    /// Go on with a search that was interrupted, of which -o keeps the times of mappings in FILE.partial
+    /// Continue an interrupted search, for which -o kept the times of mappings in FILE.partial
     #[arg(long, requires = "output")]
     resume: bool,
     /// Write a page with the matrix before and after

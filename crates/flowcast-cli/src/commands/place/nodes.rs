@@ -13,19 +13,19 @@ use flowcast_tuning::{allocations::Allocations, hosts::host_places};
 
 use flowcast_terminal::{files::read_text, host_args::HostArgs};
 
-/// Which nodes there are.
+/// Nodes of the job.
 #[derive(Debug, Args)]
 pub(super) struct NodeArgs {
-    /// Nodes, up to 2^24, of which no more than there are ranks are tried, but 4096 at least; as many as --hosts or
-    /// --allocations name if absent
+    /// Number of nodes, at most 2^24 [default: number in --hosts or --allocations]; the search uses only the first of them,
+    /// as many as there are ranks and at least 4096
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     nodes: Option<u32>,
-    /// Ranks that fit on a node; 2x8 for two sockets of eight; 16,16,8 for nodes of different sizes
+    /// Ranks that fit on each node, such as 16; 2x8 for two sockets of eight; 16,16,8 for nodes of different sizes
     #[arg(long, alias = "slots", value_name = "RANKS")]
     ranks_per_node: Option<SlotList>,
     #[command(flatten)]
     hosts: HostArgs,
-    /// Where the nodes stand in the topology: positions such as 0-15,32,40-47, a file with some, or a table
+    /// Positions of the nodes in the topology: a list such as 0-15,32,40-47, a file with one, or a table
     /// system,run,nodes,rank,node,group,switch of one run
     #[arg(long, value_name = "LIST|FILE")]
     allocations: Option<String>,

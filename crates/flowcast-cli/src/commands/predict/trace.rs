@@ -38,37 +38,38 @@ use flowcast_terminal::{
 /// Default number of draws for the delays of `--noise`.
 pub(super) const NOISE_DRAWS: u32 = 200;
 
-/// Options that only a trace takes.
+/// Options for traces only.
 #[derive(Debug, Clone, Args)]
 pub(in crate::commands) struct TraceArgs {
-    /// Where ranks run: fill, round-robin, N-per-node, or a file (the node of each rank, an Open MPI rankfile, MPICH's
-    /// host:n, Slurm's host list); several to compare them; once for each of several traces, or once for all
+    /// Mapping of ranks to nodes: fill, round-robin, N-per-node, or a file (the node of each rank, an Open MPI rankfile,
+    /// MPICH's host:n, Slurm's host list); several are compared; with several traces, one for all or one for each
     #[arg(long, value_name = "MAP")]
     pub mapping: Vec<String>,
-    /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
+    /// Smallest message that waits for its receiver, whatever the trace says, such as 64KiB
     #[arg(long, value_name = "SIZE")]
     pub rendezvous_from: Option<Bytes>,
-    /// LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
+    /// Parameters of LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
     #[arg(long, value_name = "L,o,g,G,S")]
     pub goal_params: Option<String>,
     #[command(flatten)]
     pub rows: Most,
-    /// Delays that are drawn for each computation, and what the predicted time is then: exponential:MEAN,
-    /// pareto:LEAST,EXPONENT, once:DELAY,RANK (one delay: the idle wave), or empirical (as the trace's own computations
-    /// vary; empirical:RECORDING: as those of another)
+    /// Draw delays of computations and report the predicted time under them: exponential:MEAN, pareto:LEAST,EXPONENT,
+    /// once:DELAY,RANK (a single delay: the idle wave), empirical (as the trace's own computations vary) or
+    /// empirical:RECORDING (as those of RECORDING vary)
     #[arg(long, value_name = "DISTRIBUTION")]
     pub noise: Option<String>,
-    /// Named what-ifs (TOML): networks, slow nodes and links, noise, mappings, algorithms of collectives; one table
+    /// Compare named what-ifs (TOML) in one table: networks, slow nodes and links, noise, mappings, algorithms of
+    /// collectives
     #[arg(long, value_name = "FILE.toml")]
     pub scenarios: Option<PathBuf>,
-    /// Predict what there is of a recording whose ranks did not all come to their end
+    /// Predict the available part of a recording in which some ranks did not finish
     #[arg(long)]
     pub incomplete: bool,
-    /// Which time the computations of a recording take [default: thread CPU time where wall time holds something else, such as
+    /// Clock for the computations of a recording [default: thread CPU time where wall time holds something else, such as
     /// ranks that take turns; else wall time]
     #[arg(long, value_enum)]
     pub compute: Option<Compute>,
-    /// Walk each iteration of a compiled trace with loops, to compare
+    /// Walk each iteration of a compiled trace with loops, for comparison
     #[arg(long)]
     pub unfold: bool,
     #[arg(long, value_name = "HOW", help = collectives_help(&Collectives::automatic_help()))]

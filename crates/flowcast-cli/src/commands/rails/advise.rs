@@ -35,12 +35,12 @@ use flowcast_terminal::{
     trace_args::{Maps, open_trace, print_notes_beside, program_help, refuse_cut, threads},
 };
 
-/// Advise from which size on a second network helps
+/// Advise on the message size from which a second network helps
 ///
-/// Also says what each size should use, what to set in MPI libraries, and which networks a program gains from.
-/// Without a trace, compares N messages sent at once over all networks (earliest delivery) with the same over the best one
-/// alone. The interval of the gain comes from the intervals that `flowcast fit` wrote into the network files. With a trace,
-/// predicts the program over each network alone, over all, and, of three and more, over all but one.
+/// Also lists the best networks for each size, settings for MPI libraries, and the networks from which a program gains.
+/// Without a trace, compares N messages sent in a burst over all networks (earliest delivery) with the same messages over
+/// the best network alone. The interval of the gain comes from the intervals that `flowcast fit` wrote into the network
+/// files. With a trace, predicts the program over each network alone, over all, and, with three or more, over all but one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast rails advise --network a.toml --network b.toml --name eth1 --name eth2
@@ -48,7 +48,7 @@ use flowcast_terminal::{
 pub(crate) struct Advise {
     #[arg(help = advised_help())]
     input: Option<PathBuf>,
-    /// A network: built-in (see `flowcast networks`), file, or NAME=g,G,o,Lus (repeatable)
+    /// Built-in network (see `flowcast networks`), network file, or NAME=g,G,o,Lus (repeatable)
     #[arg(
         short,
         long = "network",
@@ -57,10 +57,10 @@ pub(crate) struct Advise {
         required = true
     )]
     networks: Vec<String>,
-    /// The names of the networks' interfaces, in their order [default: IFACE_1, IFACE_2 and on, to be replaced]
+    /// Names of the networks' interfaces, in the order of the networks [default: IFACE_1, IFACE_2 and on, to be replaced]
     #[arg(long = "name", value_name = "NAME", conflicts_with = "input")]
     interfaces: Vec<String>,
-    /// Messages sent one after another at once; at most 10000
+    /// Number of messages in a burst, sent one after another; at most 10000
     #[arg(
         value_parser = flowcast_terminal::shares::count::<usize>(..=10_000),
         long,
@@ -69,8 +69,7 @@ pub(crate) struct Advise {
         conflicts_with = "input"
     )]
     burst: usize,
-    /// With a trace: how messages are given to networks, as for `flowcast predict --rail` (repeatable) [default:
-    /// earliest-delivery and stock]
+    /// With a trace: scheduler, as for `flowcast predict --rail` (repeatable) [default: earliest-delivery and stock]
     #[arg(long = "scheduler", value_name = "SCHEDULER", requires = "input")]
     schedulers: Vec<MessagePolicy>,
     /// With a trace: replace a field of every network, such as nic.latency=5us (repeatable)
@@ -242,7 +241,7 @@ impl Advise {
 }
 
 fn advised_help() -> String {
-    format!("The program that is to gain. {}", program_help())
+    format!("Program to send over the networks. {}", program_help())
 }
 
 /// Parameters of a rail with their standard errors.

@@ -45,37 +45,36 @@ const LARGEST: u64 = 1 << 16;
 
 fn sizes_help() -> String {
     let largest = Rounded(Bytes(LARGEST));
-    format!("Sizes [default: each power of two from 1 B to {largest}]")
+    format!("Sizes of messages [default: each power of two from 1 B to {largest}]")
 }
 
 /// Compare schedulers and single networks on many small messages
 ///
-/// Sends N messages, receives N messages and divides the time by two (thesis 5.8.1). In each round every scheduler and
-/// every rail alone is measured once, one after the other, so that what disturbs the machine meets all alike; printed
-/// are medians over the rounds. The other end runs `flowcast rails serve`.
+/// Sends N messages, receives N messages and divides the time by two (thesis 5.8.1). Each round measures every scheduler and
+/// every rail alone once, one after the other, so that disturbances of the machine affect all alike. The results are medians
+/// over the rounds. The other end runs `flowcast rails serve`.
 ///
-/// A rail that is lost, or silent for two seconds while the other end answers on another, is given up: the others carry
-/// what is missing, and it is connected again.
+/// A rail is given up if it is lost, or silent for two seconds while the other end answers on another rail. The remaining
+/// rails carry the missing messages, and the lost rail is reconnected.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast rails bench --connect a=10.0.1.2:7400,device=eth1,network=a.toml \
                         --connect b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --json"
 )]
 pub(crate) struct Bench {
-    /// A rail: name, address of the other end, then from=ADDRESS and device=INTERFACE if wanted, and its parameters:
-    /// network=NET or loggp=g/G/o/Lus (repeatable)
+    /// Rail: name, address of the other end, optional from=ADDRESS and device=INTERFACE, and its parameters: network=NET or
+    /// loggp=g/G/o/Lus (repeatable)
     #[arg(long = "connect", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail)]
     pub rails: Vec<LiveRail>,
-    /// Schedulers, as in `rails simulate`; whole-messages (earliest-delivery that divides none), adaptive (earliest
-    /// delivery that follows its rails) and guarded (earliest delivery while it is proven to gain, else the best rail
-    /// alone)
+    /// Schedulers of `rails simulate`, and whole-messages (earliest-delivery that divides no message), adaptive (earliest
+    /// delivery that adapts to its rails), guarded (earliest delivery while it is proven to gain, else the best rail alone)
     #[arg(
         long = "scheduler",
         value_delimiter = ',',
         value_name = "NAME,NAME...",
         default_value = EVERY)]
     schedulers: Vec<Chosen>,
-    /// N: messages sent one after another before as many are received; at most 1000000
+    /// N: messages sent one after another before N are received; at most 1000000
     #[arg(
         value_parser = flowcast_terminal::shares::count::<u32>(..=1_000_000),
         long,
@@ -86,27 +85,27 @@ pub(crate) struct Bench {
     burst: Vec<u32>,
     #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...", help = sizes_help())]
     sizes: Vec<Bytes>,
-    /// Rounds; each measures every scheduler and every network once; at most 1000000
+    /// Number of rounds, each of which measures every scheduler and every network once; at most 1000000
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
     repetitions: usize,
-    /// How long one measurement is repeated
+    /// Time for which each measurement is repeated
     #[arg(long, default_value = "20ms", value_name = "TIME")]
     pub span: Time,
     #[command(flatten)]
     token: TokenArgs,
-    /// What this end does while nothing comes
+    /// Method by which this end waits for messages
     #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
     waiting: WaitingKind,
-    /// Divide messages of this size and more over the rails where they then arrive earlier (earliest-delivery, adaptive,
-    /// guarded), into pieces of at least the other size
+    /// Divide messages of at least this size over the rails if they then arrive earlier (earliest-delivery, adaptive,
+    /// guarded), into pieces of at least the second size
     #[arg(long, default_value = "16KiB,4KiB", value_name = "SIZE[,PIECE]", value_parser = split::rule)]
     pub split_from: SplitRule,
     #[command(flatten)]
     count: CountArgs,
-    /// Write all samples: the time one way by scheduler, messages, size and round
+    /// Write all samples: one-way times by scheduler, messages, size and round
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
-    /// Go on with an interrupted run, whose samples are in FILE.csv.partial
+    /// Continue an interrupted run, whose samples are in FILE.csv.partial
     #[arg(long, requires = "output")]
     resume: bool,
     #[command(flatten)]

@@ -19,37 +19,37 @@ use flowcast_terminal::{output::Format, provenance};
 
 /// Compare schedulers with the optimum on random sets of messages
 ///
-/// For each set the last delivery under a scheduler is divided by the last delivery of the best schedule there is. A
-/// row shows the median, the 95th percentile, the largest and the mean of these ratios; 1 is the best possible.
+/// For each set, divides the last delivery under a scheduler by the last delivery of the best schedule. A row shows the
+/// median, the 95th percentile, the largest and the mean of these ratios; 1 is the best possible.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast rails compare\n  flowcast rails compare --rail a=1.4,0.00103,1.4,2.82us \
                         --rail b=0.9,0.0085,6.1,65us --span 200us"
 )]
 pub(crate) struct Compare {
-    /// A network: its name or file, or NAME=g,G,o,Lus: g, G per byte, o and L in microseconds (repeatable) [default: the six
+    /// Network: a name, a file, or NAME=g,G,o,Lus with g, G per byte, o and L in microseconds (repeatable) [default: the six
     /// combinations of the thesis' networks, one after the other]
     #[arg(long = "rail", value_name = "RAIL", value_parser = flowcast_terminal::network_args::rail)]
     rails: Vec<Rail>,
-    /// Schedulers [default: all, and the printed forms that differ]
+    /// Schedulers to compare [default: all, and the printed forms that differ]
     #[arg(long = "scheduler", value_delimiter = ',', value_name = "NAME,NAME...")]
     schedulers: Vec<SchedulerName>,
-    /// Sets for each combination of rails; at most 100000
+    /// Number of sets for each combination of rails; at most 100000
     #[arg(long, default_value_t = 400, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
     count: usize,
-    /// Messages of a set; at most 1000000
+    /// Number of messages in a set; at most 1000000
     #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
     burst: usize,
-    /// Longest message; each power of two up to it is as likely as any other
+    /// Size of the longest message; each power of two up to it is equally likely
     #[arg(long, default_value = "16KiB", value_name = "SIZE")]
     size: Bytes,
-    /// Messages arrive within this time; 0us is a burst
+    /// Time within which messages arrive; 0us is a burst
     #[arg(long, default_value = "0us", value_name = "TIME")]
     span: Time,
     /// Seed of the sets, at most 2^53
     #[arg(long, default_value_t = 1, value_parser = flowcast_terminal::shares::seed())]
     seed: u64,
-    /// Give up an optimum after so many branches
+    /// Number of branches after which the search for an optimum is given up
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     limit: u64,
     #[command(flatten)]

@@ -18,16 +18,16 @@ use flowcast_rails::{
 use super::{live::LiveRail, serve::unexpected};
 use flowcast_terminal::{exit::Finding, output::Format, provenance};
 
-/// The counting test.
+/// Options of the counting test.
 #[derive(Debug, Args)]
 pub(super) struct CountArgs {
-    /// Instead of measuring, send so many numbered messages with the first scheduler and let the other end check them
+    /// Send this number of numbered messages with the first scheduler instead of measuring; the other end checks them
     #[arg(long, value_name = "MESSAGES")]
     count: Option<u64>,
-    /// Bytes of a numbered message
+    /// Size of a numbered message
     #[arg(long, default_value = "64B", value_name = "SIZE", requires = "count")]
     size: Bytes,
-    /// Take a rail out of service in the middle
+    /// Remove this rail after half of the messages
     #[arg(long, value_name = "NAME", requires = "count")]
     withdraw: Option<String>,
 }

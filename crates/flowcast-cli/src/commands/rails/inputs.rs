@@ -17,10 +17,10 @@ use flowcast::{
 
 use flowcast_terminal::{files::read_parsed, network_args::rail, tables::Most};
 
-/// The rails.
+/// Rails of a schedule.
 #[derive(Debug, Args)]
 pub(super) struct RailArgs {
-    /// A network: its name or file, or NAME=g,G,o,Lus: g, G per byte, o and L in microseconds (repeatable)
+    /// Network: a name, a file, or NAME=g,G,o,Lus with g, G per byte, o and L in microseconds (repeatable)
     #[arg(long = "rail", value_name = "RAIL", required = true, value_parser = rail)]
     pub rails: Vec<Rail>,
 }
@@ -32,10 +32,10 @@ impl RailArgs {
     }
 }
 
-/// The messages.
+/// Messages of a schedule.
 #[derive(Debug, Args)]
 pub(super) struct MessageArgs {
-    /// Messages in order of arrival: a CSV file with the columns arrival_us,size_B
+    /// CSV file of messages in order of arrival, with the columns arrival_us,size_B
     #[arg(long, value_name = "FILE.csv")]
     messages: PathBuf,
     #[command(flatten)]

@@ -37,12 +37,12 @@ pub(crate) struct LiveRail {
     pub path: RailPath,
 }
 
-/// What an end does while nothing comes.
+/// Method by which an end waits for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::commands) enum WaitingKind {
-    /// Sleeps until it is woken: right where processors are busy
+    /// Sleep until a message arrives, for busy processors
     Sleep,
-    /// Asks again and again: right where each end has a processor of its own
+    /// Poll, for ends with a processor of their own
     Poll,
 }
 

@@ -17,9 +17,9 @@ mod split;
 subcommands! {
     /// Schedule messages over several networks
     ///
-    /// A rail is a network with its LogGP parameters, NAME=g,G,o,Lus in microseconds (G for each byte). Schedulers are
-    /// evaluated by one rule: a message starts when its rail is free, is delivered 2o + L + G(s-1) later, and keeps the rail
-    /// for g + G(s-1).
+    /// A rail is a network with its LogGP parameters, NAME=g,G,o,Lus in microseconds (G per byte). One rule evaluates all
+    /// schedulers: a message starts when its rail is free, is delivered 2o + L + G(s-1) later, and occupies the rail for g +
+    /// G(s-1).
     #[command(
         after_help = "Examples:\n  flowcast rails simulate --rail ib=1.4,0.00103,1.4,2.82us --rail myri=3.4,0.00409,1.9,24.3us \
                             --messages burst.csv\n  flowcast rails compare"

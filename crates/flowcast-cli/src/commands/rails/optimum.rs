@@ -13,10 +13,10 @@ use flowcast::{
 use super::inputs::{MessageArgs, RailArgs, scheduled};
 use flowcast_terminal::output::Format;
 
-/// Find the best schedule of a small set, or bound that of a large one
+/// Find the best schedule of a small set of messages, or a bound for a large one
 ///
-/// Branch and bound over all choices of rails, messages in order of arrival on each. If the search is cut short the
-/// best schedule found is printed with a makespan that none can beat.
+/// Branch and bound over all choices of rails, with messages in order of arrival on each. If the search ends early, the best
+/// schedule found is printed with a lower bound of the makespan.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast rails optimum --rail ib=1.4,0.00103,1.4,2.82us --rail myri=3.4,0.00409,1.9,24.3us \
@@ -27,10 +27,10 @@ pub(crate) struct FindOptimum {
     rails: RailArgs,
     #[command(flatten)]
     messages: MessageArgs,
-    /// What is to be small
+    /// Quantity to minimize
     #[arg(long, value_enum, default_value_t = Goal::Makespan)]
     objective: Goal,
-    /// Give up the proof after so many branches
+    /// Number of branches after which the proof is given up
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     limit: u64,
     #[command(flatten)]
@@ -39,9 +39,9 @@ pub(crate) struct FindOptimum {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Goal {
-    /// The last delivery
+    /// Time of the last delivery
     Makespan,
-    /// The mean delivery
+    /// Mean time of delivery
     Mean,
 }
 

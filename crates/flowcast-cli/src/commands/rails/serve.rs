@@ -15,24 +15,23 @@ use flowcast_terminal::{exit::EnvironmentLacks, println_out, say, token::TokenAr
 
 /// Answer `flowcast rails bench` over several networks
 ///
-/// Prints the addresses at which it listens, one in a line, then `token` and the token that `bench` has to show; it answers one
-/// conversation after the other. A rail that is silent for two seconds while the other end answers on another is given
-/// up.
+/// Prints its addresses, one per line, then `token` and the token that `bench` must present. It answers one conversation
+/// after the other. A rail is given up if it is silent for two seconds while the other end answers on another rail.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flowcast rails serve --listen 10.0.1.2:7400 --listen 10.0.2.2:7400"
 )]
 pub(crate) struct Serve {
-    /// An address to listen at, one for each rail or one for all (repeatable); port 0 takes a free one
+    /// Address to listen on, one for each rail or one for all (repeatable); port 0 selects a free one
     #[arg(long = "listen", value_name = "ADDRESS:PORT", required = true, value_parser = address)]
     listen: Vec<SocketAddr>,
-    /// What this end does while nothing comes
+    /// Method by which this end waits for messages
     #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
     waiting: WaitingKind,
     /// End after one conversation
     #[arg(long)]
     once: bool,
-    /// Give a conversation up when nothing comes for so long between two measurements
+    /// End a conversation if nothing arrives for this time between two measurements
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = Time::parse)]
     time_limit: Time,
     #[command(flatten)]

@@ -30,19 +30,19 @@ pub(crate) struct Simulate {
     rails: RailArgs,
     #[command(flatten)]
     messages: MessageArgs,
-    /// round-robin, weighted-round-robin, wfq, vtrr, gap, vft, vft-clock, latency, overlap, fixed-point,
-    /// earliest-delivery or earliest-overlap; with -printed as the thesis' pseudo-code has it
+    /// Scheduler: round-robin, weighted-round-robin, wfq, vtrr, gap, vft, vft-clock, latency, overlap, fixed-point,
+    /// earliest-delivery or earliest-overlap; with -printed as in the thesis' pseudo-code
     #[arg(long, default_value = "earliest-delivery", value_name = "NAME")]
     scheduler: SchedulerName,
-    /// Messages of a cycle for each rail, for the schedulers by share [default: in proportion to the bandwidths]
+    /// Messages in a cycle for each rail, for the schedulers by share [default: in proportion to the bandwidths]
     #[arg(long, value_delimiter = ',', value_name = "COUNT,COUNT...")]
     count: Vec<u32>,
-    /// Count the processor's time, o + O(s-1) for each message, one message after the other on all rails;
-    /// earliest-delivery then schedules by it
+    /// Count processor time, o + O(s-1) for each message, one message after the other on all rails; earliest-delivery then
+    /// includes it in its choices
     #[arg(long)]
     processor: bool,
-    /// Split messages from this size on so that all rails finish together (earliest-delivery only), into pieces of at least the
-    /// other size, 8KiB if absent
+    /// Split messages of at least this size so that all rails finish at the same time (earliest-delivery only), into pieces
+    /// of at least the second size, by default 8KiB
     #[arg(long, value_name = "SIZE[,PIECE]", conflicts_with_all = ["processor", "count"], value_parser = split::rule)]
     split_from: Option<SplitRule>,
     #[command(flatten)]

@@ -52,7 +52,7 @@ pub(crate) struct Sweep {
     #[arg(required_unless_present = "merge", conflicts_with = "merge", help = program_help())]
     input: Option<PathBuf>,
     /// Built-in network (see `flowcast networks`), network file (TOML), Dimemas configuration (.cfg), or a pattern of names
-    /// such as 'gige-*' (repeatable: each in turn)
+    /// such as 'gige-*' (repeatable)
     #[arg(
         short,
         long,
@@ -64,14 +64,14 @@ pub(crate) struct Sweep {
     /// Replace a field of the network in all sets, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "merge")]
     overrides: Vec<String>,
-    /// What concurrent messages do to each other, as for `flowcast predict`; without it the network decides, and messages
-    /// that share a network cost each set a replay of its own (independent: one replay for up to 32 sets)
+    /// Model of concurrent messages, as for `flowcast predict`; a model in which they share the network needs a separate
+    /// replay for each set (independent: one replay for up to 32 sets) [default: the network decides]
     #[arg(long, value_name = "MODEL", conflicts_with = "merge")]
     model: Option<String>,
-    /// Where ranks run: fill, round-robin, N-per-node, or a file (repeatable: each in turn)
+    /// Mapping of ranks to nodes: fill, round-robin, N-per-node, or a file (repeatable)
     #[arg(long, value_name = "MAP", conflicts_with = "merge")]
     mapping: Vec<String>,
-    /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
+    /// Smallest message that waits for its receiver, whatever the trace says, such as 64KiB
     #[arg(long, value_name = "SIZE", conflicts_with = "merge")]
     rendezvous_from: Option<Bytes>,
     #[arg(long, value_name = "HOW", help = collectives_help(&Collectives::automatic_help()))]
@@ -80,32 +80,33 @@ pub(crate) struct Sweep {
     /// latency, bandwidth, overhead, gap
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "merge")]
     grid: Vec<String>,
-    /// Add the interval that contains what is measured with this probability, such as 0.90, as of `flowcast predict`: each
-    /// set takes up to 64 replays more
+    /// Add the interval that contains the measured time with this probability, such as 0.90, as `flowcast predict` does;
+    /// each set needs up to 64 more replays
     #[arg(long, value_name = "PROBABILITY", value_parser = probability, conflicts_with = "merge")]
     level: Option<f64>,
-    /// File of rows to write; sets that are done are kept in FILE.partial until all are; standard output if absent
+    /// Output file of rows; finished sets are kept in FILE.partial until all are finished [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write a page with curves and a heat map; without -o the page keeps the sets
+    /// Write a page with curves and a heat map; without -o, the page stores the sets
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Go on with the sets of an interrupted run
+    /// Continue an interrupted run
     #[arg(long, conflicts_with = "merge")]
     resume: bool,
-    /// Only part i of N parts, such as 2/8
+    /// Predict only part i of N, such as 2/8
     #[arg(long, value_name = "i/N", conflicts_with = "merge")]
     shard: Option<Shard>,
-    /// Threads; as many as there are processors if absent
+    /// Number of threads [default: number of processors]
     #[arg(long, conflicts_with = "merge")]
     threads: Option<usize>,
-    /// Replay on the workers of a Dask cluster, dask:ADDRESS, by way of the Python package; the result is the same, to the byte
+    /// Replay on the workers of a Dask cluster, dask:ADDRESS, through the Python package; the result is identical to the
+    /// byte
     #[arg(long, value_name = "EXECUTOR", conflicts_with_all = ["merge", "threads"])]
     executor: Option<Executor>,
-    /// One line of JSON for each set instead of CSV
+    /// Write one line of JSON for each set instead of CSV
     #[arg(long, conflicts_with = "merge")]
     json: bool,
-    /// Put the results of all parts together instead
+    /// Merge the results of all parts instead of predicting
     #[arg(long, value_name = "FILE", num_args = 1..)]
     merge: Vec<PathBuf>,
 }

@@ -31,11 +31,11 @@ use flowcast_terminal::{
 /// Consequence for runs on a busy machine.
 pub(super) const MARKED: &str = "what is measured now is marked and kept in no accuracy record";
 
-/// Where errors are kept.
+/// File that stores errors.
 #[derive(Debug, Clone, Args)]
 pub(super) struct AccuracyArgs {
-    /// Keep the errors in the accuracy record of this network file, from which `predict` takes its intervals. It has to be that of
-    /// --network; where there is none, it is written with what was predicted with
+    /// Store the errors in the accuracy record of this network file, from which `predict` takes its intervals. It must
+    /// contain the network of the predictions; a missing file is created with that network
     #[arg(long = "accuracy", value_name = "NET.toml")]
     file: Option<PathBuf>,
 }

@@ -9,11 +9,11 @@ use flowcast::{
 
 use flowcast_terminal::{network_args, output::Format};
 
-/// Check how often intervals of an accuracy record hold measurements
+/// Check how often intervals of an accuracy record contain measurements
 ///
-/// Each error in the accuracy record is held against the margin that the others give for its model, without those whose name has
-/// the same first part: cg.S.4 is predicted without any run of cg. With --accuracy the margins come from the accuracy record of another
-/// network. Margins of the network's parameters are not part of it.
+/// Compares each error in the accuracy record with the margin that the other errors of its model give, without errors whose
+/// name has the same first part: cg.S.4 is predicted without any run of cg. With --accuracy, the margins come from the
+/// accuracy record of another network. Margins of the network's parameters are not included.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast validate margins cluster.toml\n  \
                         flowcast validate margins new.toml --accuracy old.toml --level 0.95")]
@@ -24,7 +24,7 @@ pub(crate) struct ValidateMargins {
     /// Take the margins from the accuracy record of this network
     #[arg(long, value_name = "NET.toml")]
     accuracy: Option<String>,
-    /// Probability with which the intervals are to contain what is measured
+    /// Probability that the intervals contain the measured values
     #[arg(long, default_value = "0.90", value_name = "PROBABILITY", value_parser = flowcast_terminal::shares::probability)]
     level: f64,
     #[command(flatten)]

@@ -13,7 +13,7 @@ mod tolerance;
 pub(crate) use patterns::racks_of;
 
 subcommands! {
-    /// Compare predictions with what really happens
+    /// Compare predictions with measurements
     #[command(after_help = "Examples:\n  flowcast validate pattern A --count 10 --report chain.html\n  \
                             flowcast validate app --network fitted.toml --report cg.html -- mpirun -np 4 ./cg.S.x")]
     Validate {

@@ -38,10 +38,10 @@ use flowcast_terminal::{
 
 /// Carry patterns in a lab and compare each flow with its predictions
 ///
-/// Set A: thirty flows of a chain of nodes in random directions, one starting after the other. Set B: random flows over
-/// two racks, nine configurations. Or pattern files. Each finished pattern is kept in FILE.journal at once, and
-/// --resume goes on from there. The network comes from the lab's rates and windows, or from a network file fitted to
-/// other measurements; nothing is fitted here.
+/// Set A has thirty flows of a chain of nodes in random directions, which start one after the other. Set B has random flows
+/// over two racks in nine configurations. Pattern files may be given instead. Each finished pattern is stored in
+/// FILE.html.journal at once, and --resume continues from there. The network has the lab's rates and windows, or comes from
+/// a network file fitted to other measurements. Nothing is fitted here.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast validate pattern A --count 10 --report chain.html\n  \
@@ -55,7 +55,7 @@ pub(crate) struct ValidatePattern {
     /// A, B, or pattern files
     #[arg(value_name = "A|B|FILE", default_value = "A")]
     sets: Vec<String>,
-    /// The page; its figures go beside it with the ending .json
+    /// Page to write, with its figures beside it in a file with the ending .json
     #[arg(long, value_name = "FILE.html")]
     report: PathBuf,
     #[arg(long, value_name = "PROFILE|FILE", help = lab_help())]
@@ -63,13 +63,13 @@ pub(crate) struct ValidatePattern {
     /// Replace a field of the lab, such as tcp.window=128KiB (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     lab_set: Vec<String>,
-    /// Patterns of set A, or of each configuration of set B; at most 100000
+    /// Number of patterns of set A, or of each configuration of set B; at most 100000
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
     count: u32,
     /// Seed of the first pattern
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Flows of set A; at most 100000
+    /// Number of flows of set A; at most 100000
     #[arg(long, default_value_t = 30, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
     flows: u32,
     /// Models, separated by commas
@@ -80,31 +80,32 @@ pub(crate) struct ValidatePattern {
         default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet"
     )]
     model: Vec<String>,
-    /// Network: a name or a file fitted to other measurements; if it has no wire rate, `packet` takes the lab's
-    /// [default: that of the lab's rates]
+    /// Network: a name, or a file fitted to other measurements; if it has no wire rate, `packet` uses the lab's [default:
+    /// that of the lab's rates]
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
-    /// Model packet: simulate each pattern N times with random starts and host times, each run repeated as often as the
-    /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed; at most 100000
+    /// Model packet: simulate each pattern N times with random starts and host times, each run with as many repetitions as
+    /// the measurement. Medians are compared, and the share of measured repetitions inside the 90 % intervals is printed; at
+    /// most 100000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,
-    /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
+    /// Largest accepted error of a model: mean absolute error and worst flow (repeatable); a larger error gives exit code 1
     #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
     threshold: Vec<String>,
     #[command(flatten)]
     accuracy: AccuracyArgs,
     #[command(flatten)]
     repeating: Repeating,
-    /// What carries the messages
+    /// Transport of the messages
     #[arg(long, value_enum, default_value_t = Over::Tcp)]
     over: Over,
-    /// Pattern files are between ranks: a rule (2-per-node) or a file that puts these on nodes
+    /// Mapping of pattern files between ranks: a rule (2-per-node) or a file that puts the ranks on nodes
     #[arg(long, value_name = "MAP")]
     mapping: Option<String>,
-    /// Go on with the patterns of FILE.journal
+    /// Continue with the patterns of FILE.html.journal
     #[arg(long)]
     resume: bool,
-    /// Run nothing: predict the patterns of FILE.journal again
+    /// Run nothing, but predict the patterns of FILE.html.journal again
     #[arg(long, conflicts_with = "resume")]
     no_run: bool,
     #[command(flatten)]

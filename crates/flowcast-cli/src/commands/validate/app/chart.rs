@@ -19,20 +19,20 @@ use flowcast_terminal::{
     output::Format,
 };
 
-/// Draw and sum up the errors of several validated programs
+/// Draw and summarize the errors of several validated programs
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast validate chart cg.json lu.json is.json -o nas.svg")]
 pub(crate) struct ValidateChart {
-    /// JSON files of `flowcast validate app`; each is named after its file
+    /// JSON files of `flowcast validate app`, each of which is named after its file
     #[arg(required = true, value_name = "REPORT.json")]
     reports: Vec<PathBuf>,
-    /// The drawing
+    /// Drawing to write
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
-    /// Only these predictions, separated by commas
+    /// Draw only these predictions, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "MODEL/COLLECTIVES")]
     only: Vec<String>,
-    /// What stands above it
+    /// Title of the drawing
     #[arg(long, default_value = "Predicted against measured time")]
     name: String,
     #[command(flatten)]

@@ -53,10 +53,10 @@ const IDLE_SLEEP_US: f64 = 50.0;
 
 /// Run and record an MPI program and compare it with predictions
 ///
-/// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call), and what each run
-/// took is kept: in all, by region (MPI_Pcontrol), by rank, by type of call. One more run is recorded and predicted with
-/// each model and each way of carrying out collectives. Computation takes its wall time, or its thread CPU time where ranks
-/// share processors or sleep, as in a lab. Each finished run is kept in FILE.html.journal at once.
+/// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call). The times of each run
+/// are stored: in total, by region (MPI_Pcontrol), by rank, by type of call. One more run is recorded and predicted with
+/// each model and each evaluation of collectives. Computation takes its wall time, or its thread CPU time if ranks share
+/// processors or sleep, as in a lab. Each finished run is stored in FILE.html.journal at once.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast validate app --network fitted.toml --repetitions 6 --report cg.html -- mpirun -np 4 ./cg.S.x\n  \
@@ -65,79 +65,81 @@ const IDLE_SLEEP_US: f64 = 50.0;
                         flowcast validate chart cg.json lu.json -o chart.svg"
 )]
 pub(crate) struct ValidateApp {
-    /// The page; its figures go beside it with the ending .json, the recording with the ending .rec
+    /// Page to write, with its figures beside it in a file with the ending .json, and the recording with the ending .rec
     #[arg(long, value_name = "FILE.html")]
     report: PathBuf,
-    /// Run in a lab: name of one that is up, built-in profile or lab file
+    /// Run in a lab: name of a running lab, built-in profile or lab file
     #[arg(long, value_name = "NAME|PROFILE|FILE")]
     lab: Option<String>,
     /// Replace a field of the lab, such as nic.bandwidth=20Mbit/s (repeatable)
     #[arg(long, value_name = "KEY=VALUE", requires = "lab")]
     lab_set: Vec<String>,
-    /// Built-in network, network file or Dimemas configuration, fitted to other runs; if it has no wire rate, `packet` takes
+    /// Built-in network, network file or Dimemas configuration, fitted to other runs; if it has no wire rate, `packet` uses
     /// the lab's [default: that of the lab's rates]
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// How messages meet: `limits` (Dimemas' links and buses) or a model of sharing; several with commas [default: what
-    /// `predict` takes]
+    /// Models of concurrent messages, separated by commas: `limits` (Dimemas' links and buses) or a sharing model [default:
+    /// what `predict` takes]
     #[arg(long, value_delimiter = ',', value_name = "MODEL")]
     model: Vec<String>,
-    /// How collectives are replayed, as for `predict`; each with each model [default: what `predict` takes]
+    /// Evaluations of collectives, separated by commas, as for `predict`; each is combined with each model [default: what
+    /// `predict` takes]
     #[arg(long, value_delimiter = ',', value_name = "HOW")]
     collectives: Vec<String>,
-    /// Probability with which the interval of a prediction is to contain what is measured
+    /// Probability that the interval of a prediction contains the measured time
     #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability)]
     level: f64,
-    /// Where ranks run, as for `predict` [default: on the hosts of the recording]
+    /// Mapping of ranks to nodes, as for `predict` [default: on the hosts of the recording]
     #[arg(long, value_name = "MAP")]
     mapping: Option<String>,
-    /// Messages of at least this size wait for their receiver
+    /// Smallest message that waits for its receiver, such as 64KiB
     #[arg(long, value_name = "SIZE")]
     rendezvous_from: Option<Bytes>,
-    /// Follow packets this often, with other random times of hosts each time: the median counts, and nine of ten totals lie in the range;
-    /// at most 10000
+    /// Number of packet simulations with other random host times: the prediction is their median, and its range contains
+    /// nine of ten totals; at most 10000
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     replicates: Option<u32>,
-    /// Which time computations take [default: as for `predict`, thread CPU time where the wall time holds something else]
+    /// Clock for computations [default: as for `predict`, thread CPU time where the wall time holds something else]
     #[arg(long, value_enum)]
     compute: Option<Compute>,
-    /// Multiplies all computation
+    /// Factor for all computation
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     compute_scale: f64,
     #[arg(
         long, value_name = "TIME", value_parser = Time::parse,
         help = format!(
-            "Ranks that wait sleep this long where they would yield, so that those with work get the processors at once; \
+            "Time that waiting ranks sleep instead of yielding, so that ranks with work get the processors at once; \
              0ns: they yield [default: {IDLE_SLEEP_US}us in a lab, else 0ns]"
         )
     )]
     waiting: Option<Time>,
-    /// Timed runs of the program; at most 100000
+    /// Number of timed runs of the program; at most 100000
     #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
     repetitions: usize,
-    /// Recorded runs, each of which is predicted; of several the median of the predictions counts; at most 100000
+    /// Number of recorded runs, each of which is predicted; the median of the predictions counts; at most 100000
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
     count: usize,
-    /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
+    /// Largest accepted error of a prediction's total, and of its worst region (repeatable); a larger error gives exit code
+    /// 1
     #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]
     threshold: Vec<String>,
     #[command(flatten)]
     accuracy: AccuracyArgs,
-    /// Go on with the runs of FILE.html.journal
+    /// Continue with the runs of FILE.html.journal
     #[arg(long)]
     resume: bool,
-    /// Run nothing: predict the recording of FILE.html.journal again
+    /// Run nothing, but predict the recording of FILE.html.journal again
     #[arg(long, conflicts_with_all = ["resume", "command", "lab"])]
     no_run: bool,
-    /// The library to load into the program instead of flowcast's own
+    /// Recorder library to load into the program instead of flowcast's own
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
     going: Going,
-    /// What to run: the launcher with its options, the program with its own
+    /// Command to run: the launcher with its options, and the program with its own
     #[arg(
         last = true,
         value_name = "COMMAND",
