@@ -9,7 +9,7 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, ensure};
 use regex::Regex;
 
-use crate::{files_under, has_ending};
+use crate::files_under;
 
 const GUIDE: &str = "STYLE.md";
 
