@@ -40,7 +40,7 @@ fn compare(python: &Path) -> Result<()> {
     let status = run_within(Duration::from_secs(300), &mut command)?;
     ensure!(
         status.success(),
-        "a curve is not what the linear program is"
+        "a curve differs from the linear program"
     );
     Ok(())
 }

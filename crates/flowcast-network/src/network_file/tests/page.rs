@@ -105,7 +105,7 @@ fn sections() -> Vec<&'static str> {
 }
 
 #[test]
-fn each_field_with_a_row_stands_on_the_page() {
+fn each_field_with_a_row_is_on_the_page() {
     fn check(below: &[SectionField], section: &str) {
         let has_rows = below.iter().any(|field| Row::new(field).is_some());
         // Entries of several lists have the same fields.
@@ -150,7 +150,7 @@ fn with_value(field: &str, value: &str) -> Result<Network, NetworkError> {
 }
 
 #[test]
-fn each_field_of_the_page_takes_the_values_that_the_page_gives() {
+fn each_field_accepts_the_values_on_the_page() {
     let (mut problems, mut tried) = (Vec::new(), 0);
     for section in sections() {
         // Pieces and records have fields that must be given together.
@@ -192,7 +192,7 @@ fn row_problems(name: &str, row: &Row) -> Vec<String> {
 }
 
 #[test]
-fn a_bare_number_is_refused_with_the_way_to_write_it() {
+fn a_bare_number_is_refused_with_an_example() {
     for (field, expected) in [
         ("machine.nodes.0.intra_bandwidth", "1Gbit/s"),
         ("nic.latency", "4.7us"),
