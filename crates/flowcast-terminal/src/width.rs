@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_right_when_it_is_copied() {
+    fn a_copied_command_is_complete() {
         let text = "start it with `mpirun -np 4`, or not";
         assert_eq!(
             wrapped(text, 12, 0),
