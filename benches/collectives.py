@@ -1,12 +1,12 @@
-"""How well fits of collective operations tell runs on more nodes than they know.
+"""Accuracy of fitted collective operations on more nodes than the fit has seen.
 
     python3 benches/collectives.py MEASURED.csv ALLOCATIONS.csv [--network SYSTEM=NET]... [--flowcast PATH] [--json]
         [--picture FILE.svg]
 
-For each machine, runs on at most half of its most nodes are fitted (with all runs of the other machines) and the others are
-predicted; what is printed are errors, coverage of the intervals (90 %), their widths, and what the algorithm that is predicted
-best costs beside the one that was measured best, for all and by operation, size and ranks of a node. The picture (matplotlib)
-has each prediction by size.
+For each machine, runs on at most half of its largest number of nodes are fitted (with all runs of the other machines) and the
+other runs are predicted. The program prints errors, coverage of the intervals (90 %), their widths, and the measured time of the
+algorithm that is predicted best relative to the best measured one, in total and by operation, size and ranks per node. The picture
+(matplotlib) shows each prediction by size.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import tempfile
 
-# Operations on blocks without an element, which take 28 ns.
+# Excludes operations on empty blocks, which take 28 ns.
 LEAST_NS = 200
 
 
@@ -39,7 +39,7 @@ def write(path, names, rows):
 
 
 def predicted(flowcast, names, known, asked, allocations, system, topology):
-    """The asked rows with what a fit of the known ones predicts; `topology` is the network whose switches join the machine, or none."""
+    """Predicts rows with a fit to the known ones; `topology` is the network with the switches of the machine, or none."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         write(folder / "known.csv", names, known)
@@ -55,7 +55,7 @@ def predicted(flowcast, names, known, asked, allocations, system, topology):
 
 
 def judged(rows):
-    """Errors, coverage, widths and the cost of choices."""
+    """Computes errors, coverage, widths and the cost of choices."""
     errors, inside, widths = [], 0, []
     groups = collections.defaultdict(list)
     for row in rows:
@@ -78,7 +78,7 @@ def judged(rows):
 
 
 def kinds(rows):
-    """All rows, and those of each operation, size and number of ranks on a node."""
+    """Groups the rows: all, and by operation, size and number of ranks on a node."""
     yield "all", rows
     for operation in sorted({row["collective"] for row in rows}):
         yield operation, [row for row in rows if row["collective"] == operation]
@@ -89,7 +89,7 @@ def kinds(rows):
 
 
 def draw(predictions, path):
-    """Predicted over measured by size, with the intervals."""
+    """Plots predicted / measured time by size, with the intervals."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -1,13 +1,13 @@
-"""How well predictions of High Performance Linpack tell runs that no constant was fitted to.
+"""Accuracy of predictions of High Performance Linpack for runs that no constant was fitted to.
 
     python3 benches/linpack.py MEASURED_DIR [--fitted NET.toml] [--windows COUNT] [--members COUNT] [--flowcast PATH] [--json]
         [--picture FILE.svg]
 
 MEASURED_DIR has cases.csv, dgemm_by_cpu.csv and calls.csv of 1,024 ranks of the Dahu cluster. The network is fitted to the calls,
-the constants to the sizes of October 2018 up to 200,000 (or `--fitted` has both); all other runs are predicted, but for those of
-March 2019, when four nodes were warm. What is printed is the error of each, beside that of the simulation that was published
-with the runs, then means, the worst, and how many runs lie in their intervals (90 %), which have this half-width in the median.
-The picture has predicted over measured, with the intervals.
+the constants to the sizes of October 2018 up to 200,000 (or `--fitted` has both). All other runs are predicted except those of
+March 2019, when four nodes were warm. The program prints the error of each run, next to that of the simulation that was published
+with the runs, then means, the largest errors, the number of runs inside their intervals (90 %), and the median half-width of the
+intervals. The picture shows predicted / measured time, with the intervals.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def write(path, names, rows):
 
 
 def predicted(options, folder):
-    """The rows that are asked, with predictions by a network whose constants know the others."""
+    """Predicts rows with a network whose constants were fitted to the other rows."""
     measured = pathlib.Path(options.measured)
     with open(measured / "cases.csv", newline="") as file:
         reader = csv.DictReader(file)
@@ -65,7 +65,7 @@ def run(options, *arguments):
 
 
 def judged(row):
-    """A run's settings, its error, whether it lies in its interval, and the error of the published simulation, if there is one."""
+    """Returns the settings and the error of a run, whether its interval contains it, and the error of the published simulation."""
     measured, told, low, high = (float(row[name]) for name in ("time_s", "predicted_s", "low_s", "high_s"))
     published = row["published_sim_s"]
     return {
@@ -123,7 +123,7 @@ def print_tables(runs, summaries):
 
 
 def draw(runs, path):
-    """Predicted over measured, run after run, with the intervals; rings are the published simulation."""
+    """Plots predicted / measured time of each run, with the intervals; rings are the published simulation."""
     width, height, left, bottom, top = 900, 380, 60, 70, 20
     ratios = [run[name] / run["measured_s"] for run in runs for name in ("low_s", "high_s")]
     ratios += [1 + run["published_error"] for run in runs if run["published_error"] is not None]
@@ -162,9 +162,9 @@ def kind(run):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measured", metavar="MEASURED_DIR")
-    parser.add_argument("--fitted", metavar="NET.toml", help="a network with [linpack], in the place of the fits")
-    parser.add_argument("--windows", type=int, help="places of each run that are simulated; all without it")
-    parser.add_argument("--members", type=int, help="simulations of each run")
+    parser.add_argument("--fitted", metavar="NET.toml", help="a network with [linpack], instead of the fits")
+    parser.add_argument("--windows", type=int, help="number of simulated windows of each run; all if absent")
+    parser.add_argument("--members", type=int, help="number of simulations of each run")
     parser.add_argument("--flowcast", default="target/release/flowcast")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--picture", metavar="FILE.svg")

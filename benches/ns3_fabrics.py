@@ -3,29 +3,29 @@
 
     python3 benches/ns3_fabrics.py [--sets 20] [--flowcast target/release/flowcast] [--seed 1] [--json RESULT.json]
 
-Needs g++ and Debian's libns3-dev (3.37); without them it says so, compares nothing and ends with code 77.
+Needs g++ and Debian's libns3-dev (3.37); without them it reports that, compares nothing and ends with code 77.
 
-Each set is a random number of messages between random nodes of a fabric. What is the same in both:
-- Frames: up to 1448 bytes of payload and 90 beside it (IP, TCP, Ethernet, preamble, gap); rates count all of them. A frame is stored
-  whole by each switch before it goes on; first come, first served; queues lose nothing.
+Each set is a random number of messages between random nodes of a fabric. Both programs agree on:
+- Frames: up to 1448 bytes of payload and 90 bytes of headers (IP, TCP, Ethernet, preamble, gap); rates count all of them. Each switch
+  stores a whole frame before it forwards it; first come, first served; queues lose nothing.
 - Messages: all frames are written to the interface at the message's start (a fixed window from the first packet on, larger than
-  any message); every second frame, and the last of a message, is answered by one of 90 bytes, which goes the way of a message in
-  that direction.
-- Delays: those of cables behind each cable; that of the interfaces, which Flowcast adds behind the last link, half on each node's
-  link in ns-3.
-- Ways: worked out here by the rules of docs/reference/network-file.md, given to ns-3, and found by Flowcast.
-What is compared: when the last frame of each message has arrived, from its start, and how many frames crossed links. In half of the
-sets all messages start at once, so that frames from different links often come to a switch at the same instant, and each
-program has an order of its own; in the other half they start at random times within 20 us.
+  any message). Every second frame, and the last of a message, is answered by a frame of 90 bytes, which takes the route of a
+  message in that direction.
+- Delays: each cable has its delay. Flowcast adds the delay of the interfaces after the last link; ns-3 has half of it on each node's
+  link.
+- Routes: computed here by the rules of docs/reference/network-file.md, given to ns-3, and found by Flowcast.
+Compared are the time from the start of each message to the arrival of its last frame, and the number of frames that crossed links.
+In half of the sets all messages start at the same time, so frames from different links often reach a switch at the same instant, and
+each program has its own order; in the other half they start at random times within 20 us.
 
-benches/ns3_fabrics.cpp says what of ns-3 is used. Seconds are those of the simulation alone, the first time in a process of its own:
-processor seconds of ns-3, and those of the clock of `flowcast bench packet --unfold --repetitions 1`, which makes the links as well.
+benches/ns3_fabrics.cpp describes the use of ns-3. Seconds are those of the simulation alone, the first time in its own process:
+processor seconds of ns-3, and wall seconds of `flowcast bench packet --unfold --repetitions 1`, which creates the links as well.
 """
 
 import argparse, dataclasses, json, os, pathlib, platform, random, shutil, statistics, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Of the duration: what is wanted, whichever of two frames that come at one instant goes first, and what equal is.
+# Fractions of the duration: the tolerance, for any order of two frames at the same instant, and the limit of equality.
 TOLERANCE = 0.02
 EQUAL = 1e-9
 SKIPPED = 77
@@ -34,7 +34,7 @@ NIC = {"rate": 100, "delay": 1_000_000}
 
 @dataclasses.dataclass
 class Fabric:
-    """Links by the names of their ends, forward, with Gbit/s and picoseconds; `way` gives the names from node to node."""
+    """Links by the names of their ends, forward, with Gbit/s and picoseconds; `way` returns the names from node to node."""
 
     name: str
     section: str
@@ -52,7 +52,7 @@ def nodes_on(switch_of, nodes):
 
 
 def tree(name, down, up, rates):
-    """Levels of switches; a switch is its level, its group and its place among the group's switches."""
+    """Levels of switches. A switch is identified by its level, its group and its number in the group."""
     delays = [150_000 + 100_000 * level for level in range(len(up))]
     levels = [f"{{ down = {d}, up = {u}, {class_of_cables(rate, delay)} }}" for d, u, rate, delay in zip(down, up, rates, delays)]
     section = f"[topology]\nlevels = [{', '.join(levels)}, {{ down = {down[-1]}, up = 0 }}]"
@@ -61,7 +61,7 @@ def tree(name, down, up, rates):
         nodes *= d
 
     def climb(node, port_of):
-        """Switches from the lowest up, by the port that each level takes."""
+        """Switches from the lowest upwards, by the port that each level chooses."""
         below, switches, here, way = down[0], 1, 0, [(1, node // down[0], 0)]
         for level, u in enumerate(up):
             here += port_of(switches, u) * switches
@@ -115,7 +115,7 @@ def torus(name, sides, rate):
 
 
 def dragonfly(name, groups, switches, nodes, cables, local, far):
-    """One cable between two groups; group g's cables to the others are dealt to its switches in order."""
+    """One cable between each two groups; the cables of a group are distributed over its switches in order."""
     delays = 100_000, 500_000
     section = (f"[topology.dragonfly]\ngroups = {groups}\nswitches = {switches}\nnodes = {nodes}\nglobal = {cables}\nper_pair = 1\n"
                f"local_cables = {{ {class_of_cables(local, delays[0])} }}\nglobal_cables = {{ {class_of_cables(far, delays[1])} }}")
@@ -160,7 +160,7 @@ def any_messages(fabric, is_at_once, draw):
 
 
 def ranks_of(fabric, messages):
-    """Flowcast's numbers of links: those of nodes, ascending, then cables as they are first used, there and back."""
+    """Flowcast's link numbers: links of nodes, ascending, then cables in the order of first use, in both directions."""
     nodes = sorted({node for _, src, dst, _ in messages for node in (src, dst)})
     order = [("node", node) for node in nodes]
     links = [next(ends for ends in fabric.links if ends[0] == node) for node in order]
@@ -180,7 +180,7 @@ class Bench:
         return subprocess.run([str(part) for part in command], cwd=self.folder, check=True, capture_output=True, text=True)
 
     def write(self, fabric, messages):
-        """The set for both programs; returns the network file."""
+        """Writes the set for both programs; returns the network file."""
         numbers = {}
         for ends in fabric.links:
             for end in ends:
@@ -230,7 +230,7 @@ def compared(bench, fabric, number, seed):
 
 
 def kept_cases(bench, seed):
-    """Small sets with random starts and what ns-3 gave, for tests/data/peers."""
+    """Writes small sets with random starts and the results of ns-3, for tests/data/peers."""
     cases = []
     for fabric in fabrics():
         sets = (any_messages(fabric, False, random.Random(f"{seed} {fabric.name} {number}")) for number in range(100))
@@ -244,13 +244,13 @@ def kept_cases(bench, seed):
 
 
 def lines_of(kept):
-    """JSON with a line for each case."""
+    """Formats JSON with a line for each case."""
     head = ", ".join(f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in ("origin", "model"))
     return "{" + head + ', "cases": [\n' + ",\n".join(json.dumps(case) for case in kept["cases"]) + "\n]}\n"
 
 
 def differences(messages, ours, theirs):
-    """Of durations, as shares of theirs."""
+    """Differences of durations, as fractions of those of ns-3."""
     rows = zip(messages, ours, theirs, strict=True)
     return [(our - their) / (their - start * 1e-9) for (start, *_), our, their in rows]
 
@@ -277,7 +277,7 @@ def table(rows, names):
 
 
 def missing():
-    """What is not there to compare with, or nothing."""
+    """Returns the missing requirement of the comparison, or nothing."""
     if not shutil.which("g++"):
         return "no g++"
     header = "#include <ns3/point-to-point-net-device.h>"
@@ -287,11 +287,11 @@ def missing():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, default=20, help="of each fabric")
+    parser.add_argument("--sets", type=int, default=20, help="number of sets of each fabric")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--flowcast", type=pathlib.Path, default=HERE.parent / "target/release/flowcast")
     parser.add_argument("--json", type=pathlib.Path, help="file for all sets")
-    parser.add_argument("--keep", type=pathlib.Path, help="only write a few small sets with ns-3's ends, as cases of a test")
+    parser.add_argument("--keep", type=pathlib.Path, help="only write a few small sets with the results of ns-3, as test cases")
     given = parser.parse_args()
     if reason := missing():
         print(f"ns-3 is not installed ({reason}): nothing was compared")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures all that docs/evidence/performance.md says, in one go, and writes the page.
+"""Measures all figures of docs/evidence/performance.md and writes the page.
 
     python3 benches/performance.py [--rounds N] [--command target/release/flowcast] [--loggopsim FOLDER]
         [-o docs/evidence/performance.md]
 
-Every row is measured once in each round, so that what else the machine does meets all rows alike; a row is the median of
-its rounds with the least and the greatest. Peers are measured where they are installed (Debian's simgrid and
-libsimgrid-dev, an own build of LogGOPSim), and else named as skipped. The plot needs matplotlib.
+Every row is measured once in each round, so that other load on the machine affects all rows equally. A row shows the median,
+minimum and maximum of its rounds. Peers are measured if they are installed (Debian's simgrid and libsimgrid-dev, an own build of
+LogGOPSim), and otherwise listed as skipped. The plot needs matplotlib.
 """
 
 import argparse, datetime, json, os, pathlib, platform, resource, shutil, statistics, subprocess, sys, tempfile
@@ -14,7 +14,7 @@ import textwrap, time
 
 STREAMS = "Thousands of flows in flight?"
 LOGGOPS = "2000,500,700,1,65536"
-# Iterations of about a million messages, or of 100,000 where a second would not do.
+# Iterations for about a million messages, or for 100,000 if a million would take more than a second.
 ITERATIONS = {
     "halo": {64: 3907, 1024: 245, 16384: 16},
     "chain": {64: 15625, 1024: 977, 16384: 62},
@@ -43,7 +43,7 @@ FLOWS = {
 
 
 class Bench:
-    """Files in a folder of their own, and the rows to be measured."""
+    """Files in a separate folder, and the rows to measure."""
 
     def __init__(self, command, folder):
         self.command, self.folder, self.questions = command, folder, []
@@ -52,7 +52,7 @@ class Bench:
         subprocess.run([self.command, *map(str, arguments)], check=True, cwd=self.folder, stdout=subprocess.DEVNULL)
 
     def program(self, kind, ranks, form, iterations=None):
-        """The name, without ending, of a generated program, which is there as text and compiled."""
+        """Returns the name, without extension, of a generated program, which exists as text and compiled."""
         name = f"{kind}{ranks}-{form}-{iterations or 'all'}"
         if not (self.folder / f"{name}.fct").exists():
             count = iterations or ITERATIONS[kind][ranks]
@@ -71,11 +71,11 @@ class Bench:
         return measure
 
     def text(self, *command):
-        """What it prints."""
+        """Returns the output of the command."""
         return subprocess.run([str(part) for part in command], check=True, cwd=self.folder, capture_output=True, text=True).stdout
 
     def seconds(self, *command):
-        """Processor time, the kernel's included."""
+        """Returns the processor time, including that of the kernel."""
         def measure():
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([str(part) for part in command], check=True, cwd=self.folder, capture_output=True)
@@ -84,7 +84,7 @@ class Bench:
         return measure
 
     def memory(self, *arguments):
-        """GiB that are resident at most."""
+        """Returns the peak resident memory, in GiB."""
         def measure():
             child = subprocess.Popen([self.command, *map(str, arguments)], cwd=self.folder,
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -155,7 +155,7 @@ def patterns(bench):
 
 
 def streams(bench):
-    """Random flows, most of which are in flight at a time; SimGrid's ends have to be the same."""
+    """Random flows, most of which are in flight at the same time; SimGrid must give the same ends."""
     has_simgrid = shutil.which("g++") and os.path.exists("/usr/include/simgrid/s4u.hpp")
     if has_simgrid:
         source = pathlib.Path(__file__).parent / "simgrid_stream.cpp"
@@ -221,7 +221,7 @@ def replay_beside_simgrid(bench):
 
 
 def schedules_beside_loggopsim(bench, folder):
-    """The same parameters, from the binary form of each; the last host has to finish at the same nanosecond."""
+    """Equal parameters, from the binary form of each; the last host must finish at the same nanosecond."""
     latency, overhead, gap, per_byte, limit = LOGGOPS.split(",")
     rows = []
     for kind, ranks in [("halo", 64), ("halo", 1024), ("dissemination", 1024), ("chain", 64)]:
@@ -242,7 +242,7 @@ def schedules_beside_loggopsim(bench, folder):
 
 
 def peers(bench, loggopsim):
-    """Adds what can be measured here, and says what cannot."""
+    """Adds the rows that can be measured here, and reports the others."""
     skipped = []
     if shutil.which("smpirun"):
         replay_beside_simgrid(bench)
@@ -256,7 +256,7 @@ def peers(bench, loggopsim):
 
 
 def measured(bench, rounds):
-    """By question, row and column the values of all rounds; rounds go over everything."""
+    """Returns the values of all rounds by question, row and column. Each round measures everything."""
     values = {}
     for turn in range(rounds):
         for question, (title, _, _, rows) in enumerate(bench.questions):
@@ -269,7 +269,7 @@ def measured(bench, rounds):
 
 
 def draw_growth(bench, values, path):
-    """Time by number of flows, on logarithmic scales; as an SVG beside the page."""
+    """Plots time against the number of flows, on logarithmic scales, as an SVG next to the page."""
     import matplotlib
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "flowcast"

@@ -1,14 +1,15 @@
-"""How few bytes times links `flowcast place` finds beside Scotch and mt-KaHyPar.
+"""Compares the bytes times links of mappings from `flowcast place`, Scotch and mt-KaHyPar.
 
     python3 benches/place.py [--flowcast PATH] [--seconds 10] [--only TEXT] [--kept FILE.json] [--sizes] [--times]
         [--qaplib FILE:SIDES:OPTIMUM] [--json]
 
 Fifty communication matrices, drawn by seed, are placed on trees, fat trees, Dragonflies, tori and meshes by Flowcast and by the
-peers that are installed: Scotch (`apt install scotch`: `scotch_gmap`, its quality strategy, with several seeds as long as the time
-allows) and mt-KaHyPar (`pip install mtkahypar`: its quality preset on two threads, likewise). All mappings are judged here, by
-distances that are computed here. A mapping of a peer with too many ranks on a node is mended by the moves that cost least.
-`--kept` keeps what the peers found for a later run; `--sizes` places halos of 64 to 16,384 ranks, too, by Flowcast alone. `--times` compares instead
-the predicted times of all messages sent at once, under mappings for least time and under Scotch's. `--qaplib` solves instances of QAPLIB on a mesh, such as nug30.dat:6x5:6124.
+installed peers: Scotch (`apt install scotch`: `scotch_gmap`, its quality strategy, with several seeds as long as the time allows)
+and mt-KaHyPar (`pip install mtkahypar`: its quality preset on two threads, likewise). This program computes the distances and the
+value of every mapping. A mapping of a peer with too many ranks on a node is repaired by the cheapest moves. `--kept` stores the
+results of the peers for a later run. `--sizes` also places halos of 64 to 16,384 ranks, only by Flowcast. `--times` instead compares
+the predicted times of all messages sent at the same time, with the fastest mappings and with Scotch's. `--qaplib` solves instances of
+QAPLIB on a mesh, such as nug30.dat:6x5:6124.
 """
 
 import argparse
@@ -32,7 +33,7 @@ Case = collections.namedtuple("Case", "name messages ranks target nodes slots")
 
 
 def grid(sides, is_torus=True, sizes=None):
-    """Halos of a grid, by dimension as many bytes."""
+    """Halos of a grid, with bytes for each dimension."""
     bytes_by_pair = collections.Counter()
     strides = [math.prod(sides[:at]) for at in range(len(sides))]
     for rank in range(math.prod(sides)):
@@ -131,7 +132,7 @@ def shuffled(bytes_by_pair, ranks, seed):
     return {tuple(sorted((names[one], names[other]))): size for (one, other), size in bytes_by_pair.items()}
 
 
-# Targets: how the network file says them, and how many links are between two nodes.
+# Targets: their form in the network file, and the number of links between two nodes.
 
 
 class Tree:
@@ -187,7 +188,7 @@ class Grid:
 
 
 class Dragonfly:
-    """Groups with one cable between any two, dealt to the switches in the order of the other groups' numbers."""
+    """Groups with one cable between any two, distributed over the switches in the order of the other groups."""
 
     def __init__(self, groups, switches, nodes, cables):
         self.groups, self.switches, self.per_switch, self.cables = groups, switches, nodes, cables
@@ -221,9 +222,9 @@ class Dragonfly:
 
 
 def cases():
-    """Fifty matrices with where they go."""
+    """Fifty matrices with their targets."""
     halos = [
-        # Sides of the ranks, as a torus or not, and the target with its slots.
+        # Sides of the rank grid, whether it is a torus, and the target with its slots.
         ((16, 16), False, Tree(4, 4), 16),
         ((16, 16), True, Tree(8, 8), 4),
         ((8, 8, 4), True, Grid(4, 4, 4), 4),
@@ -280,11 +281,11 @@ def named_cases():
         yield Case(name, shuffled(bytes_by_pair, ranks, number), ranks, target, target.nodes, slots)
 
 
-# Judging.
+# Evaluation.
 
 
 def judged(case, node_of_rank):
-    """Bytes times links of a valid mapping."""
+    """Returns the bytes times links of a valid mapping."""
     held = collections.Counter(node_of_rank)
     assert len(node_of_rank) == case.ranks and max(held.values()) <= case.slots, f"{case.name}: too many ranks on a node"
     assert all(0 <= node < case.nodes for node in held)
@@ -301,7 +302,7 @@ def partners(case):
 
 
 def mended(case, node_of_rank):
-    """Ranks that are too many on a node go where it costs least."""
+    """Moves excess ranks of a node to where they cost least."""
     node_of_rank, held, around = list(node_of_rank), collections.Counter(node_of_rank), partners(case)
     distance = case.target.distance
     for rank in range(case.ranks):
@@ -331,7 +332,7 @@ def by_flowcast(case, folder, options, seconds, objective="hops"):
 
 
 def makespan(case, node_of_rank, folder, options):
-    """Predicted for all messages sent at once, on the network that by_flowcast left in the folder."""
+    """Predicts all messages, sent at the same time, on the network that by_flowcast left in the folder."""
     pattern = folder / "messages.pattern"
     ends = lambda pair: [node_of_rank[rank] for rank in pair]
     flows = [(*ends(pair), size) for pair, size in case.messages.items()]
@@ -341,7 +342,7 @@ def makespan(case, node_of_rank, folder, options):
 
 
 def times(options):
-    """What all messages take at once under mappings for least time, beside those of Scotch."""
+    """Compares times of all messages, sent at the same time, with the fastest mappings and with Scotch's."""
     print("\n| case | seconds | Flowcast, us | Scotch, us | ratio |")
     print("|---|---|---|---|---|")
     rows = []
@@ -357,17 +358,17 @@ def times(options):
             own, other = (1e6 * makespan(case, nodes, folder, options) for nodes in (mapping, peer))
         rows.append(own / other)
         print(f"| {case.name} | {seconds:.1f} | {own:.3f} | {other:.3f} | {own / other:.3f} |", flush=True)
-    print(f"\n{sum(ratio <= 1 for ratio in rows)} of {len(rows)} no longer than Scotch's; worst {max(rows):.3f}")
+    print(f"\n{sum(ratio <= 1 for ratio in rows)} of {len(rows)} at most as long as with Scotch; worst {max(rows):.3f}")
 
 
 def links_of(case):
-    """How many links are between each two nodes."""
+    """Returns the number of links between each two nodes."""
     nodes, distance = case.nodes, case.target.distance
     return [(one, other, distance(one, other)) for one in range(nodes) for other in range(one + 1, nodes)]
 
 
 def scotch_targets(case, folder):
-    """The target as Scotch's own kind of grid or tree, and by its distances."""
+    """Returns the target as a grid or tree of Scotch, and by its distances."""
     text = case.target.scotch()
     if text:
         (folder / "own.tgt").write_text(text + "\n")
@@ -390,12 +391,12 @@ def write_scotch(path, around):
 
 
 def by_scotch(case, folder, seconds):
-    """Bytes times links of its best mapping."""
+    """Returns the bytes times links of its best mapping."""
     return mapped_by_scotch(case, folder, seconds)[0]
 
 
 def mapped_by_scotch(case, folder, seconds):
-    """The best of several orders of the ranks, which are what it has for seeds; with what room there is, and balanced."""
+    """Returns the best of several orders of the ranks, which serve as seeds; with all spare slots, and balanced."""
     end = time.monotonic() + seconds
     targets = list(scotch_targets(case, folder))
     room = case.nodes * case.slots / case.ranks - 1
@@ -424,11 +425,11 @@ def mapped_by_scotch(case, folder, seconds):
 
 
 def by_mt_kahypar(case, folder, seconds):
-    """In a process of its own, which is ended after six times its time."""
+    """Runs in a separate process, which is killed after six times its time limit."""
     given = {"ranks": case.ranks, "nodes": case.nodes, "slots": case.slots, "seconds": seconds}
     given["messages"] = [(*pair, size) for pair, size in case.messages.items()]
     if isinstance(case.target, Grid) and case.slots == 1:
-        # All messages cross the links of both nodes: the cables alone decide.
+        # All messages cross the links of both nodes, so only the cables matter.
         given["links"] = [(one, other, 1) for one, other in grid(case.target.sides, case.target.is_torus)]
     elif case.nodes <= 1100:
         given["links"] = links_of(case)
@@ -484,7 +485,7 @@ def peers():
 
 
 def ratios(options):
-    """A row for each case, printed as it is found."""
+    """Prints a row for each case as soon as it is computed."""
     kept_path = pathlib.Path(options.kept) if options.kept else None
     kept = json.loads(kept_path.read_text()) if kept_path and kept_path.exists() else {}
     known = peers()
@@ -517,7 +518,7 @@ def ratios(options):
 
 
 def sizes(options):
-    """Halos of growing numbers of ranks: what is found in which time and memory."""
+    """Places halos of growing numbers of ranks, with the result, the time and the memory of each."""
     print("\n| ranks | nodes x slots | fill | found | seconds | MiB |")
     print("|---|---|---|---|---|---|")
     for sides, target, slots in (
@@ -534,14 +535,14 @@ def sizes(options):
             begin = time.monotonic()
             found = judged(case, by_flowcast(case, pathlib.Path(folder), options, options.seconds))
             seconds = time.monotonic() - begin
-        # Of the largest child so far, which the growing sizes make that of this one.
+        # Memory of the largest child so far, which is this one because sizes grow.
         memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         fill = judged(case, [rank // slots for rank in range(ranks)])
         print(f"| {ranks} | {target.nodes} x {slots} | {fill:,} | {found:,} | {seconds:.1f} | {memory:.0f} |", flush=True)
 
 
 def qaplib(text, options):
-    """An instance of QAPLIB whose distances are those of a mesh, as FILE:SIDExSIDE:OPTIMUM: what is found, by its own sum."""
+    """Solves an instance of QAPLIB with the distances of a mesh, given as FILE:SIDExSIDE:OPTIMUM, and prints its own sum."""
     path, sides, optimum = text.rsplit(":", 2)
     sides = tuple(map(int, sides.split("x")))
     count, *numbers = map(int, pathlib.Path(path).read_text().split())
@@ -562,9 +563,9 @@ def main():
     if sys.argv[1:2] == ["--mt-kahypar"]:
         return run_mt_kahypar(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flowcast", default="target/release/flowcast place", help="the command; empty: the peers alone")
+    parser.add_argument("--flowcast", default="target/release/flowcast place", help="the command; if empty, only the peers run")
     parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose names have one of these texts, with ; between")
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose names contain one of these texts, separated by ;")
     parser.add_argument("--kept", metavar="FILE.json")
     parser.add_argument("--sizes", action="store_true")
     parser.add_argument("--times", action="store_true")

@@ -1,20 +1,20 @@
-"""Whether predictions put mappings of ten programs in the order in which a lab of two racks measures them.
+"""Compares the predicted and the measured order of mappings of ten programs in a lab of two racks.
 
     python3 benches/place_lab.py FOLDER --npb BIN [--flowcast PATH] [--repetitions COUNT] [--search COUNT] [--seed SEED]
         [--programs NAMES]
 
-FOLDER keeps what is made, and the bench goes on where it ended. BIN has the NAS parallel benchmarks 3.3 or 3.4, built for eight
+FOLDER keeps all results, and an interrupted bench continues from them. BIN has the NAS parallel benchmarks 3.3 or 3.4, built for eight
 processes by Open MPI (cg.S, ft.S, is.W, lu.W, mg.W, with or without the `.8` of 3.3; files inputft.data and inputlu.data shorten
 two of them). Needs Open MPI 4.1 with its compiler and user namespaces.
 
-1. The lab is measured by `flowcast measure conflicts`, and `flowcast fit` makes its network. No program is fitted to.
+1. The lab is measured by `flowcast measure conflicts`, and `flowcast fit` makes its network. The programs are not part of the fit.
 2. Each program is recorded once over shared memory, outside the lab.
-3. Five mappings of its eight ranks to four nodes: fill, round-robin, two at random, and of COUNT at random the one that is predicted
-   fastest, or slowest if one of the others is as fast. The one of these that is predicted fastest is the chosen one.
-4. Every program runs in the lab under each mapping, COUNT rounds of all mappings in turn. Its time goes from the end of MPI_Init to the
-   begin of MPI_Finalize.
-5. Two mappings of a program measurably differ if the test of Mann and Whitney says so at 5 %. Kendall's tau counts these pairs alone:
-   those that are predicted in the measured order less the others, over all.
+3. Five mappings of its eight ranks to four nodes are compared: fill, round-robin, two random ones, and of COUNT random ones the one
+   that is predicted fastest, or slowest if another of the five is as fast. The chosen mapping is the one predicted fastest.
+4. Every program runs in the lab under each mapping, COUNT rounds of all mappings in turn. Its time is measured from the end of
+   MPI_Init to the start of MPI_Finalize.
+5. Two mappings of a program differ measurably if the Mann-Whitney test is significant at 5 %. Kendall's tau counts only these pairs:
+   pairs that are predicted in the measured order, minus the other pairs, divided by all.
 """
 
 import argparse
@@ -43,15 +43,15 @@ INPUTS = {
     "inputlu.data": "".join(f"-\n-\n{values}\n" for values in ["1 20", "20", "0.0015", "1.2", "1e-8 " * 5, "33 33 33"]),
 }
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
-# Shared memory inside a node: over loopback with the lab's windows a long message stalls. On the command line, which goes before the lab's
-# variables.
+# Shared memory inside a node, because long messages stall over loopback with the lab's windows. Set on the command line, which
+# overrides the lab's variables.
 MPIRUN = ["mpirun.openmpi", "-np", RANKS, "--mca", "btl", "tcp,self,vader", "--mca", "btl_vader_single_copy_mechanism", "none"]
-# Values of U with five runs each that are as rare as 5 % if both mappings take equally long; fewer runs tell nothing.
+# Largest U that is significant at 5 %, by number of runs; fewer runs are never significant.
 LARGEST_U = {4: 0, 5: 2, 6: 5, 7: 8, 8: 13}
 
 
 def run(options, *words, environment=None, seconds=600):
-    """What a command prints; it has to succeed."""
+    """Returns the output of a command, which must succeed."""
     command = [str(word) for word in words]
     if command[0] == "flowcast":
         command[0] = str(options.flowcast)
@@ -87,14 +87,14 @@ def record(options, name):
 
 
 def alike(nodes):
-    """What mappings have in common that differ in the names of equal nodes and racks."""
+    """Returns a key that is equal for mappings that differ only in the names of equal nodes and racks."""
     held = [tuple(rank for rank in range(RANKS) if nodes[rank] == node) for node in range(NODES)]
     half = NODES // 2
     return tuple(sorted([tuple(sorted(held[:half])), tuple(sorted(held[half:]))]))
 
 
 def predict(options, name, mappings):
-    """Predicted seconds of each mapping."""
+    """Predicts the seconds of each mapping."""
     words = []
     for number, nodes in enumerate(mappings):
         file = options.folder / f"search/{number}.map"
@@ -106,7 +106,7 @@ def predict(options, name, mappings):
 
 
 def choose(options, name):
-    """The five mappings with their predicted times, kept in NAME.json."""
+    """Returns the five mappings with their predicted times, stored in NAME.json."""
     kept = options.folder / f"{name}.json"
     if kept.exists():
         return json.loads(kept.read_text())
@@ -133,7 +133,7 @@ def choose(options, name):
 
 
 def measure(options, chosen):
-    """Rounds of all programs; lines of measured.jsonl."""
+    """Measures rounds of all programs; writes lines of measured.jsonl."""
     log = options.folder / "measured.jsonl"
     done = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     finished = {(run["program"], run["mapping"], run["round"]) for run in done}
@@ -147,7 +147,7 @@ def measure(options, chosen):
                     continue
                 file = f"{name}.{rule.replace(' ', '-')}"
                 text = run(options, "flowcast", "mapping", f"{file}.map", "--hosts", hosts, "--format", "openmpi")
-                # Each rank may use both processors of this machine.
+                # Each rank can use both processors of this machine.
                 text = "".join(line.rsplit("=", 1)[0] + "=0-1\n" for line in text.splitlines())
                 (options.folder / f"{file}.rankfile").write_text(text)
                 shutil.rmtree(options.folder / "run.rec", ignore_errors=True)
@@ -165,14 +165,14 @@ def measure(options, chosen):
 
 
 def differ(one, other):
-    """Whether the test of Mann and Whitney tells two samples apart at 5 %."""
+    """Returns True if two samples differ at 5 % in the Mann-Whitney test."""
     below = sum((first < second) + 0.5 * (first == second) for first in one for second in other)
     largest = LARGEST_U.get(min(len(one), len(other)))
     return largest is not None and min(below, len(one) * len(other) - below) <= largest
 
 
 def judge(chosen, done):
-    """Rows of the table, one for each program."""
+    """Returns the rows of the table, one for each program."""
     rows = []
     for name, cases in chosen.items():
         samples = {}
@@ -216,7 +216,7 @@ def main():
     parser.add_argument("folder", type=lambda text: pathlib.Path(text).resolve())
     parser.add_argument("--npb", type=lambda text: pathlib.Path(text).resolve(), required=True)
     parser.add_argument("--flowcast", type=lambda text: pathlib.Path(text).resolve(), default=shutil.which("flowcast"))
-    parser.add_argument("--network", default="net.toml", help="a file of FOLDER in place of the fitted one")
+    parser.add_argument("--network", default="net.toml", help="a file of FOLDER instead of the fitted one")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--search", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures what sweeps cost on the engines of the Python package, and writes docs/evidence/python-engines.md.
+"""Measures the cost of sweeps on the engines of the Python package, and writes docs/evidence/python-engines.md.
 
     python3 benches/python_engines.py [--rounds N] [--sets N] [-o docs/evidence/python-engines.md]
 
 Run it with a Python in which the package (`pip install ./python`) and `distributed` are installed, and with `flowcast` on PATH
-or its path in FLOWCAST_COMMAND. Each row is measured once in each round, so that what else the machine does meets all rows
-alike; a row is the median of its rounds with the least and the greatest.
+or its path in FLOWCAST_COMMAND. Each row is measured once in each round, so that other load on the machine affects all rows
+equally. A row shows the median, minimum and maximum of its rounds.
 """
 
 import argparse, datetime, hashlib, multiprocessing, os, pathlib, platform, shutil, statistics, subprocess, sys, tempfile, time
@@ -18,7 +18,7 @@ from flowcast import _engines, _worker
 
 HALO = ["halo", "--ranks", "1024", "--iterations", "245", "--size", "1KiB", "--compute", "10us"]
 SMALL = "examples/ring.dim"
-#: What a task may cost beside its work.
+#: Maximum overhead of a task, in seconds.
 BOUND_S = 5e-3
 
 
@@ -51,12 +51,12 @@ def timed(work):
 
 
 def grid_of(sets):
-    """So many sets of latency and bandwidth, hundred latencies."""
+    """Returns a grid of latency and bandwidth with this number of sets and a hundred latencies."""
     return {"latency": "1us..100us:100", "bandwidth": f"10MB/s..10GB/s:{sets // 100}:log"}
 
 
 def alone(trace, grid):
-    """One thread of this process, in parts as workers get them."""
+    """Runs on one thread of this process, in the parts that workers get."""
     study = _worker.study_of(trace, [flowcast.Network.load("gige-tcp")], tuple(grid.items()), [("independent",)])
     part = 256
     return "".join(study.lines(start, start + part, 1) for start in range(0, study.sets, part))
@@ -72,7 +72,7 @@ def measure_big(trace, grid, times, digests):
     digests.add(hashlib.sha256(lines.encode()).hexdigest())
     for name, (engine, workers) in ENGINES.items():
         with engine(workers) as executor:
-            # Workers have started and know the package.
+            # Workers have started and have loaded the package.
             list(flowcast.sweep_parts(SMALL, grid={"latency": ["1us", "2us", "3us", "4us"]}, executor=executor))
             sweep = lambda: flowcast.sweep(trace, "gige-tcp", grid, executor, model="independent")
             seconds, table = timed(sweep)
@@ -82,7 +82,7 @@ def measure_big(trace, grid, times, digests):
 
 
 def measure_overhead(tasks, times):
-    """Tasks of one set of a trace of three messages: nearly all of their time is the engine's."""
+    """Tasks of one set each, of a trace with three messages, so the engine takes nearly all of the time."""
     trace, network = flowcast.Trace.open(SMALL), flowcast.Network.load("gige-tcp")
     grid = (("latency", f"1us..100us:{tasks}"),)
     study = _worker.study_of(trace, [network], grid, [("independent",)])
@@ -103,7 +103,7 @@ def measure_overhead(tasks, times):
 
 
 def nothing(number, tasks):
-    """Different arguments, so that no engine takes two tasks for one."""
+    """Returns different arguments, so that no engine merges two tasks."""
 
 
 def spread(values, scale, unit):

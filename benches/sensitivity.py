@@ -1,9 +1,9 @@
-"""How long a prediction and a whole curve over the latency take, and one solution by HiGHS: FLOWCAST FOLDER [SECONDS].
+"""Times of a prediction, of a whole curve over the latency, and of one solution by HiGHS: FLOWCAST FOLDER [SECONDS].
 
-Halos of growing size are made by `flowcast generate`, each twice as large as the one before; HiGHS (highspy) gets the linear
-program that `xtask/src/suite/sensitivity.py` makes of each, as long as it solves it within SECONDS (600). Two
+`flowcast generate` creates halos of growing size, each twice as large as the previous one. HiGHS (highspy) gets the linear
+program that `xtask/src/suite/sensitivity.py` creates from each, as long as it solves it within SECONDS (600). Two
 programs are too large for it: a halo of ten million messages, and the training of a neural network on replicas of a pipeline
-whose schedule has 223 million vertices. FOLDER takes 10 GB.
+whose schedule has 223 million vertices. FOLDER needs 10 GB.
 """
 
 import concurrent.futures
@@ -45,7 +45,7 @@ def generated(flowcast, folder, workload, ranks, iterations, form):
 
 
 def timed(flowcast, command, path, settings):
-    """Seconds of the command, its memory in GiB, and what it printed."""
+    """Returns the seconds of the command, its memory in GiB, and its output."""
     command = [flowcast, *command, str(path), "--network", "gige-tcp", "--model", "independent", "--json", *settings]
     begin = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -56,7 +56,7 @@ def timed(flowcast, command, path, settings):
 
 
 def solve(path, document, limit):
-    """Seconds of one solution, at the value where the curve has to agree; infinite if `limit` does not suffice."""
+    """Returns the seconds of one solution, at a value where the curve must agree; infinite beyond `limit`."""
     module = twin()
     program = module.Replay(module.records(path.read_text()), "latency").run()
     program.solver.setOptionValue("time_limit", limit)
@@ -70,7 +70,7 @@ def solve(path, document, limit):
 
 
 def row(flowcast, name, path, settings, limit=None):
-    """Prints a row of the table; the seconds of HiGHS, if it is given some."""
+    """Prints a row of the table. Returns the seconds of HiGHS, if HiGHS has a time limit."""
     value, value_memory, prediction = timed(flowcast, ["predict"], path, settings)
     curve = ["sensitivity", "--parameter", "nic.latency", "--range", RANGE]
     takes, memory, document = timed(flowcast, curve, path, settings)
@@ -79,7 +79,7 @@ def row(flowcast, name, path, settings, limit=None):
     cells += [len(document["pieces"]), document["walks"], f"{memory:.2f}"]
     solution = None
     if limit is not None:
-        # In a process of its own: a child counts the memory of the one that it was forked from as its own.
+        # In a separate process, because a forked child counts the memory of its parent as its own.
         with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
             solution = pool.submit(solve, path, document, limit).result()
     cells += [f"{solution:.1f}", f"{solution / value:.0f}", f"{solution / takes:.0f}"] if solution else ["", "", ""]

@@ -1,28 +1,28 @@
 #!/usr/bin/env python3
-"""Compares flows through fat trees, tori and Dragonflies with those through SimGrid's own zones of these names.
+"""Compares flows through fat trees, tori and Dragonflies with SimGrid's zones of the same names.
 
     python3 benches/simgrid_zones.py [--sets 200] [--rounds 3] [--flowcast target/release/flowcast] [--seed 1]
         [--large 1000 3000] [--json RESULT.json]
 
-Needs g++ and Debian's libsimgrid-dev (3.32); without them it says so, compares nothing and ends with code 77.
+Needs g++ and Debian's libsimgrid-dev (3.32); without them it reports that, compares nothing and ends with code 77.
 
-Each set is a random zone with random flows that all start at once. SimGrid builds the zone, routes and shares by max-min
-fairness (benches/simgrid_zones.cpp says with which settings); Flowcast gets the same shape as a network file and predicts with
-`--model fair`. The end of every flow is compared. Where two differ by more than 1e-9 of the end, and in the first small sets of
-each zone anyway, a third answer is computed here in exact fractions over the links that SimGrid's zone names.
+Each set is a random zone with random flows that all start at the same time. SimGrid builds the zone, routes and shares by max-min
+fairness (benches/simgrid_zones.cpp contains the settings). Flowcast gets the same shape as a network file and predicts with
+`--model fair`. The end of every flow is compared. If two ends differ by more than 1e-9 of the end, and in the first small sets of
+each zone, a third answer is computed here in exact fractions over the links that SimGrid's zone names.
 
-What cannot be compared is left out of the sets, and said here:
-- Of parallel cables SimGrid takes on the way down the one with the number `source mod cables`, Flowcast the one that belongs to the
-  destination, as D-mod-k's tables have it (Zahavi, 2012). Trees have parallel cables at the top only, and then only flows for
-  which both are the same cable.
-- A zone of SimGrid has nodes with several switches (`up` of its first level) and tori without links of nodes; Flowcast's nodes have
-  one switch, and links that here are never a limit in a torus.
+The sets exclude cases that cannot be compared:
+- On the way down, SimGrid takes the parallel cable with the number `source mod cables`, and Flowcast the one that belongs to the
+  destination, as in D-mod-k's tables (Zahavi, 2012). Trees have parallel cables only at the top, and then only flows for which both
+  are the same cable.
+- A zone of SimGrid has nodes with several switches (`up` of its first level) and tori without links of nodes. Flowcast's nodes have
+  one switch, and their links are never a limit in these tori.
 - SimGrid's Dragonfly needs as many routers in a chassis as groups; groups of several chassis are rows and columns of routers.
 
-Seconds are those of routing and stepping alone: `flowcast bench flows`, which makes the links as well, and SimGrid's engine, whose
-zone is there before. Each process repeats its set, and its fastest run counts; processes of both take turns, and the median of
-these counts. Many flows SimGrid steps once in a process. SimGrid's are processor seconds, Flowcast's those of the clock, so that
-other work on the machine can only make Flowcast slower.
+Seconds include only routing and stepping: `flowcast bench flows`, which creates the links as well, and SimGrid's engine, whose zone
+exists before. Each process repeats its set and reports its fastest run. Processes of both take turns, and the result is the median
+of these runs. With many flows, SimGrid runs once in a process. SimGrid's times are processor seconds and Flowcast's are wall seconds,
+so other work on the machine can only make Flowcast slower.
 """
 
 import argparse, collections, dataclasses, fractions, json, math, os, pathlib, platform, random, shutil, statistics, subprocess
@@ -32,7 +32,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOLERANCE = 1e-9
 SKIPPED = 77
 KINDS = ("fat-tree", "torus", "dragonfly")
-# Of a set in a process.
+# Repetitions of a set in a process.
 RUNS = 5
 # Exact fractions are slow.
 MOST_EXACT_FLOWS = 40
@@ -40,7 +40,7 @@ MOST_EXACT_FLOWS = 40
 
 @dataclasses.dataclass
 class Zone:
-    """A shape as SimGrid's topo_parameters and as Flowcast's section; `agree` says for which flows the ways have to be the same."""
+    """A shape as SimGrid's topo_parameters and as Flowcast's section; `agree` returns True for flows whose routes must be equal."""
 
     kind: str
     parameters: str
@@ -55,7 +55,7 @@ def listed(numbers):
 
 
 def fat_tree(rate, down, up, cables):
-    """Nodes have one cable; `up` and `cables` are those of all levels of switches but the top."""
+    """Nodes have one cable; `up` and `cables` describe all levels of switches except the top."""
     zone = f"{len(down)};{listed(down)};{listed([1, *up])};{listed([1, *cables])}"
     levels = [f"{{ down = {d}, up = {u}, cables = {c}, bandwidth = \"{rate}B/s\" }}" for d, u, c in zip(down, up, cables)]
     levels.append(f"{{ down = {down[-1]}, up = 0 }}")
@@ -104,7 +104,7 @@ def any_zone(kind, rate, draw):
 
 
 def any_pairs(nodes, count, draw):
-    """Pairs of nodes by one of several patterns."""
+    """Returns pairs of nodes in one of several patterns."""
     pattern = draw.choice(["pairs", "permutation", "shift", "into one", "out of one"])
     if pattern == "pairs":
         return [draw.sample(range(nodes), 2) for _ in range(count)]
@@ -139,7 +139,7 @@ class Bench:
         subprocess.run(["g++", "-O2", "-std=c++17", HERE / "simgrid_zones.cpp", "-o", self.peer, "-lsimgrid"], check=True)
 
     def write(self, name, zone, rate, flows):
-        """The set for both programs; returns the network file."""
+        """Writes the set for both programs; returns the network file."""
         head = f"{zone.kind} {zone.parameters}\n{rate}\n{len(flows)}\n"
         (self.folder / f"{name}.case").write_text(head + "".join(f"{src} {dst} {size}\n" for src, dst, size in flows))
         (self.folder / f"{name}.pattern").write_text("".join(f"{src} -> {dst} {size}B\n" for src, dst, size in flows))
@@ -152,7 +152,7 @@ class Bench:
         return subprocess.run([str(part) for part in command], cwd=self.folder, check=True, capture_output=True, text=True)
 
     def theirs(self, name, *more):
-        """SimGrid's lines of ends, and the seconds that it took."""
+        """Returns SimGrid's lines of ends and its seconds."""
         done = self.run(self.peer, f"{name}.case", *more)
         return done.stdout.splitlines(), float(done.stderr.split()[-1])
 
@@ -167,7 +167,7 @@ class Bench:
         return told["flows"] / told["flows_per_s_max"]
 
     def exact(self, name, flows):
-        """Ends by max-min fairness over the links that SimGrid names, in fractions."""
+        """Computes the ends by max-min fairness over the links that SimGrid names, in fractions."""
         lines, _ = self.theirs(name, "--routes")
         ways, capacities = [], {}
         for line in lines:
@@ -180,7 +180,7 @@ class Bench:
 
 
 def exact_rates(ways, capacities, active):
-    """Water-filling: the link with the least for each of its flows fixes these."""
+    """Water-filling: the link with the smallest share for each of its flows fixes their rates."""
     left = dict(capacities)
     open_flows = collections.defaultdict(set)
     for flow in active:
@@ -214,7 +214,7 @@ def exact_ends(ways, capacities, sizes):
 
 
 def kept_cases(bench, seed):
-    """Small sets with what SimGrid gave, for tests/data/peers."""
+    """Writes small sets with the results of SimGrid, for tests/data/peers."""
     cases = []
     for kind in KINDS:
         found = collections.Counter()
@@ -238,7 +238,7 @@ def kept_cases(bench, seed):
 
 
 def farthest(ends, others):
-    """The largest difference, as a share of the end."""
+    """Returns the largest difference, as a fraction of the end."""
     return max(abs(end - other) / other for end, other in zip(ends, others, strict=True))
 
 
@@ -289,7 +289,7 @@ def large(bench, counts, rounds, seed):
 
 
 def lines_of(kept):
-    """JSON with a line for each case."""
+    """Formats JSON with a line for each case."""
     head = ", ".join(f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in ("origin", "model"))
     return "{" + head + ', "cases": [\n' + ",\n".join(json.dumps(case) for case in kept["cases"]) + "\n]}\n"
 
@@ -318,7 +318,7 @@ def str_of(number):
 
 
 def missing():
-    """What is not there to compare with, or nothing."""
+    """Returns the missing requirement of the comparison, or nothing."""
     if not shutil.which("g++"):
         return "no g++"
     include = subprocess.run(["g++", "-E", "-x", "c++", "-"], input="#include <simgrid/s4u.hpp>", capture_output=True, text=True)
@@ -327,13 +327,13 @@ def missing():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, default=200, help="of each zone")
+    parser.add_argument("--sets", type=int, default=200, help="number of sets of each zone")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--large", type=int, nargs="*", default=[1000, 3000], help="numbers of flows among 1,024 nodes")
     parser.add_argument("--flowcast", type=pathlib.Path, default=HERE.parent / "target/release/flowcast")
     parser.add_argument("--json", type=pathlib.Path, help="file for all sets")
-    parser.add_argument("--keep", type=pathlib.Path, help="only write a few small sets with SimGrid's ends, as cases of a test")
+    parser.add_argument("--keep", type=pathlib.Path, help="only write a few small sets with the results of SimGrid, as test cases")
     given = parser.parse_args()
     if reason := missing():
         print(f"SimGrid is not installed ({reason}): nothing was compared")
@@ -355,7 +355,7 @@ def main():
     exact = [row["exact"] for row in rows if "exact" in row]
     if exact:
         ours, theirs = (max(row[who] for row in exact) for who in ("flowcast", "simgrid"))
-        print(f"\n{len(exact)} sets in exact fractions: Flowcast at most {ours:.1e} beside them, SimGrid {theirs:.1e}")
+        print(f"\n{len(exact)} sets in exact fractions: largest error of Flowcast {ours:.1e}, of SimGrid {theirs:.1e}")
     beyond = [row for row in rows + many if row["difference"] > TOLERANCE]
     if given.json:
         machine = {"cores": os.cpu_count(), "machine": platform.machine(), "load": os.getloadavg()[0]}

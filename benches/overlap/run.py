@@ -1,4 +1,4 @@
-"""How much of a transfer Open MPI and MPICH hide behind computation in a lab of two nodes, and what is predicted of it.
+"""Measures how much of a transfer Open MPI and MPICH overlap with computation in a lab of two nodes, and predicts it.
 
     python3 benches/overlap/run.py target/release/flowcast
 
@@ -19,25 +19,25 @@ LIBRARIES = {
     "MPICH": ("mpicc.mpich", ["mpirun.mpich", "-np", "2", "-ppn", "1"]),
 }
 SETTINGS = ["in calls", "asynchronous"]
-# Seconds that a run of all sizes takes at most.
+# Time limit of a run of all sizes, in seconds.
 PATIENCE = "240"
 
 
 def measured(flowcast, folder, library):
-    """By who computes and size: seconds alone, and with as much computation."""
+    """Returns, by computing side and size, the seconds without computation and with the same amount of computation."""
     compiler, launcher = LIBRARIES[library]
     program = folder / compiler
     subprocess.run([compiler, "-O2", "-w", "-o", program, Path(__file__).with_name("overlap.c")], check=True)
     command = ["timeout", PATIENCE, flowcast, "lab", "run", *LAB, "--no-self-test", "--", *launcher, program]
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    # MPICH may hang in MPI_Finalize, when all lines are there.
+    # MPICH may hang in MPI_Finalize after it has printed all lines.
     lines = subprocess.run(command, stdout=subprocess.PIPE, env=environment, text=True).stdout.splitlines()
     rows = [line.split(",") for line in lines]
     return {(who, int(size)): (float(alone), float(both)) for who, size, alone, both in rows}
 
 
 def trace(who, size, seconds):
-    """The two ranks of overlap.c as a trace of Dimemas."""
+    """Returns the two ranks of overlap.c as a Dimemas trace."""
     lines = ["#DIMEMAS:\"overlap\":0:2(1,1),1", "d:1:1:2:0:1"]
     for rank in (0, 1):
         sends, receives = who == "both" or rank == 0, who == "both" or rank == 1
@@ -50,7 +50,7 @@ def trace(who, size, seconds):
 
 
 def predicted(flowcast, folder, network, setting, case):
-    """Seconds until both ranks are done, alone and with as much computation."""
+    """Returns the seconds until both ranks finish, without computation and with the same amount of computation."""
     times = [0.0]
     for _ in range(2):
         file = folder / "overlap.dim"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""judge.py FOLDER [RECORD.toml]: predictions of the ten programs in the four laboratories beside what was measured.
+"""judge.py FOLDER [RECORD.toml]: predicted and measured times of the ten programs in the four laboratories.
 
 Reads FOLDER/PROGRAM.rec, FOLDER/LAB.net.toml and FOLDER/LAB.PROGRAM.json (record.sh, flowcast fit, measure.sh). Prints for each the
 measured median, the default prediction with its interval, from which the program's own errors are left out, and the sums. With a
@@ -20,14 +20,14 @@ MODELS = "packet closed-loop alpha-fair asymmetric degree-fair fair flow-cuts li
 
 
 def predicted(folder, laboratory, program, *options):
-    """The document of `flowcast predict`; none where the model refuses."""
+    """Returns the document of `flowcast predict`, or None if the model refuses the program."""
     words = ["flowcast", "predict", f"{folder}/{program}.rec", "--network", f"{folder}/{laboratory}.net.toml", "--json", *options]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def measured(folder, laboratory, program):
-    """The median of the runs, in seconds."""
+    """Returns the median of the runs, in seconds."""
     runs = json.loads((folder / f"{laboratory}.{program}.json").read_text())["runs"]
     return statistics.median(run["total_s"] for run in runs)
 
@@ -51,7 +51,7 @@ def judge(folder):
 def write_record(folder, path):
     lines = [
         "# Errors of predictions of whole programs, (predicted - measured) / measured, by PROGRAM/LABORATORY.",
-        "# Made by benches/programs/judge.py; what was run and how: docs/evidence/programs.md.",
+        "# Written by benches/programs/judge.py; docs/evidence/programs.md describes the runs.",
     ]
     for model in MODELS:
         errors = {}

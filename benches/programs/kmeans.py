@@ -1,4 +1,4 @@
-"""k-means over rows that are dealt to the ranks: centres broadcast as arrays, sums reduced, labels gathered as pickled lists."""
+"""k-means over rows that are distributed over the ranks. Centres are broadcast, sums reduced, and labels gathered as pickled lists."""
 import sys
 import numpy as np
 from mpi4py import MPI

@@ -8,14 +8,14 @@ use flowcast::units::Bytes;
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let _ = CallCases::from_csv(text);
     let Ok(times) = CallTimes::from_csv(text) else { return };
-    // A fit takes as long as there are sizes, squared.
+    // The time of a fit grows with the square of the number of sizes.
     if times.calls.values().any(|sizes| sizes.len() > 60) {
         return;
     }
     let Ok(fits) = fit_calls(&times, 3) else { return };
     for fit in fits.values() {
         for size in [0, 1, 1 << 16, u64::MAX] {
-            assert!(fit.at(Bytes(size)).as_nanos() >= 0.0, "a time is a number, and not negative");
+            assert!(fit.at(Bytes(size)).as_nanos() >= 0.0, "a time is a number and not negative");
             let _ = fit.predict(Bytes(size), 0.9);
         }
     }

@@ -5,7 +5,7 @@ use flowcast::graph::{noise::ComputeNoise, selector::Selector};
 use flowcast::scheduler::Rail;
 use flowcast::units::{Bytes, Rate, Time, TimePerByte};
 
-// What a user types behind an option: one choice a line. What is written reads back.
+// Values of options, one in each line. Written values read back equal.
 libfuzzer_sys::fuzz_target!(|text: &str| {
     for line in text.lines() {
         if let Ok(selector) = Selector::parse(line) {

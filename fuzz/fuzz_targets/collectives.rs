@@ -8,7 +8,7 @@ use flowcast::trace::{Program, ReadOptions, Trace};
 use flowcast::units::CollectiveOp;
 use flowcast::{Contention, Options};
 
-/// Every collective, on all of five ranks and without blocking on three of them.
+/// Every collective, blocking on five ranks and non-blocking on three of them.
 fn program() -> Program {
     let mut text = "#DIMEMAS:\"c\":0:5(1,1,1,1,1),2\nd:1:1:5:0:1:2:3:4\nd:1:2:3:1:3:4\n".to_owned();
     for rank in 0..5 {
@@ -31,7 +31,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     let options = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
     for non_blocking in [NonBlocking::Expanded, NonBlocking::Kept] {
         if let Ok(expanded) = expand(&program, &table, non_blocking, ReadOptions::default()) {
-            // Ranks may wait for each other; what counts is that nothing panics.
+            // Ranks may wait for each other, but nothing may panic.
             let _ = flowcast::predict(&Trace::Program(expanded.program), &network, &options);
         }
     }

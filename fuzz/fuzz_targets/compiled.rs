@@ -2,7 +2,7 @@
 
 mod predict;
 
-// The checksum would refuse nearly every input; a right one lets the fuzzer reach what stands behind it.
+// A wrong checksum would end the reader early, so the target adds the correct one.
 libfuzzer_sys::fuzz_target!(|body: &[u8]| {
     let Some((head, rest)) = body.split_at_checked(16) else { return };
     // Programs with loops are of kind 3 and version 2.

@@ -18,14 +18,14 @@ fn trace(is_loop: bool) -> Trace {
     match flowcast::read_text("c", PROGRAM).expect("the program is well formed") {
         Trace::Program(program) if is_loop => {
             let parts = vec![FoldedPart::Once(program.clone()), FoldedPart::Loop(5, vec![FoldedPart::Once(program)])];
-            Trace::Folded(Folded::new(parts).expect("the parts are alike"))
+            Trace::Folded(Folded::new(parts).expect("the parts match"))
         }
         program => program,
     }
 }
 
-// The first byte says whether there is a loop. Three bytes change one place of a valid file: where (two of them), and by what
-// the byte is flipped. The checksum is made to fit again.
+// The first byte decides whether the program has a loop. Each three bytes change one byte of a valid file: two are its
+// position, and the third is XORed to it. The checksum is computed again.
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((first, changes)) = input.split_first() else { return };
     let trace = trace(first & 1 == 1);

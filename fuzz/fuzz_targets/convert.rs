@@ -14,12 +14,12 @@ fn read_back(written: Vec<u8>) -> Trace {
     read("t", Arc::new(written), &mut alone, ReadOptions::default()).expect("what is written reads back")
 }
 
-// What is read as a program is written in the forms of other tools, and these read back.
+// Programs are written in the formats of other tools, and these files read back.
 libfuzzer_sys::fuzz_target!(|rest: &[u8]| {
     let Ok(Trace::Program(program)) = flowcast::read_text("t", [&b"#DIMEMAS:"[..], rest].concat()) else { return };
     let mut text = Vec::new();
-    convert::dim(&program, Dialect::Own, &mut text).expect("memory is written to");
-    let Trace::Program(again) = read_back(text) else { panic!("a program stays one") };
+    convert::dim(&program, Dialect::Own, &mut text).expect("writing to memory succeeds");
+    let Trace::Program(again) = read_back(text) else { panic!("a program remains a program") };
     assert_eq!((again.ranks(), again.messages()), (program.ranks(), program.messages()));
     let mut text = Vec::new();
     if convert::goal(&program, &mut text).is_ok() {

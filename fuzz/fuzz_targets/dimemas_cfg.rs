@@ -2,7 +2,7 @@
 
 use flowcast::model::dimemas_cfg::{DimemasConfig, is_dimemas_cfg};
 
-// Zero bytes part the configuration from the files that it names.
+// Zero bytes separate the configuration and the files that it names.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut parts = bytes.split(|byte| *byte == 0);
     let first = parts.next().unwrap_or_default();

@@ -4,7 +4,7 @@
 #[path = "../../crates/flowcast-terminal/src/growing/blocks.rs"]
 mod blocks;
 
-// Trusted texts are those that were written, in their order: written again, they read back.
+// Trusted texts are the written ones, in order. Written again, they read back equal.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let read = blocks::read(bytes);
     let mut chain = blocks::Chain::default();

@@ -9,7 +9,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     let known = ["node0".to_owned(), "node1".to_owned(), "node2".to_owned()];
     for mut hosts in [Vec::new(), known.to_vec()] {
         let Ok(read) = mapping_file::read("t", text, &mut hosts) else { continue };
-        // More ranks only take longer.
+        // More ranks only take more time.
         let Mapping::List(nodes) = &read else { continue };
         if nodes.len() > 1000 {
             continue;

@@ -8,7 +8,7 @@ use flowcast_measure::mpi;
 use flowcast_measure::prtt;
 use flowcast_measure::transport::{Transport, TransportError};
 
-/// A peer that says these bytes and then nothing.
+/// A peer that sends these bytes and then nothing.
 struct Peer<'a> {
     says: &'a [u8],
     now: Duration,
@@ -40,7 +40,7 @@ impl Transport for Peer<'_> {
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = prtt::answer(&mut Peer { says: &[b"flowcast-prtt/1\n", bytes].concat(), now: Duration::ZERO });
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    // A line has no other ends in it.
+    // A line contains no other line ends.
     for line in text.split(['\n', '\r']) {
         let _ = serde_json::from_str::<orders::HostOrder>(line);
         let _ = serde_json::from_str::<orders::HostReply>(line);

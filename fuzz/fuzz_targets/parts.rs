@@ -12,8 +12,8 @@ use flowcast::trace::ReadOptions;
 
 const BETWEEN: &[u8] = b"\n%%\n";
 
-// A trace of several files, parted by a line of two percent signs: a list or deployment with the files that it names by
-// their numbers, or a file for each rank.
+// A trace of several files, separated by a line of two percent signs: a list or deployment that names its files by number,
+// or a file for each rank.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut files: Vec<&[u8]> = Vec::new();
     let mut rest = bytes;

@@ -20,7 +20,7 @@ libfuzzer_sys::fuzz_target!(|text: &[u8]| {
         {
             let _ = predict_pattern(&read, &network, &options);
             let mut written = Vec::new();
-            pattern::write(&read.flows, &mut written).expect("memory is written to");
+            pattern::write(&read.flows, &mut written).expect("writing to memory succeeds");
             let again = Pattern::read("t", &written).expect("a written pattern reads back");
             assert_eq!(again.flows.len(), read.flows.len());
         }

@@ -1,4 +1,4 @@
-//! What all targets of traces do: read, then replay what could be read, also with collectives as messages.
+//! Common part of all trace targets: read, then replay valid programs, also with collectives as messages.
 
 #![allow(dead_code, reason = "each target uses a part of it")]
 
@@ -13,7 +13,7 @@ use flowcast::trace::{Program, ReadOptions, Trace};
 use flowcast::units::Rank;
 use flowcast::{Collectives, Contention, Options, Outputs, Prepared};
 
-/// Reads the start that makes the format known with the rest that the fuzzer chose, and replays.
+/// Reads the start that identifies the format, followed by the bytes of the fuzzer, and replays.
 pub fn predict(start: &[u8], rest: &[u8]) {
     predict_with([start, rest].concat(), &mut |_: &str| Err(std::io::ErrorKind::NotFound.into()));
 }
@@ -32,7 +32,7 @@ const MOST_UNFOLDED: u64 = 1 << 16;
 pub fn replay(trace: &Trace) {
     let network = builtin::network("gige-tcp").expect("the network is built in");
     if let Trace::Folded(folded) = trace {
-        // A few bytes may ask for more iterations than there is time for.
+        // A few bytes can request more iterations than the time allows.
         if folded.unfolded_bytes() > MOST_UNFOLDED {
             return;
         }
@@ -42,12 +42,12 @@ pub fn replay(trace: &Trace) {
     for collectives in [Collectives::Formula, Collectives::OpenMpi, Collectives::Mpich] {
         let options = Options { collectives, ..Options::default() };
         let outputs = Outputs { view: true, explanation: true, journal: None };
-        // Ranks may wait for each other; what counts is that nothing panics.
+        // Ranks may wait for each other, but nothing may panic.
         let _ = Prepared::new(trace, Some(&network), &options).and_then(|ready| ready.predict(outputs, &[]));
     }
 }
 
-/// Writes a program in the forms of other tools.
+/// Writes a program in the formats of other tools.
 pub fn convert(program: &Program) {
     let mut out = Vec::new();
     let _ = convert::goal(program, &mut out);

@@ -17,7 +17,7 @@ const COST: LogGp = LogGp {
     gap_per_byte: TimePerByte::from_nanos(10.0),
 };
 
-/// What a byte of the input stands for: most frames have a right checksum, or nothing would come behind it.
+/// Meaning of a byte of the input. Most frames have a correct checksum, because a wrong one ends the session.
 fn frame(bytes: &mut &[u8]) -> Option<Vec<u8>> {
     let (head, rest) = bytes.split_at_checked(12)?;
     let [kind, index, of, sequence, order, acknowledged, credit, length, arrived, ..] = *head else { return None };
@@ -26,7 +26,7 @@ fn frame(bytes: &mut &[u8]) -> Option<Vec<u8>> {
         0 => FrameKind::Acknowledgement,
         1 => FrameKind::Hello,
         2 => {
-            // As it stands, with whatever checksum.
+            // Unchanged, with any checksum.
             *bytes = rest;
             return Some(head.to_vec());
         }
@@ -51,7 +51,7 @@ fn frame(bytes: &mut &[u8]) -> Option<Vec<u8>> {
 
 fn again(session: &mut Session, rail: RailId, opening: Opening, now: Ticks) {
     session.lost(rail, now);
-    session.connected(rail, COST, opening, now).expect("it was there");
+    session.connected(rail, COST, opening, now).expect("the entry exists");
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -69,7 +69,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut rest = bytes;
     let mut now = 0;
     for rail in [RailId(0), RailId(1)] {
-        session.connected(rail, COST, Opening::New, Ticks::ZERO).expect("they are in order");
+        session.connected(rail, COST, Opening::New, Ticks::ZERO).expect("arrivals are in order");
     }
     while let Some(frame) = frame(&mut rest) {
         now += 1_000_000;

@@ -1,6 +1,6 @@
 #![no_main]
 
-// The other targets put a beginning in front of one text.
+// The other targets add a header to a single text.
 #[allow(dead_code)]
 mod predict;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use flowcast::recording::format::{MAGIC, RECORDING_MAGIC};
 
-// The two halves of the bytes are what two ranks have written behind their numbers.
+// The halves of the bytes are the files of two ranks, after the rank numbers.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let halves = bytes.split_at(bytes.len() / 2);
     let recording = format!("{RECORDING_MAGIC}\nranks 2\n");

@@ -34,7 +34,7 @@ fn import(text: &str, choice: ImportChoice) {
     let is_of_table = |line: &usize| imported.skipped.iter().any(|skipped| skipped.line == *line && skipped.benchmark == Benchmark::Reprompi);
     assert!(choice.sections.iter().all(|line| is_chosen(line) || is_of_table(line)), "a chosen section is read");
     if let Ok(samples) = import::samples([imported].iter()) {
-        assert!(!samples.is_empty(), "what is read has times");
+        assert!(!samples.is_empty(), "samples have times");
         assert!(samples.points().all(|(_, times)| times.iter().all(|time| time.as_nanos() > 0.0)), "times are above 0");
     }
 }

@@ -21,7 +21,7 @@ impl Reader for NoFiles {
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let network = builtin::network("gige-tcp").expect("the network is built in");
     let options = Options::default();
-    let exponential = ComputeNoise::parse("exponential:1us").expect("it is a distribution");
+    let exponential = ComputeNoise::parse("exponential:1us").expect("the distribution is valid");
     let noise = NoiseOptions { noise: exponential, runs: 3, seed: 1, level: 0.9, threads: 1 };
     let defaults = ScenarioDefaults { network: Some(&network), overrides: &[], options: &options, noise: &noise };
     let _ = parse_scenarios("t", text, &defaults, &mut NoFiles);

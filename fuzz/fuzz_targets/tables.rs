@@ -9,7 +9,7 @@ use flowcast::model::csv::Table;
 use flowcast::study::rows::{ResultsPart, sets_of};
 use flowcast::hpl::NodeProcessors;
 
-// Every table that no other target reads.
+// All tables that no other target reads.
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(pairs) = PairSamples::from_csv(text) {
         assert!(PairSamples::from_csv(&pairs.to_csv()).is_ok(), "written pairs read back");

@@ -1,4 +1,4 @@
-"""The folder of the examples, and everything from the root of the repository; the command, where it is at hand."""
+"""Fixtures: tests run in the root of the repository, and some of them need the command."""
 
 import json
 import os
@@ -14,18 +14,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(autouse=True)
 def in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are named as in the documentation."""
+    """Runs tests in the root of the repository, so that file names are the same as in the documentation."""
     monkeypatch.chdir(ROOT)
 
 
 def found_command() -> str | None:
-    """The command that the suite has built."""
+    """Returns the command that the suite has built."""
     return os.environ.get("FLOWCAST_COMMAND") or shutil.which("flowcast")
 
 
 @pytest.fixture(scope="session")
 def command() -> str:
-    """The command, without which a test is skipped."""
+    """The command; a test without it is skipped."""
     found = found_command()
     if found is None:
         raise pytest.skip.Exception("the command flowcast is not here (FLOWCAST_COMMAND names it)")
@@ -34,7 +34,7 @@ def command() -> str:
 
 @pytest.fixture(scope="session")
 def json_of() -> Callable[..., dict[str, object]]:
-    """What the command prints with --json."""
+    """Returns the document that the command prints with --json."""
 
     def document(command: str, *arguments: str) -> dict[str, object]:
         done = subprocess.run([command, *arguments, "--json"], check=True, capture_output=True, text=True)
@@ -45,7 +45,7 @@ def json_of() -> Callable[..., dict[str, object]]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Examples of what runs the command need it; measuring warns on a machine that does other things as well."""
+    """Examples that run the command need it. Measuring warns on a busy machine."""
     for item in items:
         if item.name.startswith("flowcast._command."):
             item.add_marker(pytest.mark.filterwarnings("ignore::flowcast.FlowcastWarning"))

@@ -1,4 +1,4 @@
-"""Answers about predictions, and that they are those of the command."""
+"""Answers about predictions, and their equality with the command's."""
 
 import math
 import subprocess
@@ -45,7 +45,7 @@ ALONE = ["--network", "gige-tcp", "--model", "independent"]
         ),
     ],
 )
-def test_an_answer_is_the_commands(command: str, json_of: Any, words: list[str], answer: Any) -> None:
+def test_an_answer_equals_that_of_the_command(command: str, json_of: Any, words: list[str], answer: Any) -> None:
     found = answer()
     assert found.document == json_of(command, *words)
     printed = subprocess.run([command, *words], check=True, capture_output=True, text=True).stdout
@@ -53,7 +53,7 @@ def test_an_answer_is_the_commands(command: str, json_of: Any, words: list[str],
     assert str(found) == "\n".join(found.lines)
 
 
-def test_noise_is_the_commands(command: str, json_of: Any) -> None:
+def test_noise_equals_that_of_the_command(command: str, json_of: Any) -> None:
     words = ["predict", LU, *ALONE, "--noise", "exponential:5us", "--replicates", "50", "--seed", "7", "--level", "0.8"]
     theirs: Any = json_of(command, *words)["noise"]
     prediction = flowcast.predict(
@@ -71,7 +71,7 @@ def test_noise_is_the_commands(command: str, json_of: Any) -> None:
         flowcast.predict(LU, noise="gaussian:1us")
 
 
-def test_the_tables_of_an_answer_are_those_of_its_document() -> None:
+def test_the_tables_of_an_answer_match_its_document() -> None:
     answer = flowcast.explain_slack(LU, model="independent")
     assert answer.table_names == ["histogram", "links", "ranks"]
     for name in answer.table_names:
@@ -89,7 +89,7 @@ def test_the_tables_of_an_answer_are_those_of_its_document() -> None:
         answer["rank"]
 
 
-def test_scenarios_are_described_in_python_as_in_a_file() -> None:
+def test_scenarios_in_python_equal_scenarios_in_a_file() -> None:
     described: list[dict[str, object]] = [
         {"name": "as it is"},
         {"name": "slow node", "slow_nodes": {"1": 2.0}},
@@ -119,7 +119,7 @@ def test_scenarios_are_described_in_python_as_in_a_file() -> None:
         ("speed[rank=1]", (0.5, 2), "speed"),
     ],
 )
-def test_a_wrong_range_says_what_is_expected(parameter: str, span: Any, message: str) -> None:
+def test_an_error_for_a_range_names_the_expected_form(parameter: str, span: Any, message: str) -> None:
     with pytest.raises(flowcast.InputError, match=message):
         flowcast.sensitivity(LU, model="independent", parameter=parameter, range=span)
 
@@ -136,7 +136,7 @@ def test_notebooks_show_answers(tmp_path: Path) -> None:
     assert "</html>" in page
 
 
-def test_answers_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_plotted(monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     from matplotlib import pyplot

@@ -1,4 +1,4 @@
-"""Measuring and recording, which the command does."""
+"""Measuring and recording through the command."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ def test_a_budget_chooses_the_round_trips(command: str) -> None:
     measured = flowcast.measure(adaptive=True, time_limit="1s", precision=0.5, limit=500)
     assert 0 < measured.document["messages"] <= 500
     assert len(measured.samples) == measured.document["round_trips"]
-    # On a machine that does other things as well there may be no fit yet.
+    # On a busy machine the fit may still be missing.
     assert {one["symbol"] for one in measured.document["parameters"]} <= {"L", "o", "g", "G"}
 
 
@@ -54,7 +54,7 @@ def test_two_ends_measure_over_tcp(command: str) -> None:
         other.wait()
 
 
-def test_a_wrong_argument_is_told_as_by_the_command(command: str) -> None:
+def test_a_wrong_argument_raises_the_error_of_the_command(command: str) -> None:
     with pytest.raises(flowcast.InputError, match="--sizes: found --adaptive beside it"):
         flowcast.measure(adaptive=True, sizes=SIZES)
     with pytest.raises(flowcast.InputError, match="found"):
@@ -71,7 +71,7 @@ def test_former_names_of_arguments_work_with_a_warning(command: str) -> None:
         flowcast.place("examples/broadcast.steps", "gige-lam", 4, slots=2, ranks_per_node=2)  # type: ignore[call-arg]
 
 
-def test_without_the_command_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_the_command_explains_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FLOWCAST_COMMAND", raising=False)
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(flowcast.MissingError, match="cargo install"):
@@ -104,7 +104,7 @@ def test_a_program_is_recorded_and_predicted(command: str, launcher: list[str], 
         flowcast.record([*launcher, "64", "50"], tmp_path / "heat.rec")
 
 
-def test_a_program_that_fails_is_told(command: str, launcher: list[str], tmp_path: Path) -> None:
+def test_a_failed_program_is_reported(command: str, launcher: list[str], tmp_path: Path) -> None:
     with pytest.raises(flowcast.FindingError, match="nothing was recorded"):
         flowcast.record([*launcher[:-1], "false"], tmp_path / "false.rec")
     source, program = tmp_path / "fails.c", tmp_path / "fails"
@@ -138,7 +138,7 @@ def test_an_interrupt_ends_the_program(command: str, launcher: list[str], tmp_pa
 
 
 def wait_for(found: Callable[[], Iterable[object]], seconds: float, count: int = 1) -> list[object]:
-    """What is found, as soon as it is so many."""
+    """Waits until `found` returns enough entries, and returns them."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         result = list(found())
@@ -149,7 +149,7 @@ def wait_for(found: Callable[[], Iterable[object]], seconds: float, count: int =
 
 
 def running(program: str, argument: str) -> list[int]:
-    """Processes of this program with this argument that are no zombies; the launchers have them, too."""
+    """Returns the processes of this program with this argument, without zombies. Launchers have the argument, too."""
     processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""Every engine gives the same bytes, also when it loses a worker."""
+"""Every engine returns the same bytes, even after the loss of a worker."""
 
 import multiprocessing
 import os
@@ -25,7 +25,7 @@ MANY = {"latency": "1us..100us:16", "bandwidth": "10MB/s..1GB/s:10:log"}
 
 @pytest.fixture(scope="module")
 def expected() -> str:
-    """What threads of one process give."""
+    """The result on threads of one process."""
     return flowcast.sweep(LU, grid=GRID).to_csv()
 
 
@@ -54,7 +54,7 @@ def kill_one(pool: ProcessPoolExecutor) -> None:
     os.kill(next(iter(pool._processes)), signal.SIGKILL)
 
 
-def test_a_process_killed_at_work_is_replaced_and_its_part_done_again() -> None:
+def test_a_killed_process_is_replaced_and_its_part_repeated() -> None:
     with two_processes() as pool:
         parts = flowcast.sweep_parts(LU, grid=MANY, executor=pool, model="fair")
         rows = [next(parts).to_csv()]
@@ -65,7 +65,7 @@ def test_a_process_killed_at_work_is_replaced_and_its_part_done_again() -> None:
 
 
 def rows_of(*tables: str) -> str:
-    """The rows of tables without the two lines above them."""
+    """Returns the rows of tables without the two lines above them."""
     return "".join(line + "\n" for table in tables for line in table.splitlines()[2:])
 
 
@@ -112,7 +112,7 @@ def test_other_work_survives_a_killed_process() -> None:
     for work in (placement, noisy, validation):
         with two_processes() as pool:
             kill_one(pool)
-            # A pool may do what is short before it looks for the processes that ended.
+            # A pool may finish short work before it notices that processes have ended.
             while not pool._broken:
                 time.sleep(0.01)
             with pytest.warns(flowcast.FlowcastWarning, match="a worker was lost"):
@@ -121,7 +121,7 @@ def test_other_work_survives_a_killed_process() -> None:
 
 
 class Unreliable(Executor):
-    """Loses each part once; its workers see no file of the caller."""
+    """An executor that loses each part once, and whose workers cannot read files of the caller."""
 
     def __init__(self) -> None:
         self.lost: set[object] = set()
@@ -143,14 +143,14 @@ class Unreliable(Executor):
         return future
 
 
-def test_workers_without_the_file_get_the_bytes_and_failed_parts_are_done_again(expected: str) -> None:
+def test_workers_without_the_file_get_the_bytes_and_failed_parts_are_repeated(expected: str) -> None:
     engine = Unreliable()
     assert flowcast.sweep(LU, grid=GRID, executor=engine).to_csv() == expected
     assert engine.with_content > 0
 
 
 class Hopeless(Executor):
-    """Fails always."""
+    """Always fails."""
 
     def submit(self, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -158,7 +158,7 @@ class Hopeless(Executor):
         return future
 
 
-def test_what_fails_again_and_again_is_raised() -> None:
+def test_the_error_of_a_repeatedly_failing_task_is_raised() -> None:
     with pytest.raises(ConnectionError):
         flowcast.sweep(LU, grid=GRID, executor=Hopeless())
 
@@ -169,7 +169,7 @@ def test_a_wrong_input_is_raised_from_a_worker() -> None:
         flowcast.sweep("examples/deadlock.dim", grid=grid, executor=pool)
 
 
-def test_parts_come_in_order(expected: str) -> None:
+def test_parts_arrive_in_order(expected: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         sets = [number for part in flowcast.sweep_parts(LU, grid=GRID, executor=pool) for number in part["set"].to_list()]
     assert sets == list(range(96))
@@ -221,6 +221,6 @@ def test_mpi4py(expected: str, tmp_path: Path) -> None:
     assert result.read_text() == expected
 
 
-def test_the_engine_is_asked_for_its_workers() -> None:
+def test_the_number_of_workers_is_read_from_the_engine() -> None:
     with ThreadPoolExecutor(3) as pool:
         assert _engines.max_workers(pool) == 3

@@ -1,4 +1,4 @@
-"""Wrong shapes, numbers that are none and huge sizes: each is refused as an exception, and nothing is made up."""
+"""Wrong shapes, invalid numbers and huge sizes: each raises an exception, and no result is invented."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Call = Callable[[Any], object]
 
 
 def each(name: str, call: Callable[[Any, Any], object], *values: Any) -> dict[str, Call]:
-    """One call for each value, by the value's name."""
+    """Returns a call for each value, by the name of the value."""
     return {f"{name} {value}": partial(_called, call, value) for value in values}
 
 
@@ -128,7 +128,7 @@ CALLS: dict[str, Call] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_what_makes_no_sense_is_refused(call: str) -> None:
+def test_invalid_values_are_refused(call: str) -> None:
     with pytest.raises(REFUSED):
         CALLS[call](ring())
 
@@ -137,14 +137,14 @@ SEARCH = '{"seed": 1, "level": 0.9}'
 
 
 @pytest.mark.parametrize("slots", [[], [0, 0], [1], [2**32], [-1], [1.5]])
-def test_slots_that_hold_no_ranks_are_refused(slots: list[Any]) -> None:
+def test_slots_without_room_for_ranks_are_refused(slots: list[Any]) -> None:
     network = _native.Network.load("gige-lam")
     with pytest.raises(REFUSED):
         placing = _native.Placing("t", (EXAMPLES / "broadcast.steps").read_bytes(), network, slots, SEARCH)
         placing.search()
 
 
-def test_a_search_takes_as_many_times_as_it_has_mappings() -> None:
+def test_a_search_accepts_one_time_for_each_mapping() -> None:
     network = _native.Network.load("gige-lam")
     placing = _native.Placing("t", (EXAMPLES / "broadcast.steps").read_bytes(), network, [2, 2, 2, 2], SEARCH)
     wrong: list[list[list[int]]] = [[[0]], [[]], [[9] * 8], [[2**32 - 1] * 8], [[-1] * 8]]
@@ -160,7 +160,7 @@ def test_a_search_takes_as_many_times_as_it_has_mappings() -> None:
     assert search.moves() == count
 
 
-def test_paths_need_be_no_utf8(tmp_path: Path) -> None:
+def test_paths_need_not_be_utf8(tmp_path: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/\xff\xfe.dim"
     with open(odd, "wb") as file:
         file.write((EXAMPLES / "ring.dim").read_bytes())
@@ -172,7 +172,7 @@ def test_paths_need_be_no_utf8(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mark", ["\ufeff", ""])
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
-def test_texts_are_read_whatever_their_encoding(tmp_path: Path, mark: str, end: str, encoding: str) -> None:
+def test_texts_are_read_in_any_encoding(tmp_path: Path, mark: str, end: str, encoding: str) -> None:
     if encoding != "utf-8" and not mark:
         pytest.skip("UTF-16 is known by its mark")
     copied = {}

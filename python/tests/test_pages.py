@@ -1,4 +1,4 @@
-"""What pages show runs."""
+"""The Python blocks of pages run."""
 
 import re
 from pathlib import Path

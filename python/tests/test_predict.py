@@ -1,4 +1,4 @@
-"""Predictions, and that they are those of the command."""
+"""Predictions, and their equality with the command's."""
 
 import _thread
 import errno
@@ -21,7 +21,7 @@ LU = "examples/lu.S.4.dim.gz"
 
 @pytest.mark.parametrize("network", ["gige-tcp", "infiniband-2006", "examples/links64.toml"])
 @pytest.mark.parametrize("model", [None, "independent", "fair"])
-def test_a_prediction_is_the_commands(command: str, json_of: JsonOf, network: str, model: str | None) -> None:
+def test_a_prediction_equals_that_of_the_command(command: str, json_of: JsonOf, network: str, model: str | None) -> None:
     arguments = ["predict", LU, "--network", network, *(["--model", model] if model else [])]
     theirs = json_of(command, *arguments)
     ours = flowcast.predict(LU, network=network, model=model)
@@ -39,7 +39,7 @@ def test_a_prediction_is_the_commands(command: str, json_of: JsonOf, network: st
 
 @pytest.mark.parametrize("path", [LU, "examples/two-in-one-out.pattern"])
 @pytest.mark.parametrize("options", [[], ["--no-interval"]])
-def test_statements_are_the_commands(command: str, json_of: JsonOf, path: str, options: list[str]) -> None:
+def test_statements_equal_those_of_the_command(command: str, json_of: JsonOf, path: str, options: list[str]) -> None:
     theirs = json_of(command, "predict", path, "--network", "ethernet-25g-tcp", *options)
     ours = flowcast.predict(path, "ethernet-25g-tcp", no_interval=bool(options))
     assert (ours.margin, ours.notes) == (theirs["margin"], theirs["notes"])
@@ -48,7 +48,7 @@ def test_statements_are_the_commands(command: str, json_of: JsonOf, path: str, o
 
 
 @pytest.mark.parametrize("scheduler", [None, "stock"])
-def test_a_prediction_over_several_rails_is_the_commands(command: str, json_of: JsonOf, scheduler: str | None) -> None:
+def test_a_prediction_over_rails_equals_that_of_the_command(command: str, json_of: JsonOf, scheduler: str | None) -> None:
     arguments = ["predict", LU, "--rail", "myrinet-gm", "--rail", "gige-tcp", *(["--scheduler", scheduler] if scheduler else [])]
     theirs = json_of(command, *arguments)
     ours = flowcast.predict(LU, "myrinet-gm", rails=["gige-tcp"], scheduler=scheduler)
@@ -62,7 +62,7 @@ def test_a_prediction_over_several_rails_is_the_commands(command: str, json_of: 
     assert sum(ours.rails["share"].to_list()) == pytest.approx(1)
 
 
-def test_several_rails_go_with_one_question_only() -> None:
+def test_several_rails_are_refused_for_other_questions() -> None:
     with pytest.raises(flowcast.InputError, match="several rails"):
         flowcast.predict(LU, rails=["gige-tcp"], noise="exponential:5us")
     with pytest.raises(flowcast.InputError, match="several rails"):
@@ -73,7 +73,7 @@ def test_several_rails_go_with_one_question_only() -> None:
         flowcast.predict(LU, rails=["gige-tcp"], scheduler="fastest")
 
 
-def test_a_pattern_is_predicted_as_by_the_command(command: str, json_of: JsonOf) -> None:
+def test_a_pattern_prediction_equals_that_of_the_command(command: str, json_of: JsonOf) -> None:
     theirs = json_of(command, "predict", "examples/figure5.pattern", "--network", "gige-lam")
     ours = flowcast.predict_pattern("examples/figure5.pattern", "gige-lam")
     flows = theirs["flows"]
@@ -83,7 +83,7 @@ def test_a_pattern_is_predicted_as_by_the_command(command: str, json_of: JsonOf)
     assert ours.flows["slowdown"].to_list() == [flow["slowdown"] for flow in flows]
 
 
-def test_a_sweep_is_the_commands_file(command: str, tmp_path: Path) -> None:
+def test_a_sweep_equals_the_file_of_the_command(command: str, tmp_path: Path) -> None:
     file = tmp_path / "lu.csv"
     grid = ["latency=1us..100us:5", "bandwidth=10MB/s..1GB/s:4:log"]
     arguments = [command, "sweep", LU, "--network", "gige-tcp", "-o", str(file)]
@@ -93,7 +93,7 @@ def test_a_sweep_is_the_commands_file(command: str, tmp_path: Path) -> None:
     assert table.to_csv() == file.read_text()
 
 
-def test_messages_have_the_columns_of_the_commands_table(command: str, tmp_path: Path) -> None:
+def test_messages_have_the_columns_of_the_command(command: str, tmp_path: Path) -> None:
     file = tmp_path / "messages.csv"
     subprocess.run(
         [command, "predict", LU, "--network", "gige-tcp", "--write", f"messages={file}"], check=True, capture_output=True
@@ -126,7 +126,7 @@ def test_numbers_are_in_base_units() -> None:
         (lambda: flowcast.sweep(LU, network=[], grid={"latency": ["1us"]}), "network", "no network", "one or several"),
     ],
 )
-def test_wrong_input_says_where_what_and_what_else(
+def test_input_errors_have_the_place_the_found_and_the_expected_value(
     call: object, where: str | None, found: str | None, expected: str | None
 ) -> None:
     assert callable(call)
@@ -148,7 +148,7 @@ def test_wrong_input_says_where_what_and_what_else(
         lambda: flowcast.predict_pattern("absent.pattern"),
     ],
 )
-def test_a_missing_file_is_a_file_not_found(call: Callable[[], object]) -> None:
+def test_a_missing_file_raises_file_not_found(call: Callable[[], object]) -> None:
     with pytest.raises(FileNotFoundError, match=r"cannot read .*absent.*: [Nn]o such file") as raised:
         call()
     assert raised.value.errno == errno.ENOENT
@@ -161,7 +161,7 @@ def test_ranks_that_wait_for_each_other_are_named() -> None:
         flowcast.predict("examples/deadlock.dim")
 
 
-def test_traces_and_networks_travel() -> None:
+def test_traces_and_networks_can_be_pickled() -> None:
     trace = flowcast.Trace.open(LU)
     again = pickle.loads(pickle.dumps(trace))
     network = pickle.loads(pickle.dumps(flowcast.Network.load("ethernet-1g-10g")))
@@ -169,7 +169,7 @@ def test_traces_and_networks_travel() -> None:
     assert flowcast.predict(again, network).makespan_s == flowcast.predict(trace, "ethernet-1g-10g").makespan_s
 
 
-def test_a_prediction_comes_back_from_a_pickle() -> None:
+def test_a_prediction_can_be_unpickled() -> None:
     once = flowcast.predict(LU, "gige-lam", mapping=[0, 0, 1, 1], set={"latency": "9us"}, noise="exponential:5us", seed=3)
     again = pickle.loads(pickle.dumps(once))
     assert (again.text, again.interval_s, again.model) == (once.text, once.interval_s, once.model)
@@ -189,7 +189,7 @@ def test_several_networks_are_an_axis_of_a_sweep() -> None:
 
 @pytest.fixture
 def long_program() -> Iterator[flowcast.Program]:
-    """Takes much longer than a test may."""
+    """A program that takes much longer than a test may run."""
     program = flowcast.Program(16)
     for _ in range(2500):
         for rank in range(16):
@@ -201,7 +201,7 @@ def long_program() -> Iterator[flowcast.Program]:
     yield program
 
 
-def test_an_interrupt_is_raised_at_once_and_other_threads_run_meanwhile(long_program: flowcast.Program) -> None:
+def test_an_interrupt_is_raised_immediately_and_other_threads_keep_running(long_program: flowcast.Program) -> None:
     trace = long_program.trace()
     ticks = 0
     over = threading.Event()
@@ -228,7 +228,7 @@ def test_an_interrupt_is_raised_at_once_and_other_threads_run_meanwhile(long_pro
     assert time.monotonic() - start < 5.0
 
 
-def test_a_validation_puts_what_was_recorded_beside_what_is_predicted() -> None:
+def test_a_validation_compares_recorded_and_predicted_times() -> None:
     table = flowcast.validate_app(["examples/heat.rec"], "gige-tcp", models=["limits", "fair"], collectives=["formula"])
     rows = list(zip(*table.to_dict().values(), strict=True))
     totals = [row for row in rows if row[0] == "total"]

@@ -11,7 +11,7 @@ from flowcast import NetworkFile, Nic
 LU = "examples/lu.S.4.dim.gz"
 
 
-def test_one_message_takes_what_the_formula_says() -> None:
+def test_one_message_takes_the_time_of_the_formula() -> None:
     program = flowcast.Program(2)
     program.rank(0).compute(1e-3).send(1, 1_000_000)
     program.rank(1).recv(0, 1_000_000)
@@ -29,7 +29,7 @@ def test_arrays_become_messages() -> None:
     assert table["dst"].to_list() == list((src + 1) % ranks)
 
 
-def test_collectives_are_those_of_all_ranks() -> None:
+def test_collectives_include_all_ranks() -> None:
     program = flowcast.Program(4).collective("allreduce", 8)
     assert program.trace().collectives > 0
     with pytest.raises(ValueError, match="expected one of barrier"):
@@ -37,14 +37,14 @@ def test_collectives_are_those_of_all_ranks() -> None:
 
 
 @pytest.mark.parametrize("name", flowcast.networks())
-def test_every_network_goes_through_its_dataclass(name: str) -> None:
+def test_every_network_survives_its_dataclass(name: str) -> None:
     network = flowcast.Network.load(name)
     file = NetworkFile.of(network)
     assert file.network() == network
     assert NetworkFile.from_toml(file.to_toml()) == file
 
 
-def test_what_a_fit_says_of_itself_goes_through_the_dataclass() -> None:
+def test_the_metadata_of_a_fit_survives_the_dataclass() -> None:
     text = NetworkFile("mine", nic=Nic(latency="5us", bandwidth="1GB/s")).to_toml()
     network = flowcast.Network.from_toml(f'{text}\n[fit]\nmisfit = 0.05\nwarnings = ["L is held at 0"]\n')
     file = NetworkFile.of(network)
@@ -61,7 +61,7 @@ def test_wrong_networks_and_programs_are_refused() -> None:
         flowcast.Program(2).rank(2)
 
 
-def test_a_program_is_placed_where_its_replay_is_shortest() -> None:
+def test_a_program_is_placed_with_the_shortest_replay() -> None:
     found = flowcast.place(LU, "gige-tcp", nodes=2, ranks_per_node=2)
     mappings = [(0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)]
     times = {nodes: flowcast.predict(LU, mapping=nodes).makespan_s for nodes in mappings}
@@ -73,7 +73,7 @@ def test_a_program_is_placed_where_its_replay_is_shortest() -> None:
         flowcast.place(LU, "gige-tcp", nodes=2, ranks_per_node=2, inside="1us")
 
 
-def test_a_matrix_is_placed_with_few_links_between_its_ranks(tmp_path: Path) -> None:
+def test_a_matrix_is_placed_with_few_links_between_ranks(tmp_path: Path) -> None:
     matrix = tmp_path / "pairs.csv"
     matrix.write_text("from,to,bytes\n0,2,1000\n1,3,1000\n3,1,1000\n")
     found = flowcast.place(matrix, "gige-tcp", nodes=2, ranks_per_node=[2, 3], objective="hops", moves=10_000)

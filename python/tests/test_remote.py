@@ -1,4 +1,4 @@
-"""``flowcast sweep --executor``: the command's sets on the workers of a real Dask cluster."""
+"""``flowcast sweep --executor`` on the workers of a real Dask cluster."""
 
 import os
 import re
@@ -52,7 +52,7 @@ def sweep(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         ["examples/is.S.4.dim.gz", "--network", "gige-tcp", "--collectives", "openmpi", "--grid", "overhead=0us..9us:4"],
     ],
 )
-def test_the_bytes_are_those_without_executor(command: str, address: str, arguments: list[str]) -> None:
+def test_an_executor_does_not_change_the_bytes(command: str, address: str, arguments: list[str]) -> None:
     alone = sweep(command, *arguments)
     assert alone.returncode == 0, alone.stderr
     together = sweep(command, *arguments, "--executor", f"dask:{address}")
@@ -61,7 +61,7 @@ def test_the_bytes_are_those_without_executor(command: str, address: str, argume
     assert len(alone.stdout.splitlines()) > 4
 
 
-def test_an_interrupted_run_goes_on_with_workers(command: str, address: str, tmp_path: Path) -> None:
+def test_an_interrupted_run_continues_on_workers(command: str, address: str, tmp_path: Path) -> None:
     whole, file = tmp_path / "whole.csv", tmp_path / "file.csv"
     arguments = [LU, "--network", "gige-tcp", *GRID, "--grid", "overhead=1us..9us:4"]
     assert sweep(command, *arguments, "-o", str(whole)).returncode == 0
@@ -84,7 +84,7 @@ def test_an_interrupted_run_goes_on_with_workers(command: str, address: str, tmp
     assert file.read_bytes() == whole.read_bytes()
 
 
-def test_a_wrong_value_is_told_once_and_nothing_is_written(command: str, address: str, tmp_path: Path) -> None:
+def test_a_wrong_value_is_reported_once_and_nothing_is_written(command: str, address: str, tmp_path: Path) -> None:
     file = tmp_path / "ring.csv"
     arguments = ["examples/deadlock.dim", "--network", "gige-tcp", "--grid", "latency=1us,2us", "-o", str(file)]
     found = sweep(command, *arguments, "--executor", f"dask:{address}")
@@ -94,7 +94,7 @@ def test_a_wrong_value_is_told_once_and_nothing_is_written(command: str, address
     assert not file.exists()
 
 
-def test_no_scheduler_is_what_the_environment_lacks(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_scheduler_is_a_missing_requirement(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
     found = sweep(command, LU, "--network", "gige-tcp", *GRID, "--executor", "dask:tcp://127.0.0.1:9")
@@ -103,7 +103,7 @@ def test_no_scheduler_is_what_the_environment_lacks(command: str, monkeypatch: p
     assert "Traceback" not in found.stderr
 
 
-def test_without_the_package_the_command_says_how_to_install_it(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_the_package_explains_its_installation(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     found = sweep(command, LU, "--network", "gige-tcp", *GRID, "--executor", "dask:tcp://127.0.0.1:8786")
     assert found.returncode == 2
@@ -130,7 +130,7 @@ def test_the_child_ends_with_the_command(command: str, address: str) -> None:
 
 
 def first_child(parent: int, word: str) -> int:
-    """A child whose command line has the word, as soon as there is one."""
+    """Waits for a child whose command line contains the word."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
@@ -141,7 +141,7 @@ def first_child(parent: int, word: str) -> int:
 
 
 def is_alive(process: int) -> bool:
-    """Whether it runs: neither gone nor a zombie."""
+    """Returns True if the process runs, and False if it has ended or is a zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:

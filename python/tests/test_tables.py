@@ -1,4 +1,4 @@
-"""Tables in the hands of other libraries, and what notebooks show."""
+"""Tables in other libraries and in notebooks."""
 
 import math
 import pickle
@@ -54,7 +54,7 @@ def test_pandas_reads_tables() -> None:
     assert list(table[:0].to_pandas().columns) == table.columns
 
 
-def test_a_library_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     table = flowcast.Table({"a": [1]})
     for name in ("pandas", "polars"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -75,7 +75,7 @@ def test_rows_and_slices_of_tables() -> None:
         table[3]
 
 
-def test_an_empty_table_and_a_stream_nobody_reads_are_fine() -> None:
+def test_an_empty_table_and_an_unread_stream_are_valid() -> None:
     table = flowcast.Table({"a": [1, 2], "b": [0.5, math.nan], "c": ["x", "<y>"]})
     table.__arrow_c_stream__()
     table.__arrow_c_schema__()
@@ -99,7 +99,7 @@ def test_notebooks_show_tables_and_pages() -> None:
     assert "</html>" in page
 
 
-def test_the_csv_of_a_table_is_read_back() -> None:
+def test_the_csv_of_a_table_reads_back_equal() -> None:
     table = flowcast.sweep(LU, grid={"latency": ["1us", "0us"]})
     again = flowcast.Table.from_csv(table.to_csv())
     assert again.to_csv() == table.to_csv()
@@ -108,7 +108,7 @@ def test_the_csv_of_a_table_is_read_back() -> None:
     assert again["nic.latency_s"].to_list() == [1e-6, 0.0]
 
 
-def test_a_table_comes_back_from_a_pickle_with_its_types_and_from_csv_with_its_texts() -> None:
+def test_a_table_keeps_its_types_in_a_pickle_and_its_texts_in_csv() -> None:
     table = flowcast.Table({"name": ["a, b", 'c "d"'], "error": [0.0, 1.0]}, "# head\n")
     again = pickle.loads(pickle.dumps(table))
     assert again.to_dict() == table.to_dict()

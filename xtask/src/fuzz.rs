@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
 /// Builds all targets with any compiler, and gives their names.
 pub(crate) fn build() -> Result<Vec<String>> {
-    let host = programs::host().context("rustc does not tell its host")?;
+    let host = programs::host().context("found no host in the output of rustc")?;
     let arguments = [
         "build",
         "--release",
@@ -107,7 +107,7 @@ pub(crate) fn run_target(target: &str, limit: Duration, most_seconds: u64) -> Re
     let (grown, seeds) = (format!("{GROWN}/{target}"), format!("fuzz/corpus/{target}"));
     fs::create_dir_all(&grown)?;
     fs::create_dir_all(&seeds)?;
-    let host = programs::host().context("rustc does not tell its host")?;
+    let host = programs::host().context("found no host in the output of rustc")?;
     let start = Instant::now();
     let mut fuzzer = Command::new("nice");
     fuzzer.args([
@@ -150,7 +150,7 @@ pub(crate) fn run_target(target: &str, limit: Duration, most_seconds: u64) -> Re
     }
     ensure!(
         executions > 0 || ran.faults > 0,
-        "{target}: found no count of executions, expected it behind `stat::`"
+        "{target}: found no count of executions, expected it after `stat::`"
     );
     let mut runs = OpenOptions::new().create(true).append(true).open(RUNS)?;
     writeln!(
@@ -196,7 +196,7 @@ fn table(sums: &BTreeMap<String, Ran>) -> String {
             "| {name} | {executions} | {minutes:.1} | {} |",
             ran.faults
         )
-        .expect("a text takes everything");
+        .expect("writing to a string succeeds");
     };
     for (target, ran) in sums {
         row(&format!("`{target}`"), ran);
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_summed_by_target_and_a_line_of_another_form_is_named() {
+    fn runs_are_summed_by_target_and_a_malformed_line_is_named() {
         let sums = sums("dim\t1200000\t90\t0\ngoal\t7\t30\t1\ndim\t34567\t30\t0\n").unwrap();
         assert_eq!(
             table(&sums),

@@ -150,7 +150,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     }
     ensure!(
         limits.is_empty(),
-        "{KEPT}: found limits of nothing: {limits:?}"
+        "{KEPT}: found limits of unknown figures: {limits:?}"
     );
     ensure!(beyond.is_empty(), "{KEPT}: {}", beyond.join("; "));
     Ok(())
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_a_string_and_a_sign_are_a_token_each_and_lines_of_comments_none() {
+    fn a_word_a_string_and_a_sign_are_one_token_each_and_comments_are_none() {
         let counted = counts("//! Page.\n/// Doc.\nfn f() -> u8 { g(\"a \\\" b\", 1) }\n// why\n");
         assert_eq!(
             (counted.tokens, counted.lines),

@@ -28,10 +28,10 @@ pub(crate) struct Options {
 pub(crate) fn install(options: &Options) -> Result<PathBuf> {
     let folder = match &options.prefix {
         Some(folder) => folder.clone(),
-        None => usual_folder().context("found no $HOME, expected it or --prefix DIR")?,
+        None => usual_folder().context("found no $HOME, expected $HOME or --prefix DIR")?,
     };
     run(cargo().args(["build", "--release", "--package", "flowcast-openmpi"]))?;
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let place = folder.join(COMPONENT);
     // Renamed into place, because a running program may have the old one open.
     let partial = folder.join(format!(".{COMPONENT}.{}", std::process::id()));

@@ -63,14 +63,14 @@ pub struct NotedOutcome {
 pub struct AnswerText(CString);
 
 fn c_text(text: &str) -> CString {
-    CString::new(text.replace('\0', " ")).expect("zeroes are replaced")
+    CString::new(text.replace('\0', " ")).expect("NUL characters were replaced")
 }
 
 /// Returns the result of the work as an object that C owns. Stores the error for this thread if the work fails; null is
 /// returned then.
 fn given<T>(work: impl FnOnce() -> Result<T>) -> *mut T {
-    let result =
-        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow!("flowcast failed")));
+    let result = catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(anyhow!("internal error of flowcast")));
     let (value, text) = match result {
         Ok(value) => (Box::into_raw(Box::new(value)), String::new()),
         Err(error) => (null_mut(), text_of(&error)),
@@ -82,19 +82,19 @@ fn given<T>(work: impl FnOnce() -> Result<T>) -> *mut T {
 /// # Safety
 /// `text` must be null or a text that ends with a zero.
 unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str> {
-    anyhow::ensure!(!text.is_null(), "{name}: found NULL, expected a text");
+    anyhow::ensure!(!text.is_null(), "{name}: found NULL, expected a string");
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
         .ok()
-        .with_context(|| format!("{name}: found bytes that are not UTF-8, expected text"))
+        .with_context(|| format!("{name}: found bytes that are not UTF-8, expected a UTF-8 string"))
 }
 
 /// # Safety
 /// `object` must be null or returned by a function of this library, and not freed.
 unsafe fn object<'a, T>(object: *const T, name: &str) -> Result<&'a T> {
     // SAFETY: as the caller promises.
-    unsafe { object.as_ref() }.with_context(|| format!("{name}: found NULL, expected one"))
+    unsafe { object.as_ref() }.with_context(|| format!("{name}: found NULL, expected an object"))
 }
 
 /// # Safety
@@ -348,7 +348,10 @@ pub unsafe extern "C" fn flowcast_rails_new(
     scheduler: *const c_char,
 ) -> *mut Rails {
     given(|| {
-        anyhow::ensure!(!rails.is_null(), "rails: found NULL, expected texts");
+        anyhow::ensure!(
+            !rails.is_null(),
+            "rails: found NULL, expected an array of strings"
+        );
         anyhow::ensure!(
             (1..=MAX_RAILS).contains(&count),
             "rails: found {count}, expected 1 to {MAX_RAILS}"
@@ -412,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_of_rails_that_no_list_has_is_refused_before_the_list_is_looked_at() {
+    fn an_invalid_number_of_rails_is_refused_before_the_list_is_read() {
         let rails = [c"ib=1.4,0.00103,1.4,2.82us".as_ptr()];
         for count in [0, MAX_RAILS + 1, usize::MAX] {
             // SAFETY: the list is not read.
@@ -432,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn any_time_size_and_set_picks_a_rail_that_is_there_or_none() {
+    fn any_time_size_and_set_picks_an_existing_rail_or_none() {
         let texts = [
             c"a=1.4,0.001,1.4,2.8us",
             c"b=5,0.02,5,30us",
@@ -465,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_no_text_is_an_error_and_no_crash() {
+    fn missing_and_invalid_strings_are_errors() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/ring.dim");
         let (path, gige) = (CString::new(path).unwrap(), c"gige-tcp");
         // SAFETY: texts that end with zeroes, null pointers, and objects of this library.
@@ -554,7 +557,7 @@ mod tests {
             let network = flowcast_network_load(c"gige-tcp".as_ptr());
             let prediction = flowcast_predict(trace, network, std::ptr::null());
             let notes = CStr::from_ptr(flowcast_notes(prediction)).to_str().unwrap();
-            let noted = |note: &str| note.starts_with("computation takes thread CPU time");
+            let noted = |note: &str| note.starts_with("computation is measured in thread CPU time");
             assert!(notes.lines().any(noted), "{notes}");
             flowcast_prediction_free(prediction);
             flowcast_network_free(network);

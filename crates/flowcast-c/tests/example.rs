@@ -48,7 +48,7 @@ fn run(program: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn the_example_says_what_the_library_says() {
+fn the_example_prints_the_results_of_the_library() {
     let program = compiled();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ring.dim");
     let trace = flowcast::read_text("ring.dim", std::fs::read(path).unwrap()).unwrap();

@@ -70,7 +70,7 @@ impl WhereArgs {
         }
         if self.listen.is_some() {
             bail!(
-                "--listen: found --over mpi, expected --over tcp: MPI libraries have options of their own for that"
+                "--listen: found --over mpi, expected --over tcp: MPI libraries have their own options for addresses"
             );
         }
         let (session, hosts) = MpiSession::with_launcher(&words(launcher), self.nodes())?;
@@ -105,7 +105,7 @@ impl WhereArgs {
     }
 }
 
-const ONE_MACHINE: &str = "--over: found shm, expected tcp or mpi: over shared memory there are `measure p2p` and `measure pairs`, without a lab and a launcher";
+const ONE_MACHINE: &str = "--over: found shm, expected tcp or mpi: only `measure p2p` and `measure pairs` use shared memory, without a lab or a launcher";
 
 fn words(launcher: &str) -> Vec<String> {
     launcher.split_whitespace().map(str::to_owned).collect()

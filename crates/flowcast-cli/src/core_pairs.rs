@@ -59,7 +59,7 @@ impl CoreList {
             FEWEST.. => Ok(self),
             count => bail!(
                 "--cores: found {count} ranks, expected {FEWEST} or more: `flowcast measure p2p --over shm` measures two cores; \
-                 a core that is named twice has two ranks, as in --cores 0,1,0,1"
+                 a core that is listed twice gets two ranks, as in --cores 0,1,0,1"
             ),
         }
     }
@@ -69,7 +69,7 @@ impl CoreList {
         match self.0[..] {
             [core] => Ok(core),
             _ => bail!(
-                "--cores: found {} cores, expected the answering one",
+                "--cores: found {} cores, expected one, the answering core",
                 self.0.len()
             ),
         }
@@ -190,20 +190,20 @@ pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups
         return Vec::new();
     };
     let mut notes = vec![format!(
-        "Ranks 0 to {} are on the cores {cores}.",
+        "Ranks 0 to {} run on the cores {cores}.",
         cores.units.len().saturating_sub(1)
     )];
     for ranks in cores.groups().iter().filter(|ranks| ranks.len() > 1) {
         let core = &cores.units[ranks[0].index()];
         notes.push(format!(
-            "Ranks {} share core {core}: what is between them takes the scheduler's time slices.",
+            "Ranks {} share core {core}: times between them depend on the scheduler's time slices.",
             names(ranks)
         ));
     }
     if let Some(found) = found {
         let units = [
             ("packages", "packages"),
-            ("caches", "caches of the third level"),
+            ("caches", "L3 caches"),
             ("cores", "cores"),
         ];
         let known = units
@@ -212,7 +212,7 @@ pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups
                 Places::from_provenance(provenance, name)
                     .is_some_and(|it| it.groups() == found.nodes)
             })
-            .map_or("nothing that the system tells of", |(_, words)| words);
+            .map_or("not units that the system reports", |(_, words)| words);
         notes.push(format!("The groups are {known}."));
     }
     notes
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_are_numbers_and_ranges_and_one_may_stand_twice() {
+    fn cores_are_numbers_and_ranges_and_may_repeat() {
         assert_eq!("0-3, 8,0".parse(), Ok(CoreList(vec![0, 1, 2, 3, 8, 0])));
         for wrong in ["", "3-1", "a", "0,,1", "0-70000"] {
             assert_eq!(
@@ -262,18 +262,18 @@ mod tests {
             times: 2.0,
         };
         let said = |caches: &str| notes(&provenance(caches), Some(&groups)).concat();
-        assert!(said("0,2 1,3 0,2 1,3").ends_with("The groups are caches of the third level."));
+        assert!(said("0,2 1,3 0,2 1,3").ends_with("The groups are L3 caches."));
         assert!(
-            said("0-1 0-1 2-3 2-3").ends_with("The groups are nothing that the system tells of.")
+            said("0-1 0-1 2-3 2-3").ends_with("The groups are not units that the system reports.")
         );
         assert_eq!(notes(&BTreeMap::new(), Some(&groups)), [""; 0]);
     }
 
     #[test]
-    fn ranks_on_one_core_are_told() {
+    fn ranks_that_share_a_core_are_reported() {
         let provenance = BTreeMap::from([("cores".to_owned(), "0 1 0 1".to_owned())]);
         let notes = notes(&provenance, None);
-        assert_eq!(notes[0], "Ranks 0 to 3 are on the cores 0 1 0 1.");
+        assert_eq!(notes[0], "Ranks 0 to 3 run on the cores 0 1 0 1.");
         assert!(
             notes[1].starts_with("Ranks 0, 2 share core 0:")
                 && notes[2].starts_with("Ranks 1, 3 share core 1:")

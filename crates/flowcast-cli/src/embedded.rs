@@ -30,7 +30,8 @@ pub(crate) fn unpack() -> Result<(PathBuf, Option<TempDir>)> {
     if let Some(Ok(path)) = cached {
         return Ok((path, None));
     }
-    let cannot = "cannot unpack the recorder: expected a temporary folder that can be written, or --recorder FILE.so";
+    let cannot =
+        "cannot unpack the recorder: expected a writable temporary folder, or --recorder FILE.so";
     let folder = tempfile::Builder::new()
         .prefix("flowcast-")
         .tempdir()
@@ -68,7 +69,7 @@ fn unpack_into(folder: &Path, library: &[u8]) -> Result<PathBuf> {
         file.persist(&path)?;
         ensure!(
             is_whole(&path, library),
-            "{} is not what was written",
+            "{}: the content differs from what was written",
             path.display()
         );
     }
@@ -85,14 +86,14 @@ fn make_private(folder: &Path) -> Result<()> {
         .mode(0o700)
         .create(folder)?;
     let found = fs::symlink_metadata(folder)?;
-    ensure!(found.is_dir(), "found something else than a folder");
+    ensure!(found.is_dir(), "found something other than a folder");
     ensure!(
         found.uid() == rustix::process::geteuid().as_raw(),
-        "found the folder of another user"
+        "found a folder of another user, expected a folder of this user"
     );
     ensure!(
         found.mode() & 0o022 == 0,
-        "found a folder that others may write"
+        "found a folder that other users may write to, expected a private one"
     );
     Ok(())
 }
@@ -129,12 +130,12 @@ mod tests {
         fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
         assert!(
             format!("{:#}", unpack_into(&open, b"library").unwrap_err())
-                .contains("others may write")
+                .contains("other users may write")
         );
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).unwrap();
         assert!(
-            format!("{:#}", unpack_into(&link, b"library").unwrap_err()).contains("something else")
+            format!("{:#}", unpack_into(&link, b"library").unwrap_err()).contains("other than a")
         );
     }
 }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn open_mpi_gets_a_list_of_names_or_the_options_that_the_command_uses_itself() {
+    fn open_mpi_gets_a_list_of_names_or_the_options_of_the_command() {
         let command = words("mpirun -np 2 ./a");
         let forwarded = forward(Launcher::OpenMpi, &command, &["A", "B"]);
         assert_eq!(forwarded.command, command);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn launchers_are_told_apart_by_what_they_say() {
+    fn launchers_are_recognised_by_their_version_texts() {
         assert_eq!(
             Launcher::from_version("mpirun (Open MPI) 4.1.4"),
             Launcher::OpenMpi
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_tells_ranks_hosts_and_program() {
+    fn a_command_contains_ranks_hosts_and_program() {
         let is_program = |word: &OsStr| word == "./a";
         let command = words("mpirun --mca btl tcp,self -np 4 --oversubscribe -x HOME ./a -n 7");
         let found = asked(&command, is_program);

@@ -211,7 +211,7 @@ impl MpiSession {
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        format!("no answer for {timeout:?}"),
+                        format!("no answer within {timeout:?}"),
                     ));
                 }
                 Err(RecvTimeoutError::Disconnected) => {

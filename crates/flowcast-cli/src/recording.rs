@@ -29,8 +29,8 @@ use flowcast_terminal::{
 /// File name of the library that is loaded into programs.
 pub(crate) const RECORDER: &str = "libflowcast_record.so";
 /// Hint for a user without a recorder.
-pub(crate) const WHERE_EXPECTED: &str = "in flowcast (`cargo build --release` puts it there), beside it, or where \
-                                         --recorder or FLOWCAST_RECORDER says";
+pub(crate) const WHERE_EXPECTED: &str = "in flowcast (built in by `cargo build --release`), beside it, or at the path \
+                                         in --recorder or FLOWCAST_RECORDER";
 /// Environment variable with another place of the recorder.
 pub(crate) const RECORDER_VARIABLE: &str = "FLOWCAST_RECORDER";
 

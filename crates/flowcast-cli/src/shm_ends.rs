@@ -133,7 +133,7 @@ impl MeasuringEnd {
 /// Answers in the memory that the measuring end has created.
 pub(crate) fn answer_in(memory: &Path, cores: Option<Cores>) -> Result<()> {
     let Some(cores) = cores else {
-        bail!("--answer-in: found no --cores, expected them beside it")
+        bail!("--answer-in: found no --cores, expected both options")
     };
     answer_with(memory, cores.answering, answer)
 }
@@ -144,7 +144,7 @@ fn answer_with(
     answer: impl FnOnce(&mut ShmTransport) -> Result<(), PrttError>,
 ) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))
-        .context("cannot ask to end with the measuring end")?;
+        .context("cannot make this process end with the measuring end")?;
     // The memory is opened before the core is pinned, so that the measuring end sees it closed if the core is not available.
     let mut transport =
         ShmTransport::answering_end(memory).map_err(|error| explained(error.into()))?;

@@ -25,7 +25,7 @@ use flowcast_terminal::{exit::EnvironmentLacks, provenance, token::TokenArgs};
 const RANK: &str = "tcp-rank";
 
 /// Hint for ranks that start but do not connect.
-const TOKEN_HINT: &str = "they show the token of FLOWCAST_TOKEN, which the launcher has to pass on, or of a --token FILE \
+const TOKEN_HINT: &str = "they need the token in FLOWCAST_TOKEN, which the launcher has to pass on, or in a --token FILE \
                           that all hosts can read";
 
 /// Maximum start time of a launcher.

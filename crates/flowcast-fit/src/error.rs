@@ -22,7 +22,7 @@ pub enum FitError {
     },
     /// The overhead hides the gap at nearly every size.
     #[error(
-        "g and G: found {found} sizes above {knee:.0} B, where the gap overtakes the overhead, expected at least 2: \
+        "g and G: found {found} sizes above {knee:.0} B, where the gap exceeds the overhead, expected at least 2: \
          measure larger sizes, or fit every size"
     )]
     TooFewAboveKnee {

@@ -56,7 +56,8 @@ pub enum ImportError {
     Unknown(String),
     /// The banner of a benchmark follows an unknown prefix.
     #[error(
-        "line {line}: found `{prefix}` before the banner of a benchmark, expected the banner alone or behind a rank, a node or a time"
+        "line {line}: found `{prefix}` before the banner of a benchmark, expected the banner alone or after a rank, a \
+         node or a time"
     )]
     Prefix {
         /// The line of the banner.
@@ -75,7 +76,8 @@ pub enum ImportError {
     },
     /// A table without the name of its test.
     #[error(
-        "line {line}: found a table of {benchmark} that does not name its test{reason}, expected its banner, or the test by --test, such as --test {example}"
+        "line {line}: found a table of {benchmark} that does not name its test{reason}, expected its \
+         banner or the name of the test, such as --test {example}"
     )]
     Unnamed {
         /// The first line of the table.
@@ -111,7 +113,7 @@ pub enum ImportError {
         found: String,
     },
     /// A size with a bandwidth but without a latency, so that its round trip is unknown.
-    #[error("osu_bw: found no osu_latency of {size}, expected it beside the bandwidths")]
+    #[error("osu_bw: found no osu_latency of {size}, expected it together with the bandwidths")]
     NoLatency {
         /// A size with only a bandwidth.
         size: Bytes,
@@ -374,12 +376,12 @@ fn one_writer(section: &LogSection<'_>) -> Result<(), CsvError> {
             "a row with another kind of time before it".to_owned()
         }
         "" => "a row without a prefix".to_owned(),
-        label => format!("a row behind `{label}`"),
+        label => format!("a row after `{label}`"),
     };
     let expected = match first.prefix.label.as_str() {
         "" => format!("none, as in line {}", first.line),
         label => format!(
-            "rows of one process, behind `{label}` as in line {}",
+            "rows of one process, after `{label}` as in line {}",
             first.line
         ),
     };

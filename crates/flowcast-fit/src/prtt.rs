@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_round_trips_of_the_thesis_infiniband_come_out() {
+    fn the_fit_reproduces_the_round_trips_of_the_thesis_on_infiniband() {
         // Equation 3.2.2.3 with Table 3.5.3.1, by hand.
         for (messages, delay, size, micros) in [
             (1, 0.0, 1, 11.24),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn quartiles_outliers_and_interval_are_those_of_the_samples() {
+    fn quartiles_outliers_and_interval_match_the_samples() {
         let quality = of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 100.0]);
         assert_eq!(
             quality.five.map(|time| time.as_micros()),

@@ -248,7 +248,7 @@ impl<'a> Cell<'a> {
         // Parsing the text together with its unit makes whole nanoseconds exact.
         let time = Time::parse(&format!("{}us", self.text)).ok();
         time.filter(|_| plain)
-            .ok_or_else(|| self.refused("microseconds, a finite number from 0 on"))
+            .ok_or_else(|| self.refused("microseconds, a finite number of 0 or more"))
     }
 }
 

@@ -175,7 +175,7 @@ mod tests {
         let columns = "n,d_us,size_B,prtt_us\n";
         assert_eq!(
             error(&format!("{columns}1,0,1,-3\n")),
-            "line 2: found prtt_us = `-3`, expected microseconds, a finite number from 0 on"
+            "line 2: found prtt_us = `-3`, expected microseconds, a finite number of 0 or more"
         );
         assert!(
             error(&format!("{columns}1,0,1,3\n1,0,1,nan\n"))
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_without_data_are_left_out_where_enough_sizes_remain() {
+    fn messages_without_data_are_left_out_if_enough_sizes_remain() {
         let text = "n,d_us,size_B,prtt_us\n1,0,0,5\n1,0,8,6\n1,0,64,7\n";
         let all = PrttSamples::from_csv(text).unwrap();
         let mut samples = all.clone();

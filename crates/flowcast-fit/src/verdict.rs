@@ -33,8 +33,8 @@ pub enum FitWarning {
     /// sending, or the message travels while its sender is still busy. LogGP has one overhead for both sides. It is lowered
     /// until the total is as long as measured, and L is held at 0.
     #[error(
-        "L came out as {latency} and is held at 0: sending costs {found}, more than half of a message's way; o is lowered to \
-         {lowered}, which keeps the round trips as measured"
+        "L came out as {latency} and is held at 0: sending costs {found}, more than half of the one-way time; o is lowered \
+         to {lowered}, which keeps the measured round trips"
     )]
     OverheadBeyondOneWay {
         /// The estimated overhead of the sender.
@@ -45,13 +45,13 @@ pub enum FitWarning {
         latency: Time,
     },
     /// The overhead is based on a delay of less than twice the gap, which disturbs it.
-    #[error("o rests on a delay of less than twice the gap")]
+    #[error("o was estimated from a delay of less than twice the gap")]
     ShortDelay,
     /// Sends in a row follow each other faster than one overhead, which LogGP does not allow. The overhead was measured
     /// with pauses and only applies to messages on their own.
     #[error(
-        "messages in a row start {spacing} apart, faster than the overhead of {overhead} that one costs after a pause: o holds \
-         for messages on their own"
+        "messages in a row start {spacing} apart, less than the overhead of {overhead} of a message after a pause: o applies \
+         to single messages"
     )]
     OverheadAboveSpacing {
         /// The overhead of the fit.
@@ -62,8 +62,8 @@ pub enum FitWarning {
     /// At no size are messages spaced by clearly more than the overhead, which therefore hides the gap. The fitted g and G
     /// are only bounds.
     #[error(
-        "g and G are only a bound: messages start at most {spacing} apart, no more than the overhead of {overhead} that hides \
-         the gap; measure larger sizes"
+        "g and G are only a bound: messages start at most {spacing} apart, and the overhead of {overhead} hides the gap; \
+         measure larger sizes"
     )]
     GapHidden {
         /// The overhead of the fit.
@@ -72,10 +72,10 @@ pub enum FitWarning {
         spacing: Time,
     },
     /// Number of points that are left out because their size has no plain round trip.
-    #[error("{0} points have no n = 1 at their size and are not used")]
+    #[error("{0} points have no samples of n = 1 at their size and are ignored")]
     Unpaired(usize),
     /// Every point has only one sample, so the spread of samples is unknown.
-    #[error("each point has one sample, as of one round, which gives no intervals: measure longer")]
+    #[error("each point has only one sample, so there are no intervals: measure longer")]
     OneSample,
     /// A point has few samples, so the intervals are less reliable than they seem.
     #[error("a point has fewer than {FEW_SAMPLES} samples ({0}): the intervals are too narrow")]

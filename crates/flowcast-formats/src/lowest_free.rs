@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_free_number_is_the_next() {
+    fn the_lowest_free_number_is_used_next() {
         let mut numbers = LowestFree::default();
         assert_eq!([(); 4].map(|()| numbers.take()), [0, 1, 2, 3]);
         numbers.free(2);

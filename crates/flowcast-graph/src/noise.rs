@@ -41,7 +41,8 @@ pub enum ComputeNoise {
 /// A text that names no noise.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "found `{found}`, expected exponential:MEAN, pareto:LEAST,EXPONENT once:DELAY,RANK or empirical[:RECORDING], such as exponential:5us, pareto:1us,1.5, once:2ms,3"
+    "found `{found}`, expected exponential:MEAN, pareto:LEAST,EXPONENT, once:DELAY,RANK or empirical[:RECORDING], \
+     such as exponential:5us, pareto:1us,1.5, once:2ms,3"
 )]
 pub struct NoiseError {
     found: String,
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_noise_is_refused() {
+    fn an_invalid_noise_is_refused() {
         for text in [
             "exponential",
             "exponential:5",

@@ -64,7 +64,8 @@ const QUANTITIES: [(&str, TimePart); 7] = [
     ("collective", TimePart::Collective),
 ];
 const RATE: &str = "bandwidth";
-const NAMES: &str = "compute, collective, latency, bandwidth, gap_per_byte, overhead or gap, then conditions in brackets";
+const NAMES: &str = "compute, collective, latency, bandwidth, gap_per_byte, overhead or gap, and then optional \
+    conditions in brackets";
 const CONDITIONS: &str = "rank=7, node=2, pair=0-3, link=inside|between|sites, collective=alltoall, function=12, size>=64KiB or size<64KiB";
 
 impl Selector {
@@ -90,7 +91,7 @@ impl Selector {
             None => "",
             Some(rest) => rest
                 .strip_suffix(']')
-                .ok_or_else(|| wrong(text, "a ] behind the conditions"))?,
+                .ok_or_else(|| wrong(text, "a ] after the conditions"))?,
         };
         let parts = inner
             .split(',')
@@ -103,10 +104,10 @@ impl Selector {
             .iter()
             .find(|condition| !condition.suits(quantity))
         {
-            let found = format!("{condition} of {}", name_of(quantity));
+            let found = format!("{condition} for {}", name_of(quantity));
             return Err(wrong(
                 &found,
-                "pair, link and size of messages only, collective of messages and collectives",
+                "pair, link and size only for messages, and collective only for messages and collectives",
             ));
         }
         Ok(Selector {
@@ -325,12 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_nothing_says_what_would() {
+    fn an_invalid_selector_lists_the_valid_ones() {
         for (text, found) in [
             ("speed[rank=1]", "speed"),
             ("compute[rank=x]", "rank=x"),
-            ("compute[pair=0-1]", "pair=0-1 of compute"),
-            ("collective[rank=1]", "rank=1 of collective"),
+            ("compute[pair=0-1]", "pair=0-1 for compute"),
+            ("collective[rank=1]", "rank=1 for collective"),
             ("latency[rank=1", "latency[rank=1"),
         ] {
             assert_eq!(Selector::parse(text).unwrap_err().found, found);

@@ -20,7 +20,7 @@ use super::SimulatedExtent;
 pub enum ClusterError {
     /// The cluster has too few nodes.
     #[error(
-        "found {found} nodes, expected at least {expected} for {ranks} ranks, {per_node} on each"
+        "found {found} nodes, expected at least {expected} for {ranks} ranks, {per_node} on each node"
     )]
     Nodes {
         /// Number of nodes with known processors.

@@ -209,7 +209,7 @@ mod tests {
     use flowcast_network::network::Network;
 
     #[test]
-    fn what_is_simulated_of_some_panels_is_less_than_all() {
+    fn simulating_some_panels_takes_fewer_messages_than_all() {
         let text = "schema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"loggops\"\nrendezvous_from = \"8KiB\"\n\
             [nic]\nlatency = \"1us\"\nbandwidth = \"10GB/s\"\n";
         let network = Network::from_toml(text, &[]).unwrap();

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_the_formulas() {
+    fn times_match_the_formulas() {
         let processor = Processor {
             intercept: 2e-6,
             per_mnk: 1e-10,

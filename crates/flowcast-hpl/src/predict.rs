@@ -87,7 +87,7 @@ fn prediction(
     let ends = [1.0, (-width).exp(), width.exp()];
     let [time, low, high] = ends.map(|factor| Time::from_seconds(seconds * factor));
     finite_times([high], || {
-        "the [linpack] of the network: it makes the interval".to_owned()
+        "the [linpack] of the network, which determines the interval".to_owned()
     })?;
     Ok(RunPrediction {
         time,

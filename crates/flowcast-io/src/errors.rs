@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_empty_is_called_nothing() {
+    fn an_empty_value_is_called_nothing() {
         let text = |found: &str| text_of(&anyhow::anyhow!("found {found}, expected x"));
         for found in ["", "``", "\"\""] {
             assert_eq!(text(found), "found nothing, expected x");
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn a_cause_is_printed_once() {
         let cause = || anyhow::Error::new(std::io::Error::other("found 3, expected 4\n"));
         let twice = cause().context("line 2: found 3, expected 4");
         assert_eq!(text_of(&twice), "line 2: found 3, expected 4");

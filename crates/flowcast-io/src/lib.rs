@@ -84,7 +84,7 @@ pub fn file_text(path: &Path, bytes: Vec<u8>) -> Result<String> {
     };
     String::from_utf8(plain).ok().with_context(|| {
         format!(
-            "{}: found bytes that are neither UTF-8 nor UTF-16 with its mark, expected text",
+            "{}: found bytes that are neither UTF-8 nor UTF-16 with a byte order mark, expected text",
             path.display()
         )
     })

@@ -123,7 +123,7 @@ pub fn load_networks(
         let found: Vec<String> = built_in.chain(files).collect();
         if found.is_empty() {
             return Err(anyhow!(
-                "--network: found no network for `{name}`, expected built-in networks or files that it matches"
+                "--network: found no match for `{name}`, expected a pattern of built-in networks or files"
             ));
         }
         for name in found {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_a_configuration_names_are_found_beside_it_and_notes_bear_its_name() {
+    fn files_named_by_a_configuration_are_found_beside_it_and_its_notes_have_its_name() {
         let loaded = load_network(&cfg("every-record.cfg"), &[], &mut Whole).unwrap();
         assert!(
             loaded

@@ -59,7 +59,7 @@ impl PlacementRequest {
     pub fn options(&self, input: &PlaceInput, network: &mut Network) -> Result<Options> {
         ensure!(
             !matches!(input, PlaceInput::Trace(_)) || self.inside.is_none() && !self.strict,
-            "--inside, --strict: found a trace, expected steps between ranks (costs inside nodes: machine.nodes)"
+            "--inside, --strict: found a trace, expected steps between ranks (machine.nodes sets the costs inside nodes of a trace)"
         );
         if let Some(latency) = self.inside {
             let rate = Rate::default();

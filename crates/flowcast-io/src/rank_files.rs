@@ -114,7 +114,7 @@ pub(crate) fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
             .find(|(number, expected)| *number != expected);
         if let Some((_, expected)) = missing {
             bail!(
-                "{}: found the files of {} ranks, expected one with the number {expected} too (`{before}{expected}{behind}`)",
+                "{}: found the files of {} ranks without number {expected}, expected `{before}{expected}{behind}` too",
                 one.display(),
                 found.len()
             );
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_differ_in_one_number_belong_together_in_its_order() {
+    fn files_that_differ_in_one_number_are_ordered_by_it() {
         let folder = tempfile::tempdir().unwrap();
         for name in [
             "run2-0.txt",
@@ -193,7 +193,7 @@ mod tests {
         let error = of_all_ranks(&folder.path().join("run2-9.txt"))
             .unwrap_err()
             .to_string();
-        assert!(error.contains("number 1 too"), "{error}");
+        assert!(error.contains("without number 1, "), "{error}");
         for number in 1..9 {
             fs::write(folder.path().join(format!("run2-{number}.txt")), "").unwrap();
         }

@@ -165,7 +165,7 @@ mod tests {
     use flowcast::model::builtin;
 
     #[test]
-    fn what_is_saved_is_listed_until_it_is_removed() {
+    fn a_saved_network_is_listed_until_it_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path().join("not/yet"));
         assert_eq!(store.list().unwrap(), []);

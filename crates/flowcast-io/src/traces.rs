@@ -58,9 +58,7 @@ pub fn open_trace_by(
         .with_context(|| format!("cannot read {}", path.display()))?;
     let is_recording = (*bytes).as_ref().starts_with(RECORDING_MAGIC.as_bytes());
     if clock.is_some() && !is_recording {
-        bail!(
-            "--compute: found {name}, expected a recording, which has both times of computations"
-        );
+        bail!("--compute: found {name}, expected a recording: only recordings have both clocks");
     }
     if (*bytes).as_ref().starts_with(crate::otf2::MAGIC) {
         return open_otf2(path, options);
@@ -93,7 +91,7 @@ pub fn open_trace_by(
         let known = fs::metadata(&file)?;
         if !opened.insert((known.dev(), known.ino())) {
             return Err(io::Error::other(
-                "found it once more, expected each file once",
+                "found the file a second time, expected each file once",
             ));
         }
         unpacked(&mut unpacking, part, reader.bytes(&file)?).map_err(io::Error::other)
@@ -145,8 +143,8 @@ pub fn whole_recording(trace: &Trace) -> Result<()> {
         .find(|ignored| ignored.kind == flowcast::formats::read::CUT)
     {
         bail!(
-            "found {} of {} ranks that were not recorded to their end, expected whole ones: the program, its disk or its \
-             machine failed (--incomplete predicts what there is)",
+            "found {} of {} ranks that were not recorded to their end, expected complete recordings: the program, its \
+             disk or its machine failed (--incomplete predicts the recorded part)",
             cut.count,
             trace.ranks()
         );
@@ -157,7 +155,7 @@ pub fn whole_recording(trace: &Trace) -> Result<()> {
     {
         bail!(
             "found the recording of a program that failed, expected one of a program that ended with code 0 (--incomplete \
-             predicts what it did until then)"
+             predicts the part before the failure)"
         );
     }
     Ok(())
@@ -184,7 +182,7 @@ fn unpacking() -> Result<Unpacking> {
 fn unpacked(unpacking: &mut Unpacking, name: &str, bytes: SharedBytes) -> Result<SharedBytes> {
     unpacking.unpack(name, bytes).map_err(|error| match error {
         TraceError::TooLarge { .. } => {
-            anyhow!("{error}; if it is meant, raise the limit: {MOST_UNPACKED}=8GB")
+            anyhow!("{error}; if this size is intended, raise the limit: {MOST_UNPACKED}=8GB")
         }
         other => other.into(),
     })

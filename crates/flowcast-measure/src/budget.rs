@@ -201,7 +201,7 @@ fn check(plan: &BudgetPlan) -> Result<(), PrttError> {
         return wrong_plan(
             "precision",
             plan.precision.to_string(),
-            "a share between 0 and 1",
+            "a fraction between 0 and 1",
         );
     }
     Ok(())

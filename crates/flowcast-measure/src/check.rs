@@ -141,7 +141,7 @@ pub fn check(
         for (point, time) in client.round(&order)? {
             let (test, times) = tests
                 .get_mut(&point)
-                .expect("only what is tested is measured");
+                .expect("only points with a test are measured");
             test.observe(time.as_nanos());
             times.push(time.as_nanos());
         }
@@ -178,11 +178,13 @@ pub fn check(
 fn verify(plan: &CheckPlan) -> Result<(), CheckError> {
     let (field, found, expected) = match plan {
         CheckPlan { level, .. } if !(*level > 0.0 && *level < 1.0) => {
-            ("level", level.to_string(), "a share between 0 and 1")
+            ("level", level.to_string(), "a probability between 0 and 1")
         }
-        CheckPlan { least, .. } if !(*least >= 0.0 && *least < 1.0) => {
-            ("least", least.to_string(), "a share from 0 on and below 1")
-        }
+        CheckPlan { least, .. } if !(*least >= 0.0 && *least < 1.0) => (
+            "least",
+            least.to_string(),
+            "a fraction of at least 0 and below 1",
+        ),
         CheckPlan { size, .. } if !(2..=crate::prtt::MAX_SIZE.0).contains(&size.0) => {
             ("size", size.to_string(), "a size from 2 B to 64 MiB")
         }
@@ -279,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn a_network_as_its_file_says_holds_and_what_has_changed_is_seen_where_it_shows() {
+    fn an_unchanged_network_passes_and_a_change_fails_the_points_that_depend_on_it() {
         use StillVerdict::{Above, Below, Between};
         assert_eq!(verdicts(loggp(20.0, 1.0)), [Between; 4]);
         assert_eq!(
             verdicts(loggp(21.0, 1.03)),
             [Between; 4],
-            "5 % of the latency do not matter"
+            "5 % of the latency have no effect"
         );
         assert_eq!(verdicts(loggp(40.0, 1.0)), [Above, Above, Above, Between]);
         assert_eq!(verdicts(loggp(20.0, 2.0)), [Between, Above, Between, Above]);
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_cannot_be_carried_out_is_told() {
+    fn an_invalid_plan_is_refused() {
         let (mut client, _server) = connect(loggp(20.0, 1.0));
         let mut refused = |plan| {
             check(&mut client, &file(loggp(20.0, 1.0)), &plan)
@@ -306,7 +308,7 @@ mod tests {
         };
         assert_eq!(
             refused(plan),
-            "level: found 1.5, expected a share between 0 and 1"
+            "level: found 1.5, expected a probability between 0 and 1"
         );
         assert!(
             refused(CheckPlan {

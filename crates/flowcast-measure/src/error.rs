@@ -15,10 +15,10 @@ pub enum PrttError {
     #[error(transparent)]
     Clock(#[from] ClockError),
     /// The other end is not flowcast, or has a different version.
-    #[error("found `{0}` at the other end, expected a flowcast that speaks flowcast-prtt/1")]
+    #[error("found `{0}` at the other end, expected flowcast with the protocol flowcast-prtt/1")]
     Stranger(String),
     /// The other end requested less or more than this end supports.
-    #[error("the other end asked for {found} {what}, expected {least} to {most}")]
+    #[error("the other end requested {found} {what}, expected {least} to {most}")]
     Script {
         /// Quantity that the other end requested.
         what: &'static str,

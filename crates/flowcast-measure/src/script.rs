@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_asks_too_much_and_a_stranger_are_refused() {
+    fn too_large_a_script_and_an_unknown_greeting_are_refused() {
         let (mut client, mut server) = connect(LogGp::default());
         client.send(&1u32.to_le_bytes()).unwrap();
         client.send(&[1, 0, 0, 0, 255, 255, 255, 255]).unwrap();
         let error = receive_script(&mut server).unwrap_err().to_string();
         assert_eq!(
             error,
-            "the other end asked for 4294967295 bytes, expected 1 to 67108864"
+            "the other end requested 4294967295 bytes, expected 1 to 67108864"
         );
         client.send(b"GET / HTTP/1.1\r\n").unwrap();
         assert!(matches!(

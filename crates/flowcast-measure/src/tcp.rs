@@ -114,7 +114,7 @@ impl TcpEntry {
     /// The address does not belong to this machine, or is in use.
     pub fn open(address: &str) -> Result<TcpEntry, TransportError> {
         let listener = TcpListener::bind(address)
-            .map_err(|source| failed(format!("listen at {address}"), source))?;
+            .map_err(|source| failed(format!("listen on {address}"), source))?;
         Ok(TcpEntry { listener })
     }
 
@@ -125,7 +125,7 @@ impl TcpEntry {
     pub fn address(&self) -> Result<SocketAddr, TransportError> {
         self.listener
             .local_addr()
-            .map_err(|source| failed("tell the listening address".into(), source))
+            .map_err(|source| failed("get the listening address".into(), source))
     }
 
     /// Waits for the connection that shows this token. Other connections are closed, and silent ones do not delay it.
@@ -337,10 +337,9 @@ impl TcpTransport {
     ) -> Result<usize, TransportError> {
         let blocking = |blocking: bool| match self.waiting {
             Waiting::Sleep => Ok(()),
-            Waiting::Poll => self
-                .stream
-                .set_nonblocking(!blocking)
-                .map_err(|error| failed("change how the connection waits".into(), error)),
+            Waiting::Poll => self.stream.set_nonblocking(!blocking).map_err(|error| {
+                failed("change the blocking mode of the connection".into(), error)
+            }),
         };
         blocking(true)?;
         let result = loop {
@@ -390,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_and_silent_peers_neither_enter_nor_hold_the_door() {
+    fn unknown_and_silent_peers_are_not_admitted_and_do_not_block_others() {
         let door = TcpEntry::open("127.0.0.1:0").unwrap();
         let address = door.address().unwrap();
         let silent: Vec<TcpStream> = (0..80)
@@ -429,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn computing_lasts_as_long_as_asked() {
+    fn computing_lasts_for_the_requested_time() {
         let (mut client, _server) = loopback_pair(Waiting::Sleep).unwrap();
         let before = client.now();
         client.compute(Time::from_micros(300.0));

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_end_and_a_wrong_size_are_errors() {
+    fn a_closed_end_and_a_wrong_size_are_errors() {
         let (mut first, mut second) = connect(network());
         first.send(&[1; 3]).unwrap();
         let error = second.receive(&mut [0; 4]).unwrap_err().to_string();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Returns a message as a line, including the end of the line.
 pub(crate) fn line_of(message: &impl Serialize) -> String {
-    serde_json::to_string(message).expect("messages have only texts, numbers and lists") + "\n"
+    serde_json::to_string(message).expect("messages contain only texts, numbers and lists") + "\n"
 }
 
 pub(crate) fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_evidence_of_a_network_is_that_of_its_less_sure_value() {
+    fn the_evidence_of_a_network_comes_from_its_less_certain_value() {
         let evidence = |name: &str| {
             let network = network(name).unwrap();
             let Evidence { kind, year, source } = network.evidence().unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_a_value_goes_with_it() {
+    fn an_override_removes_the_origins_of_its_fields() {
         let set = |key: &str, value: &str| {
             network("slingshot-10")
                 .unwrap()

@@ -179,16 +179,17 @@ pub struct Collectives {
 section! {
     /// The section as it appears in a file. If it has no formula, the one of [`Collectives::default`] applies.
     pub(crate) struct CollectivesSection {
-        /// The row of operations without one of their own.
-        /// Default: required beside `rows`. Example: `"LOG MAX | LOG MAX"`.
+        /// Row of all operations without an entry in `rows`.
+        /// Default: required with `rows`. Example: `"LOG MAX | LOG MAX"`.
         default: Option<Row>,
         /// Rows by operation: `Barrier`, `Bcast`, `Gather`, `Gatherv`, `Scatter`, `Scatterv`, `Allgather`, `Allgatherv`, `Alltoall`,
         /// `Alltoallv`, `Alltoallw`, `Reduce`, `Allreduce`, `Reduce_scatter`, `Reduce_scatter_block`, `Scan`.
         /// Default: none. Example: `{ Bcast = "LOG MAX | NULL" }`.
         rows: BTreeMap<CollectiveOp, Row> [default],
         algorithms: Option<AlgorithmTable>,
-        /// What combining costs where [messages](../explanation/collectives.md) carry operations out: time of the rank that combines a
-        /// message with its own data. The time counts as computation, so that the speed of the node scales it. The formula does not use it.
+        /// Time per byte in which a rank combines a message with its own data, where
+        /// [messages](../explanation/collectives.md) carry operations out. The time counts as computation, so that the speed
+        /// of the node scales it. The formula does not use it.
         /// Default: 0. Example: `"0.1ns/B"`.
         reduction: Option<TimePerByte>,
         measured: Option<Box<MeasuredCollectives>>,
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_process_pays_for_a_constant_phase_only() {
+    fn a_single_process_pays_only_for_a_constant_phase() {
         let message = PhaseMessage {
             latency: Time::from_nanos(2000.0),
             bandwidth: Rate::from_bytes_per_second(1e9),
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_without_a_formula_leaves_the_one_that_holds() {
+    fn a_section_without_a_formula_keeps_the_default_one() {
         let read = |text| toml::from_str::<Collectives>(text).map_err(|error| error.to_string());
         let section = read("reduction = '0.1ns/B'").unwrap();
         assert_eq!(section.reduction, Some(TimePerByte::from_nanos(0.1)));

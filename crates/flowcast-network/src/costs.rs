@@ -175,7 +175,7 @@ impl<C: CostParameters> TryFrom<BTreeMap<String, [String; 3]>> for FittedCosts<C
         for CostParameter { name, unit, .. } in C::PARAMETERS {
             let own = texts
                 .remove(*name)
-                .ok_or_else(|| format!("costs: found no `{name}`, expected it"))?;
+                .ok_or_else(|| format!("costs: found no `{name}`, expected every cost"))?;
             for (column, text) in columns.iter_mut().zip(own) {
                 column.push(unit.parse(&text).ok_or_else(|| {
                     format!(
@@ -237,7 +237,7 @@ mod tests {
         without.remove("gap");
         assert_eq!(
             FittedCosts::<CollectiveCosts>::try_from(without).unwrap_err(),
-            "costs: found no `gap`, expected it"
+            "costs: found no `gap`, expected every cost"
         );
         let mut wrong = texts;
         wrong.get_mut("gap").unwrap()[1] = "-1ns/B".to_owned();

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_headers_and_rows_are_told_with_their_lines() {
+    fn wrong_headers_and_rows_are_reported_with_their_lines() {
         for (text, told) in [
             ("", "found no column names, expected the columns names"),
             ("# x\na\n", "line 2: found no column `b`"),

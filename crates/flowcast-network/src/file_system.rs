@@ -7,13 +7,13 @@ use flowcast_units::{Bytes, Rate, Time};
 section! {
     /// The `[file_system]` section of a network file.
     pub struct FileSystem: Default + Copy {
-        /// Start-up of each request; all that opening and closing takes.
+        /// Start-up time of each request, and the time of opening or closing a file.
         /// Default: 0. Example: `"2ms"`.
         latency: Time,
-        /// Bytes per second of one request; 0 is infinite.
+        /// Bandwidth of a request; 0 is infinite.
         /// Default: infinite. Example: `"200MB/s"`.
         bandwidth: Rate,
-        /// Requests that are served at once, of all ranks together; 0 is no limit.
+        /// Maximum number of concurrent requests of all ranks; 0 is no limit.
         /// Default: 0. Example: `4`.
         requests: u32,
     }

@@ -17,33 +17,33 @@ use flowcast_units::{Rate, Time};
 section! {
     /// The machine in Dimemas' terms. If it is empty: one rank per node, as many nodes as ranks, no limits.
     pub struct Machine: Default {
-        /// Messages between nodes that may be in flight together; 0 is no limit.
+        /// Maximum number of concurrent messages between nodes; 0 is no limit.
         /// Default: 0. Example: `2`.
         buses: u32,
-        /// Processors of the one machine that all nodes are parts of, as those of a lab are: ranks of all nodes take turns on
-        /// them, first come, first served. 0: each node has its own, as `cpus` says.
+        /// Number of processors of a single machine that hosts all nodes, such as a lab: the ranks of all nodes share them,
+        /// first come, first served. 0: each node has its own processors (`cpus`).
         /// Default: 0. Example: `2`.
         processors: u32 | default,
-        /// Nodes in each rack, in node order, for the messages of programs: those between racks cross the `backbone`. 0: one
-        /// rack. A pattern names its racks itself.
+        /// Number of nodes in each rack, in node order, for programs; messages between racks cross the `backbone`. 0: a
+        /// single rack. A pattern names its own racks.
         /// Default: 0. Example: `4`.
         nodes_per_rack: u32 | default,
-        /// Where ranks run when the command line does not say: `"fill"`, `"round-robin"`, `{ per-node = 2 }` or
-        /// `{ list = [0, 0, 1] }`.
+        /// Mapping of ranks to nodes if the command line has none: `"fill"`, `"round-robin"`, `{ per-node = 2 }` or `{ list
+        /// = [0, 0, 1] }`.
         /// Default: one rank on each node. Example: `"fill"`.
         mapping: Option<Mapping>,
-        /// Mappings of the second, third, ... program where several run at once, each in the form of `mapping`.
+        /// Mappings of the second, third, ... of several concurrent programs, each in the form of `mapping`.
         /// Default: `mapping`. Example: `["round-robin"]`.
         further_mappings: Vec<Mapping> | default,
         /// Groups of equal nodes, in node order.
         nodes: Vec<NodeGroup> | default,
-        /// How ranks that share a processor take turns.
+        /// Scheduling of ranks that share a processor.
         scheduler: Scheduler | default,
-        /// The sites after the first; nodes say by `site` where they are.
+        /// Sites after the first. The field `site` of a group of nodes names its site.
         further_sites: Vec<Site> | default,
-        /// The network between sites.
+        /// Network between sites.
         wide_area: WideArea | default,
-        /// Random variation of computation and of messages; by default nothing varies.
+        /// Random variation of computations and messages; none by default.
         random: Randomness | default,
     }
 }
@@ -67,46 +67,46 @@ section! {
     /// links are half duplex, and the other number applies.
     #[serde(default)]
     pub struct NodeGroup + Copy {
-        /// Nodes of the group, one behind the other in node order.
+        /// Number of nodes in the group, consecutive in node order.
         /// Default: 1. Example: `4`.
         count: u32,
-        /// Processors in each; 0: as many as the mapping places ranks on one.
+        /// Number of processors of each node; 0: the number of ranks that the mapping places on it.
         /// Default: 0. Example: `2`.
         cpus: u32,
-        /// Divides every computation; at 0 computation takes no time.
+        /// Relative speed, the divisor of the time of each computation; at 0, computations take no time.
         /// Default: 1. Example: `2.0`.
         speed: f64,
-        /// Links into the node.
+        /// Number of links into each node.
         /// Default: 0. Example: `1`.
         in_links: u32,
-        /// Links out of the node.
+        /// Number of links out of each node.
         /// Default: 0. Example: `1`.
         out_links: u32,
-        /// Start-up of a message to another node.
-        /// Default: that of `nic`. Example: `"5us"`.
+        /// Start-up time of a message to another node.
+        /// Default: latency of `nic`. Example: `"5us"`.
         latency: Option<Time>,
-        /// Start-up of a message inside the node.
-        /// Default: that of the built-in network `shared-memory`. Example: `"0.5us"`.
+        /// Start-up time of a message inside a node.
+        /// Default: latency of the built-in network `shared-memory`. Example: `"0.5us"`.
         intra_latency: Option<Time>,
-        /// Bytes per second inside the node; 0 is infinite.
-        /// Default: that of `shared-memory`. Example: `"1GB/s"`.
+        /// Bandwidth of a message inside a node; 0 is infinite.
+        /// Default: bandwidth of `shared-memory`. Example: `"1GB/s"`.
         intra_bandwidth: Option<Rate>,
-        /// Messages inside the node that may be in flight together; 0 is no limit.
+        /// Maximum number of concurrent messages inside a node; 0 is no limit.
         /// Default: 0. Example: `2`.
         intra_buses: u32,
-        /// Links into a rank for messages inside the node.
+        /// Number of links into each rank for messages inside a node.
         /// Default: 0. Example: `1`.
         intra_in_links: u32,
-        /// Links out of a rank for messages inside the node.
+        /// Number of links out of each rank for messages inside a node.
         /// Default: 0. Example: `1`.
         intra_out_links: u32,
-        /// The site that the nodes belong to.
+        /// Site of the nodes, counted from 0.
         /// Default: 0.
         site: u32 | default,
-        /// Start-up of a message to another site.
+        /// Start-up time of a message to another site.
         /// Default: 0. Example: `"1ms"`.
         wide_area_latency: Time | default,
-        /// Divides every computation on an accelerator; at 0 it takes no time.
+        /// Relative speed of an accelerator, the divisor of the time of each computation on it; at 0, they take no time.
         /// Default: 1. Example: `2.0`.
         accelerator_speed: f64 [skip_serializing_if = "is_one"],
     }

@@ -7,35 +7,36 @@ use crate::{algorithm::Choice, collective_costs::CollectiveCosts, costs::FittedC
 section! {
     /// Costs of the steps of operations on a machine, and the residuals that they leave unexplained.
     pub struct MeasuredCollectives {
-        /// The machine, as the table of its operations names it.
+        /// Name of the machine, as in the table of operations.
         system: String,
-        /// By which the half-widths of intervals are multiplied, so that they held for runs that were left out.
+        /// Factor for the half-widths of intervals, chosen such that the intervals hold for runs left out of the fit.
         widening: f64,
-        /// What the steps cost.
+        /// Costs of the steps.
         costs: FittedCosts<CollectiveCosts>,
-        /// How what is left over hangs together.
+        /// Standard deviations and correlation lengths of the residuals.
         spread: ResidualSpread,
-        /// What is left over, of this machine and of others with the same algorithms.
+        /// Residuals of this machine and of other machines with the same algorithms.
         series: Vec<ResidualSeries>,
     }
 
     /// Standard deviations of the parts of `ln(measured / predicted)` that measurements share, and the distances over which
     /// residuals are correlated.
     pub struct ResidualSpread + Copy {
-        /// The same algorithm of an operation, on any machine.
+        /// Part shared by the same algorithm of an operation on any machine.
         algorithm: f64,
-        /// The same algorithm of an operation on the same machine.
+        /// Part shared by the same algorithm of an operation on the same machine.
         algorithm_here: f64,
-        /// The same operation on the same machine.
+        /// Part shared by the same operation on the same machine.
         operation_here: f64,
-        /// The same run, for each doubling of its nodes: what other jobs and the place in the machine do.
+        /// Part shared by the same run, for each doubling of its nodes: effect of other jobs and of the placement in the
+        /// machine.
         run: f64,
-        /// The same operation on the same machine, for the square root of each doubling of its ranks per node: they share memory,
-        /// caches and interfaces.
+        /// Part shared by the same operation on the same machine, for the square root of each doubling of its ranks per
+        /// node, which share memory, caches and interfaces.
         shared_node: f64,
-        /// A single measurement, in common with no other.
+        /// Part of a single measurement.
         single: f64,
-        /// A single measurement, for each doubling of its nodes: what other jobs do to it alone.
+        /// Part of a single measurement, for each doubling of its nodes: effect of other jobs on it alone.
         disturbance: f64,
         /// Doublings of the size over which residuals stay correlated.
         sizes: f64,
@@ -51,13 +52,13 @@ section! {
         run: String,
         /// Number of nodes of the run.
         nodes: u32,
-        /// Number of ranks of the run, on all nodes together.
+        /// Number of ranks of the run on all nodes.
         ranks: u32,
-        /// The collective operation that was measured.
+        /// Measured collective operation.
         operation: CollectiveOp,
-        /// The algorithm that carried the operation out, written as text.
+        /// Algorithm of the operation, as text.
         algorithm: Choice [with = "choice_as_text"],
-        /// Buffer sizes that were measured, one for each factor.
+        /// Measured buffer sizes, one for each factor.
         bytes: Vec<Bytes>,
         /// Measured time divided by the time of the steps, by size; above 0.
         factors: Vec<f64>,

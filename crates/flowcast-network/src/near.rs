@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_are_near_are_suggested() {
+    fn only_similar_names_are_suggested() {
         let known = ["fair", "packet", "closed-loop"];
         assert_eq!(question("pakcet", known), " (did you mean packet?)");
         assert_eq!(question("Fiar", known), " (did you mean fair?)");

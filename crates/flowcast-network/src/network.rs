@@ -74,10 +74,10 @@ pub struct Network {
 section! {
     /// Quality of a fit: the section `[fit]`.
     pub struct FitQuality: Default {
-        /// By how much, as a share, the parameters miss what was measured: no interval is narrower.
+        /// Relative error of the fitted parameters against the measurements, as a fraction; no interval is narrower.
         /// Default: unknown. Example: `0.023`.
         misfit: Option<f64>,
-        /// What has to be known before the numbers; a prediction repeats it.
+        /// Problems of the fit that limit the use of its numbers; predictions repeat them.
         /// Default: none. Example: `["L came out as -14.46us and is held at 0"]`.
         warnings: Vec<String> | default,
     }
@@ -94,11 +94,11 @@ section! {
         /// both sides. `loggops`: overhead on both processors, gap and gap per byte at the sending interface.
         /// Default: required. Example: `"loggops"`.
         rule: MessageRule,
-        /// Size from which a sender waits for its receiver, whatever the trace says.
-        /// Default: as the trace says. Example: `"64KiB"`.
+        /// Smallest size of rendezvous messages, for which a sender waits for its receiver; overrides the trace.
+        /// Default: from the trace. Example: `"64KiB"`.
         rendezvous_from: Option<Bytes>,
-        /// What moves rendezvous messages between nodes while ranks compute: `asynchronous` (the interface or a thread) or
-        /// `in calls` (the ranks, inside MPI only).
+        /// Progress of rendezvous messages between nodes while ranks compute: `asynchronous` (by the interface or a thread)
+        /// or `in calls` (by the ranks, only inside MPI calls).
         /// Default: `asynchronous`. Example: `"in calls"`.
         progress: Progress | default,
     }
@@ -245,12 +245,12 @@ section! {
     /// Processor time by message size, on both sides, and latency by message size; empty if the file has none.
     pub struct Overheads: Default {
         /// Processor time of the sender by message size: pieces in ascending size, the first from 0.
-        /// Default: that of the rule.
+        /// Default: from the rule.
         send: Vec<OverheadPiece> | default,
         /// Processor time of the receiver by message size: pieces in ascending size, the first from 0.
-        /// Default: that of the rule.
+        /// Default: from the rule.
         receive: Vec<OverheadPiece> | default,
-        /// Time added to the latency by message size, such as for a handshake; no processor and no link is busy meanwhile.
+        /// Additional latency by message size, such as for a handshake; it occupies no processor and no link.
         /// Default: none.
         latency: Vec<OverheadPiece> | default,
     }
@@ -272,13 +272,13 @@ impl Overheads {
 section! {
     /// `fixed + per_byte · size` for sizes from `from` up to the next piece.
     pub struct OverheadPiece + Copy {
-        /// Size at which the piece begins: 0 for the first piece, then ascending.
+        /// Smallest size of the piece: 0 for the first piece, then ascending.
         /// Default: required. Example: `"64KiB"`.
         from: Bytes,
-        /// Time of each message, 0 or more.
+        /// Time for each message, 0 or more.
         /// Default: required. Example: `"5us"`.
         fixed: Time,
-        /// Time that each byte adds, 0 or more.
+        /// Time for each byte, 0 or more.
         /// Default: required. Example: `"0.02ns/B"`.
         per_byte: TimePerByte,
     }

@@ -46,7 +46,7 @@ section! {
         /// The value was read from the output of a measurement.
         /// Example: `"hpc-uk/archer-benchmarks: IMB PingPong of two nodes"`.
         measured_by: Option<String>,
-        /// The value is printed by a publication.
+        /// The value appears in a publication.
         /// Example: `"RR-5910, Table 1: MPI latency"`.
         source: Option<String>,
         /// The vendor of the network or of its software states the value.
@@ -58,7 +58,7 @@ section! {
         /// The value is a stand-in without a source; the text says how to measure it.
         /// Example: `"no source found: flowcast measure p2p measures it"`.
         unknown: Option<String>,
-        /// When the value was measured or published.
+        /// Year of the measurement or publication.
         /// Example: `2021`.
         year: Option<u16>,
     }

@@ -12,17 +12,17 @@ use flowcast_statistics::resampling::normal_score;
 section! {
     /// A confidence interval of a field, in the field's unit.
     pub struct ParameterInterval {
-        /// Lower end, in the unit of the field; at most its value.
+        /// Lower end, in the unit of the field; at most the field's value.
         /// Default: required. Example: `"4.2us"`.
         low: Quantity,
-        /// Upper end, in the unit of the field; at least its value.
+        /// Upper end, in the unit of the field; at least the field's value.
         /// Default: required. Example: `"5.0us"`.
         high: Quantity,
         /// Confidence level, above 0 and below 1.
         /// Default: required. Example: `0.95`.
         level: f64,
-        /// Correlation with other fields that have an interval, by their dotted names, above -1 and below 1. One of the two fields
-        /// has it.
+        /// Correlations with other fields that have an interval, by dotted name, above -1 and below 1. Only one field of
+        /// each pair lists the correlation.
         /// Default: 0. Example: `{ "nic.gap_per_byte" = -0.7 }`.
         correlations: BTreeMap<String, f64> | default,
     }

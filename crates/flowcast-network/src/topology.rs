@@ -291,7 +291,7 @@ impl Topology {
             return Err(refused(
                 "routing",
                 format!("`{routing}`"),
-                format!("one of {}, which this shape knows", names.join(", ")),
+                format!("one of {}, the routings of this shape", names.join(", ")),
             ));
         }
         if self.planes == 0 {
@@ -311,8 +311,8 @@ impl Topology {
                 Arc::new(routed.map_err(|[one, other]| {
                     refused(
                         "graph.cables",
-                        format!("no way between nodes {one} and {other}"),
-                        "cables that join all nodes",
+                        format!("no route between nodes {one} and {other}"),
+                        "cables that connect all nodes",
                     )
                 })?)
             }
@@ -542,7 +542,7 @@ fn checked_grid(grid: &SwitchGrid) -> Result<&SwitchGrid, SharingError> {
         return Err(refused(
             field,
             "more than 4194304 switches",
-            "at most as many",
+            "at most 4194304",
         ));
     }
     if !(1..=256).contains(&grid.nodes_per_switch) {
@@ -578,7 +578,7 @@ fn checked_groups(shape: &Dragonfly) -> Result<&Dragonfly, SharingError> {
         return Err(refused(
             &format!("{section}.global"),
             format!("{ports} global cables of a group"),
-            format!("at least {others}, one to each other group"),
+            format!("at least {others}, one to each of the other groups"),
         ));
     }
     if let Some(per_pair) = shape.per_pair {
@@ -587,7 +587,7 @@ fn checked_groups(shape: &Dragonfly) -> Result<&Dragonfly, SharingError> {
             return Err(refused(
                 &format!("{section}.per_pair"),
                 per_pair,
-                format!("1 to {most}, as the global cables of a group allow"),
+                format!("1 to {most}, limited by the global cables of a group"),
             ));
         }
     }

@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn classes_double_and_those_between_are_kept() {
+    fn classes_double_and_empty_ones_between_are_kept() {
         let mut distribution = TimeDistribution::default();
         assert_eq!(
             (distribution.median(), distribution.doublings()),
@@ -151,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_median_is_that_of_the_sorted_times(mut times in prop::collection::vec(0.0..1e12f64, 1..200)) {
+        fn the_median_equals_that_of_the_sorted_times(mut times in prop::collection::vec(0.0..1e12f64, 1..200)) {
             let mut distribution = TimeDistribution::default();
             times.iter().for_each(|nanos| distribution.add(Time::from_nanos(*nanos)));
             times.sort_by(f64::total_cmp);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_maps_the_same_file_sees_the_same_accounts() {
+    fn processes_that_map_the_same_file_see_the_same_accounts() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("accounts");
         let (one, other) = (map(&file).unwrap(), map(&file).unwrap());

@@ -119,7 +119,7 @@ fn step_aside(refusal: &Refusal) {
         return;
     }
     library::say(&format!(
-        "bml flowcast steps aside, r2 works alone: {refusal}"
+        "bml flowcast steps aside, only r2 works: {refusal}"
     ));
 }
 
@@ -187,7 +187,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     if !state::keep(state) {
         return Err(Refusal::R2Open);
     }
-    let state = state::state().expect("just kept");
+    let state = state::state().expect("the state was just stored");
     // SAFETY: initialised modules that the state contains.
     state
         .rails
@@ -266,7 +266,7 @@ mod tests {
     use std::ffi::CStr;
 
     #[test]
-    fn the_component_says_its_name() {
+    fn the_component_contains_its_name() {
         let version = &mca_bml_flowcast_component.bml_version;
         // SAFETY: the name ends with a zero.
         let text = |name: &[c_char]| unsafe { CStr::from_ptr(name.as_ptr()) };

@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_what_a_connection_has_delivered() {
+    fn the_kernel_reports_the_bytes_that_a_connection_has_delivered() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut other = listener.accept().unwrap().0;
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_stuck_when_the_kernel_waits_in_vain_and_no_longer_when_it_moves() {
+    fn a_connection_is_stuck_while_the_kernel_waits_in_vain_and_free_when_it_moves() {
         let at = |acknowledged, sends_again| TcpProgress {
             acknowledged,
             sends_again,

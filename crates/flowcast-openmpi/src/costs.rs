@@ -145,7 +145,7 @@ pub(crate) fn text_of<'a>(rails: impl IntoIterator<Item = (&'a str, LogGp)>) -> 
             "{name}={gap:.4},{:.7},{overhead:.4},{latency:.4}us",
             gap_per_byte.as_micros()
         )
-        .expect("text grows");
+        .expect("writing to a string does not fail");
     }
     text
 }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rails_are_read_back_as_they_are_written() {
+    fn rails_are_read_back_as_written() {
         let text =
             "eth1=0.9000,0.0084900,6.1000,65.4000us\neth2:1=1.4000,0.0010300,1.4000,2.8200us\n";
         let rails = rails_in(text).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn errors_name_a_missing_file() {
         let message = rail_from_file("eth1=/nowhere.toml")
             .unwrap_err()
             .to_string();

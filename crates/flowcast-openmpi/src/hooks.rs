@@ -287,7 +287,7 @@ unsafe extern "C-unwind" fn put(
         .rail(asked)
         .original
         .put
-        .expect("only networks with a put get this one");
+        .expect("only networks with a put get this function");
     let peer = state.peers.find(endpoint);
     if let Some(peer) = peer
         && let Some(parts) = parts_of_put(state, peer, asked, size)
@@ -440,7 +440,7 @@ mod tests {
     use crate::bindings::DES_BTL_OWNERSHIP;
 
     #[test]
-    fn only_what_starts_a_message_may_take_another_rail() {
+    fn only_the_start_of_a_message_may_take_another_rail() {
         let (matching, fin) = (
             DES_PRIORITY | DES_BTL_OWNERSHIP,
             DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK,

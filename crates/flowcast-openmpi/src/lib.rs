@@ -68,10 +68,10 @@ impl Drop for NoPanic {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
     /// The library's series is not 4.1.
-    #[error("found Open MPI {0}, expected 4.1.x, whose structs this component knows")]
+    #[error("found Open MPI {0}, expected 4.1.x, for which this component was built")]
     Version(String),
     /// The library lacks a symbol of Open MPI 4.1.
-    #[error("the MPI library has no `{0}`, which Open MPI 4.1 has")]
+    #[error("the MPI library lacks the symbol `{0}` of Open MPI 4.1")]
     Symbol(String),
     /// The framework has opened `r2` as well: two components would start the networks.
     #[error("found the component r2 open as well, expected `--mca bml flowcast` alone")]
@@ -80,7 +80,7 @@ pub(crate) enum Refusal {
     #[error("found no mca_bml_r2.so beside Open MPI's components")]
     NoR2,
     /// Fewer than two networks share kind and exclusivity.
-    #[error("found {0}, expected two networks of the same kind and btl exclusivity or more")]
+    #[error("found {0}, expected at least two networks of the same kind and btl exclusivity")]
     OneRail(String),
     /// A parameter of the component is invalid.
     #[error("bml_flowcast_{name}: {problem}")]

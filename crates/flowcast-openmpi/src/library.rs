@@ -141,7 +141,7 @@ pub(crate) fn register_variable() -> Option<RegisterVariable> {
 
 /// Prints a line with the reason and ends all processes of the job.
 pub(crate) fn end_job(why: &str) -> ! {
-    say(&format!("bml flowcast: {why}: the job ends"));
+    say(&format!("bml flowcast: {why}; aborting the job"));
     type Abort = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
     // SAFETY: unchanged in all series: the communicator's handle is the address of its struct.
     unsafe {
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_from_what_the_library_says_of_itself() {
+    fn the_version_is_read_from_the_version_text_of_the_library() {
         let text = "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022";
         assert_eq!(version_in(text), Some("4.1.4"));
         assert_eq!(version_in("MPICH Version: 4.0.2"), None);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn components_are_told_from_other_libraries() {
+    fn components_are_distinguished_from_other_libraries() {
         let folder = |file: &str| component_folder(Path::new(file));
         assert_eq!(
             folder("/usr/lib/openmpi3/mca_pml_ob1.so"),

@@ -100,44 +100,48 @@ pub(crate) fn register(component: *const BmlComponent) {
     // SAFETY: places in a static that only this thread uses now.
     unsafe {
         let values = &mut *values;
-        text(c"scheduler", c"How the network of a message is chosen: any scheduler of `flowcast rails simulate`, such as earliest-delivery, latency, vft, wfq, round-robin", &raw mut values.scheduler);
-        text(c"rails", c"LogGP parameters by interface: NAME=g,G,o,Lus in microseconds (per byte for G), several with a semicolon between", &raw mut values.rails);
-        text(c"network", c"LogGP parameters by file: NAME=FILE with a Flowcast network file (flowcast fit -o FILE), several with a comma between", &raw mut values.network);
-        text(c"measure", c"Measure parameters that are not given while MPI starts: stored (unless an earlier result is stored), always, never", &raw mut values.measure);
+        text(c"scheduler", c"Scheduler that chooses the network of a message: any of `flowcast rails simulate`, such as earliest-delivery, latency, vft, wfq, round-robin", &raw mut values.scheduler);
+        text(c"rails", c"LogGP parameters by interface: NAME=g,G,o,Lus in microseconds (per byte for G), separated by semicolons", &raw mut values.rails);
+        text(c"network", c"LogGP parameters by file: NAME=FILE with a Flowcast network file (flowcast fit -o FILE), separated by commas", &raw mut values.network);
+        text(c"measure", c"Measure missing parameters while MPI starts: stored (unless an earlier result is stored), always, never", &raw mut values.measure);
         number(
             c"measure_ms",
-            c"How long start-up may measure, in milliseconds, at most 200",
+            c"Longest time of the measurement at start-up, in milliseconds, at most 200",
             &raw mut values.measure_ms,
         );
         text(c"store", c"Folder of stored results; `none` stores nothing (default: $XDG_DATA_HOME/flowcast/networks or ~/.local/share/flowcast/networks)", &raw mut values.store);
         number(
             c"stripe",
-            c"Split long messages over the networks by their bandwidths: 0 leaves that to Open MPI's btl_tcp_bandwidth",
+            c"Split long messages over the networks in proportion to their bandwidths; \
+              0 leaves the shares to Open MPI's btl_tcp_bandwidth",
             &raw mut values.stripe,
         );
         number(
             c"split_from",
-            c"Messages of so many bytes go over several networks at once where that delivers them earlier (earliest-delivery alone); 0 divides none",
+            c"Smallest message, in bytes, that is split over several networks if that delivers it earlier \
+              (only earliest-delivery); 0 splits no messages",
             &raw mut values.split_from,
         );
         number(
             c"remeasure",
-            c"Measure networks again by what they carry, while the program runs: 0 keeps what start-up found",
+            c"Measure the networks again from the traffic while the program runs; 0 keeps the results of start-up",
             &raw mut values.remeasure,
         );
         number(
             c"epoll",
-            c"Wait for the sockets by one epoll instance where Open MPI polls them one by one: 0 leaves them to Open MPI",
+            c"Wait for the sockets with one epoll instance if Open MPI would poll them one by one; \
+              0 leaves them to Open MPI",
             &raw mut values.epoll,
         );
         number(
             c"verbose",
-            c"1: rank 0 tells where parameters come from and, at the end, what went over each network; 2: every rank",
+            c"1: rank 0 reports the origin of the parameters and, at the end, the traffic of each network; \
+              2: every rank does",
             &raw mut values.verbose,
         );
         text(
             c"counters",
-            c"Write what went over each network to FILE.RANK.json at the end",
+            c"Write the traffic of each network to FILE.RANK.json at the end",
             &raw mut values.counters,
         );
     }
@@ -253,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_understood_is_refused_with_what_would_be() {
+    fn invalid_values_are_refused_with_the_valid_ones() {
         assert!(
             scheduler("fastest")
                 .unwrap_err()

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_path_is_avoided_by_whom_it_leads_to() {
+    fn a_stuck_path_is_avoided_for_its_peer() {
         let path = |rail, far| PeerPath {
             rail: RailId(rail),
             far: AddressKey(far),
@@ -345,7 +345,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_table_knows_what_a_sorted_map_knows(
+        fn the_table_contains_the_same_as_a_sorted_map(
             changes in prop::collection::vec((any::<bool>(), 0usize..200), 0..600)
         ) {
             let map = EndpointMap::with_slots(4);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_find_old_peers_while_new_ones_come() {
+    fn readers_find_old_peers_while_new_ones_are_added() {
         let map = EndpointMap::with_slots(4);
         map.insert(peer(0, 1));
         std::thread::scope(|scope| {

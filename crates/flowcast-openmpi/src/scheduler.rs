@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_that_was_not_chosen_counts() {
+    fn traffic_without_a_choice_counts() {
         let scheduler = scheduler(SchedulerName::new(Discipline::EarliestDelivery));
         assert_eq!(scheduler.pick(Bytes(1000), RailSet::ALL), Some(RailId(0)));
         // A second of traffic on the fast rail: 125 MB at 8 ns.
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_not_disturbed_by_traffic_that_was_not_chosen() {
+    fn traffic_without_a_choice_does_not_disturb_turns() {
         let scheduler = scheduler(SchedulerName::new(Discipline::RoundRobin));
         let picks: Vec<u8> = (0..4)
             .map(|_| {

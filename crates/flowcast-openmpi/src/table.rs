@@ -118,7 +118,7 @@ pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {
             planned * 100.0,
             sent * 100.0
         )
-        .expect("text grows");
+        .expect("writing to a string does not fail");
     }
     writeln!(
         text,
@@ -126,10 +126,10 @@ pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {
         millis(lost(rows)),
         millis(busiest(rows))
     )
-    .expect("text grows");
+    .expect("writing to a string does not fail");
     if let Some(name) = one_rail_only(rows) {
-        writeln!(text, "  without flowcast {name} alone would have carried the first fragments: ob1 steps twice through its networks for each send")
-            .expect("text grows");
+        writeln!(text, "  without flowcast, only {name} would have carried the first fragments: ob1 advances twice through its networks for each send")
+            .expect("writing to a string does not fail");
     }
     text.trim_end().to_owned()
 }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_where_all_rails_end_together() {
+    fn no_time_is_lost_if_all_rails_end_at_the_same_time() {
         // 1 ns and 3 ns for each byte beyond the first: 3 : 1.
         let even = [
             row("a", 1.0, eager(0, 100, 30_100)),
@@ -273,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn one_rail_is_named_where_stock_scheduling_would_have_used_it_alone() {
+    fn a_rail_is_named_if_stock_scheduling_would_have_used_only_it() {
         let stepping_twice = [
             row("a", 1.0, eager(0, 50, 50)),
             row("b", 1.0, eager(100, 50, 50)),
         ];
         assert_eq!(one_rail_only(&stepping_twice), Some("b"));
-        assert!(text(&stepping_twice, Rank(0), "x").contains("without flowcast b alone"));
+        assert!(text(&stepping_twice, Rank(0), "x").contains("without flowcast, only b would"));
         let in_turn = [
             row("a", 1.0, eager(50, 50, 50)),
             row("b", 1.0, eager(50, 50, 50)),

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn grids_are_found_and_rows_are_none() {
+    fn grids_are_found_and_a_row_is_not_a_grid() {
         for dims in [
             vec![4, 6],
             vec![6, 4],
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_as_many_ranks_as_a_node() {
+    fn a_block_has_as_many_ranks_as_a_node() {
         let all = GridBlocks::all(&[4, 6], 4);
         let blocks: Vec<&[u32]> = all.iter().map(|blocks| &blocks.block[..]).collect();
         assert_eq!(blocks, [[2, 2], [4, 1]]);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_are_those_of_least_time_in_their_order() {
+    fn the_best_mappings_are_the_fastest_in_order_of_enumeration() {
         let times = [2.0, 1.0, 1.0 + 1e-12].map(Time::from_nanos);
         let ranking = Ranking::new(AllMappings::new(4, vec![2; 2]), &times);
         assert_eq!(ranking.histogram, [(times[1], 2), (times[0], 1)]);

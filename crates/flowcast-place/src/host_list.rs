@@ -29,7 +29,7 @@ const MOST_DIGITS: usize = 18;
 /// Maximum number of slots of a host.
 const MOST_SLOTS: u32 = 1 << 24;
 
-const ENTRY: &str = "a host such as n1, n[001-032,040], n1:4 or n1 slots=4, no number alone";
+const ENTRY: &str = "a host such as n1, n[001-032,040], n1:4 or n1 slots=4, not only digits";
 
 /// Options of launchers that have no effect on the mapping.
 const OPTIONS: [&str; 5] = ["user", "username", "port", "ifname", "binding"];
@@ -79,14 +79,14 @@ pub fn hosts(list: &str, text: &str) -> Result<Job, HostListError> {
             } else if is_node_file {
                 job.slots[number] += 1;
             } else {
-                return Err(entry.wrong(format!("each host once, but `{name}` stands before it")));
+                return Err(entry.wrong(format!("each host once, but `{name}` is listed before")));
             }
         }
         if entry.slots == Some(0) {
-            return Err(entry.wrong("slots from 1"));
+            return Err(entry.wrong("at least 1 slot"));
         }
         if ![0, job.hosts.len()].contains(&job.slots.len()) {
-            return Err(entry.wrong("slots of all hosts or of none"));
+            return Err(entry.wrong("slots for all hosts or for none"));
         }
     }
     if is_node_file && job.slots.iter().all(|slots| *slots == 1) {
@@ -304,7 +304,7 @@ impl<'a> HostEntry<'a> {
         while let Some((plain, behind)) = rest.split_once('[') {
             let (ranges, behind) = behind
                 .split_once(']')
-                .ok_or_else(|| self.wrong("`]` behind `[`"))?;
+                .ok_or_else(|| self.wrong("`]` after `[`"))?;
             let numbers = self.numbers(ranges)?;
             if names.len() * numbers.len() > MOST_HOSTS {
                 return Err(self.wrong(format!("at most {MOST_HOSTS} hosts")));
@@ -335,7 +335,7 @@ impl<'a> HostEntry<'a> {
                 self.wrong(format!("numbers of at most {MOST_DIGITS} digits and ranges in brackets, such as [001-032,040]"))
             })?;
             if first > last {
-                return Err(self.wrong(format!("a range that ascends in place of {range}")));
+                return Err(self.wrong(format!("an ascending range instead of {range}")));
             }
             if last - first >= (MOST_HOSTS - numbers.len()) as u64 {
                 return Err(self.wrong(format!("at most {MOST_HOSTS} hosts")));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_schedulers_and_launchers_become_their_hosts() {
+    fn lists_of_schedulers_and_launchers_are_read_as_hosts() {
         for (text, expected) in [
             (
                 "lrdn[0009-0011,0007]",
@@ -405,14 +405,14 @@ mod tests {
     #[test]
     fn a_wrong_part_is_named_with_its_line_and_column() {
         for (text, expected) in [
-            ("a,b[1-2", "h:1:3: found `b[1-2`, expected `]` behind `[`"),
+            ("a,b[1-2", "h:1:3: found `b[1-2`, expected `]` after `[`"),
             (
                 "a\nb  c1-2]",
                 "h:2:4: found `c1-2]`, expected a host such as",
             ),
             (
                 "a[2-1]",
-                "h:1:1: found `a[2-1]`, expected a range that ascends in place of 2-1",
+                "h:1:1: found `a[2-1]`, expected an ascending range instead of 2-1",
             ),
             (
                 "a[x]",
@@ -443,9 +443,9 @@ mod tests {
             ),
             (
                 "a:1,b",
-                "h:1:5: found `b`, expected slots of all hosts or of none",
+                "h:1:5: found `b`, expected slots for all hosts or for none",
             ),
-            ("a:0", "h:1:1: found `a:0`, expected slots from 1"),
+            ("a:0", "h:1:1: found `a:0`, expected at least 1 slot"),
             ("a:x", "h:1:1: found `a:x`, expected a number of slots"),
             (
                 "a:2 slots=3",
@@ -494,7 +494,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_that_a_host_can_have_are_read_as_they_stand(
+        fn valid_host_names_are_read_unchanged(
             names in prop::collection::hash_set("[a-c][0-9a-c.x-]{0,4}[0-9]{0,3}[a-c]?", 1..30),
         ) {
             let names: Vec<String> = names.into_iter().filter(|name| is_host(name)).collect();

@@ -41,7 +41,7 @@ pub enum PlaceInputError {
     Matrix(#[from] MatrixFileError),
     /// Steps between nodes, because these have racks.
     #[error(
-        "{0}: found `node .. rack` lines, expected steps between ranks, whose nodes are what is searched for"
+        "{0}: found `node .. rack` lines, expected only steps between ranks, because the search chooses their nodes"
     )]
     Racks(String),
 }

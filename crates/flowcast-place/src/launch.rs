@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_that_follows_a_rule_is_made_by_options() {
+    fn a_mapping_that_follows_a_rule_needs_only_options_of_the_launcher() {
         let cyclic = "--nodes=2 --ntasks=4 --ntasks-per-node=2 --distribution=cyclic";
         assert_eq!(
             rules(&[0, 1, 0, 1], &[]),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn other_mappings_need_their_file() {
+    fn other_mappings_need_a_file() {
         for nodes in [&[1, 0][..], &[0, 1, 1, 0], &[0, 1, 1, 2], &[0, 0, 1, 0, 0]] {
             assert_eq!(rules(nodes, &[]), ["none"; 3], "{nodes:?}");
         }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn no_option_of_open_mpi_orders_ranks_onto_sockets() {
+    fn no_option_of_open_mpi_assigns_ranks_to_sockets() {
         let job = Job {
             node_of_rank: vec![Node(0); 2],
             domain_of_rank: vec![1, 0],

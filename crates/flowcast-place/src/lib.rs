@@ -64,7 +64,7 @@ use flowcast::Error;
 #[derive(Debug, Error)]
 pub enum PlaceError {
     /// A search that has not learnt any times.
-    #[error("found a search without times, expected those of its first batch")]
+    #[error("found a search without times, expected the times of its first batch")]
     NothingTried,
     /// More bytes than a matrix can count.
     #[error(transparent)]

@@ -20,9 +20,7 @@ pub enum MatrixError {
         ranks: usize,
     },
     /// Too many bytes for exact sums.
-    #[error(
-        "found more than {MOST_BYTES} bytes in all messages together, expected at most as many"
-    )]
+    #[error("found more than the maximum of {MOST_BYTES} bytes in all messages")]
     TooManyBytes,
 }
 
@@ -155,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_a_pair_are_added_up_and_those_to_oneself_stand_apart() {
+    fn messages_of_a_pair_are_added_and_messages_to_the_sender_are_counted_separately() {
         let messages = [(2, 0, 5), (0, 2, 7), (1, 1, 9), (0, 1, 0), (0, 2, 1)];
         let messages = messages.map(|(from, to, bytes)| message(from, to, bytes));
         let matrix = CommunicationMatrix::from_messages(3, messages).unwrap();
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_there_are_not_and_sums_that_are_not_exact_are_refused() {
+    fn ranks_that_do_not_exist_and_inexact_sums_are_refused() {
         let of = |src, dst, bytes| {
             CommunicationMatrix::from_messages(2, [message(src, dst, bytes); 2]).unwrap_err()
         };

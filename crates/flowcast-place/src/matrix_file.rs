@@ -100,7 +100,7 @@ fn from_table(text: &str) -> Result<MatrixFile, CsvError> {
                     line,
                     column,
                     field,
-                    format!("the number of a rank below {MOST_RANKS}"),
+                    format!("a rank number below {MOST_RANKS}"),
                 )
             })
         });
@@ -137,7 +137,7 @@ fn from_metis(text: &str) -> Result<MatrixFile, CsvError> {
         .zip(1..)
         .filter(|(line, _)| !is_comment(line))
         .skip_while(|(line, _)| line.trim().is_empty());
-    let (header, line) = lines.next().expect("a first line was seen");
+    let (header, line) = lines.next().expect("the caller found a first line");
     let form = MetisForm::read(header, line)?;
     let mut ends: Vec<(u32, u32, u64)> = Vec::new();
     let mut last = line;
@@ -176,11 +176,11 @@ fn both_ends(mut ends: Vec<(u32, u32, u64)>, line: usize) -> Result<Vec<RankMess
         let (from, to, weight) = pair[0];
         if pair.get(1).copied() != Some((to, from, weight)) {
             let found = format!(
-                "an edge of vertices {} and {} at one of them only, or twice, or with two weights",
+                "an edge between vertices {} and {} at only one of them, or twice, or with two weights",
                 from + 1,
                 to + 1
             );
-            return Err(CsvError::at(line, found, "each edge at both of its ends"));
+            return Err(CsvError::at(line, found, "each edge once at each end"));
         }
         messages.push(RankMessage {
             from: Rank(from.min(to)),
@@ -194,8 +194,8 @@ fn both_ends(mut ends: Vec<(u32, u32, u64)>, line: usize) -> Result<Vec<RankMess
 impl MetisForm {
     fn read(header: &str, line: usize) -> Result<MetisForm, CsvError> {
         MetisForm::parsed(header).ok_or_else(|| {
-            let expected = "`vertices edges [format [weights of a vertex]]` of a METIS graph, the format such as 001 for weights of \
-                            edges, or a table with the columns from,to,bytes";
+            let expected = "`vertices edges [format [weights per vertex]]` of a METIS graph, with a format such as 001 for edge \
+                            weights, or a table with the columns from,to,bytes";
             CsvError::at(line, format!("`{}`", header.trim()), expected)
         })
     }
@@ -234,8 +234,7 @@ impl MetisForm {
             let weight = if self.has_weights {
                 let word = words.next().unwrap_or("");
                 let weight = word.parse();
-                weight
-                    .map_err(|_| fail(word, "the weight of an edge, a whole number".to_owned()))?
+                weight.map_err(|_| fail(word, "an edge weight, a whole number".to_owned()))?
             } else {
                 1
             };
@@ -294,7 +293,7 @@ mod tests {
             ),
             (
                 "from,to,bytes\n0,x,1\n",
-                "m: line 2: found to = `x`, expected the number of a rank below 16777216",
+                "m: line 2: found to = `x`, expected a rank number below 16777216",
             ),
             (
                 "from,to,bytes\n",
@@ -310,7 +309,7 @@ mod tests {
             ),
             (
                 "2 1 1\n2 3\n1 4\n",
-                "m: line 3: found an edge of vertices 1 and 2 at one",
+                "m: line 3: found an edge between vertices 1 and 2 at only one",
             ),
             (
                 "2 2\n2\n1\n",

@@ -45,7 +45,7 @@ mod tests {
     use super::{super::matrix::message, *};
 
     #[test]
-    fn ranks_of_a_node_stand_side_by_side() {
+    fn ranks_of_a_node_are_neighbours() {
         let messages = [message(0, 2, 5), message(1, 0, 1)];
         let matrix = CommunicationMatrix::from_messages(3, messages).unwrap();
         let picture = matrix_picture(&matrix, &[Node(0), Node(1), Node(0)]);

@@ -99,12 +99,12 @@ impl Placed {
         };
         if !self.gain.is_any() {
             return format!(
-                "no mapping gains more than {:.0} % on fill: leave it",
+                "no mapping gains more than {:.0} % over fill: keep fill",
                 100.0 * SMALLEST_GAIN
             );
         }
         let unsure = if self.gain.is_unsure() {
-            ", which may be nothing"
+            ", possibly no gain at all"
         } else {
             ""
         };
@@ -140,7 +140,10 @@ impl Placed {
         };
         let ranks = self.best.node_of_rank.len();
         let document = if ranks <= SHOWN_RANKS {
-            document.line(format!("best: ranks {}", groups(&self.best.node_of_rank)))
+            document.line(format!(
+                "best mapping, ranks by node: {}",
+                groups(&self.best.node_of_rank)
+            ))
         } else {
             document
         };
@@ -149,7 +152,7 @@ impl Placed {
                 .field("grid", &blocks.dims)
                 .field("block", &blocks.block)
                 .line(format!(
-                    "ranks form a grid of {}, of which each node has a block of {}",
+                    "ranks form a grid of {}, and each node has a block of {}",
                     by(&blocks.dims),
                     by(&blocks.block)
                 )),
@@ -159,7 +162,7 @@ impl Placed {
         let moved = moved.fold(0, u64::saturating_add);
         let document = match self.moved_inside.first() {
             Some(most) if self.best.traffic.inside > self.fill.traffic.inside => document.line(format!(
-                "{} of messages that fill has between nodes are inside them, most of these ({}) between ranks {} and {}",
+                "{} of messages that fill sends between nodes stay inside nodes, most of them ({}) between ranks {} and {}",
                 Rounded(Bytes(moved)),
                 Rounded(most.bytes),
                 most.from,
@@ -171,7 +174,7 @@ impl Placed {
             document
         } else {
             document.line(format!(
-                "{} from ranks to themselves cost nothing",
+                "{} that ranks send to themselves cost nothing",
                 Rounded(self.own)
             ))
         }
@@ -254,11 +257,11 @@ fn all_tried(document: Document, ranking: &Ranking) -> Document {
             "▇".repeat((mappings * WIDEST).div_ceil(most) as usize)
         });
     let also = match ranking.best.len() {
-        1 => "the only best".to_owned(),
-        several => format!("one of {} best", Grouped(several as u64)),
+        1 => "one mapping".to_owned(),
+        several => format!("{} mappings", Grouped(several as u64)),
     };
     document.table("histogram", histogram).line(format!(
-        "all {} mappings were tried: {} ({also})",
+        "all {} mappings were tried: best time {} ({also})",
         Grouped(ranking.mappings),
         Rounded(best)
     ))

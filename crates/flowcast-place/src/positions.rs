@@ -22,7 +22,7 @@ const SAME_GROUP: usize = 1;
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PositionError {
     /// The job has more groups, switches or nodes than the topology.
-    #[error("found {found}, expected at most {expected}, which the topology has")]
+    #[error("found {found}, expected at most {expected}, the number in the topology")]
     TooMany {
         /// Number in the job, with the kind of thing counted.
         found: String,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_and_switches_of_a_job_take_those_of_the_topology() {
+    fn groups_and_switches_of_a_job_become_those_of_the_topology() {
         let topology = Topology::new(TopologyShape::Dragonfly {
             groups: Dragonfly {
                 groups: 3,
@@ -141,7 +141,7 @@ mod tests {
         let error = positions(&topology, &full).unwrap_err().to_string();
         assert_eq!(
             error,
-            "found 3 switches in a group, expected at most 2, which the topology has"
+            "found 3 switches in a group, expected at most 2, the number in the topology"
         );
     }
 }

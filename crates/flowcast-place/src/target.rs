@@ -24,7 +24,9 @@ pub const MOST_NODES: usize = 1 << 15;
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// The number of places differs from the number of nodes.
-    #[error("found {positions} places in the topology for {nodes} nodes, expected as many")]
+    #[error(
+        "found {positions} positions in the topology for {nodes} nodes, expected one for each node"
+    )]
     Positions {
         /// Number of places that were given.
         positions: usize,
@@ -32,10 +34,10 @@ pub enum TargetError {
         nodes: usize,
     },
     /// Two nodes at the same place.
-    #[error("found two nodes at place {0} of the topology, expected one")]
+    #[error("found two nodes at position {0} of the topology, expected one")]
     Twice(Node),
     /// The ranks do not fit.
-    #[error("found {ranks} ranks, expected at most {slots}, as there are slots")]
+    #[error("found {ranks} ranks, expected at most {slots}, the number of slots")]
     TooFewSlots {
         /// Number of ranks, which exceeds `slots`.
         ranks: usize,
@@ -49,7 +51,7 @@ pub enum TargetError {
     #[error("found {0} nodes, expected at most {MOST_NODES}")]
     TooManyNodes(usize),
     /// Too many links for exact sums.
-    #[error("found nodes with {0} links between them, expected at most {MOST_LINKS}")]
+    #[error("found two nodes with {0} links between them, expected at most {MOST_LINKS}")]
     TooFar(u16),
     /// The topology is invalid or lacks a place.
     #[error(transparent)]

@@ -142,12 +142,12 @@ impl RecordFault {
     pub const fn found_and_expected(self) -> (&'static str, &'static str) {
         let before = match self {
             RecordFault::WaitWithoutReceive => {
-                "a non-blocking receive with the same source, tag and communicator before it"
+                "an earlier non-blocking receive with the same source, tag and communicator"
             }
             RecordFault::WaitWithoutSend => {
-                "a non-blocking send with the same destination and tag before it"
+                "an earlier non-blocking send with the same destination and tag"
             }
-            RecordFault::WaitWithoutCollective => "a non-blocking collective before it",
+            RecordFault::WaitWithoutCollective => "an earlier non-blocking collective",
             RecordFault::TooMany => {
                 return (
                     "more distinct records than a compiled trace can number (134,217,727)",

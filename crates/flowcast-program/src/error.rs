@@ -35,7 +35,7 @@ pub enum TraceError {
         problem: String,
     },
     /// Packed files contain more than is allowed.
-    #[error("{name}: found more than {most} unpacked from {packed}, expected no more{}", if *.files > 1 { " of all files of a trace together" } else { "" })]
+    #[error("{name}: found more than {most} decompressed from {packed}, expected no more{}", if *.files > 1 { " in all files of a trace" } else { "" })]
     TooLarge {
         /// Name of the file; of several, the one that exceeded the limit.
         name: String,

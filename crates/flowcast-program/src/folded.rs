@@ -138,7 +138,7 @@ impl Folded {
             .all(|(piece, times)| *times > 0 && fits(first, piece))
         {
             return Err(TraceError::Limit(
-                "loops over programs of other ranks, or loops without iterations",
+                "loops over programs with different ranks, or loops without iterations",
             ));
         }
         let sum = |of: fn(&Program) -> u64| {
@@ -234,8 +234,8 @@ impl Folded {
 const MOST_UNFOLDED: u64 = 1 << 35;
 
 const TOO_LONG: TraceError = TraceError::Limit(
-    "more messages or instructions than fit into a program without loops (2^32, 32 GiB); folded, --model independent \
-     predicts it",
+    "more messages or instructions than fit into a program without loops (2^32, 32 GiB); --model independent predicts it \
+     with loops",
 );
 
 fn fits(first: &Program, piece: &Program) -> bool {

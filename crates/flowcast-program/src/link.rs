@@ -126,8 +126,8 @@ pub fn link(parts: ProgramParts, options: ReadOptions) -> Result<Program, TraceE
 
 const TRUNCATED: &str =
     "sends that are larger than any receive of their channel; the size of the send counts";
-const SEVERAL_ROOTS: &str = "executions of collectives whose ranks do not agree on the root; of those that call themselves \
-                             the root the last to come counts";
+const SEVERAL_ROOTS: &str = "executions of collectives whose ranks disagree on the root; if several ranks call themselves \
+                             the root, the last of them counts";
 
 /// Tables of the program, and the numbers in them that replace the ranks' own numbers.
 #[derive(Default)]
@@ -321,7 +321,7 @@ impl LinkTables {
 fn no_duration(rank: usize) -> TraceError {
     TraceError::At {
         place: format!("rank {rank}"),
-        found: "a computation that is no time, or a longer one".to_owned(),
+        found: "a computation with an invalid or too long time".to_owned(),
         expected: format!(
             "times of at most {}: look for a time, a factor or a rate that is too large or too small",
             Time::LONGEST
@@ -508,14 +508,14 @@ fn unmatched(
     let (record, found, expected) = if sends > recvs {
         (
             nth_send(builder, channel, recvs),
-            format!("a send from rank {rank} to {on} that nobody receives"),
-            format!("a receive for each of {sends} sends, {recvs} there are"),
+            format!("a send from rank {rank} to {on} without a receive"),
+            format!("a receive for each of {sends} sends; the trace has {recvs}"),
         )
     } else {
         (
             nth_post(builder, channel, sends),
-            format!("a receive of rank {rank} from {on} that nobody sends"),
-            format!("a send for each of {recvs} receives, {sends} there are"),
+            format!("a receive of rank {rank} from {on} without a send"),
+            format!("a send for each of {recvs} receives; the trace has {sends}"),
         )
     };
     TraceError::At {

@@ -291,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_pushed_is_decoded(ops in proptest::collection::vec((any_op(), any::<bool>()), 0..50)) {
+        fn pushed_instructions_are_decoded(ops in proptest::collection::vec((any_op(), any::<bool>()), 0..50)) {
             let mut words = Vec::new();
             for (op, continues) in &ops {
                 push(&mut words, *op, if *continues { Record::Continues } else { Record::Begins });

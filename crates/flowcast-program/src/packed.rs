@@ -109,8 +109,8 @@ impl PackedStream {
 
     #[inline(never)]
     fn pack(&mut self) {
-        let packed = zstd::bulk::compress(&self.bytes, ZSTD_LEVEL)
-            .expect("memory is all that packing needs");
+        let packed =
+            zstd::bulk::compress(&self.bytes, ZSTD_LEVEL).expect("writing to memory does not fail");
         self.full.push(packed.into());
         self.bytes.clear();
     }
@@ -165,7 +165,9 @@ impl PackedValues<'_> {
     #[inline(never)]
     fn turn(&mut self) {
         self.unpacked = match self.stream.full.get(self.block) {
-            Some(packed) => zstd::bulk::decompress(packed, MOST).expect("it was packed here"),
+            Some(packed) => {
+                zstd::bulk::decompress(packed, MOST).expect("the packed data are valid")
+            }
             None if self.block == self.stream.full.len() => self.stream.bytes.clone(),
             None => Vec::new(),
         };
@@ -181,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spans_come_back_as_they_were(
+        fn packed_spans_are_read_back_unchanged(
             spans in proptest::collection::vec((0u64..1 << 40, 0u64..1 << 40, any::<u64>()), 0..50), times in 1usize..200,
         ) {
             let mut packed = Packed::default();
@@ -198,7 +200,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_come_back_as_they_were(numbers in proptest::collection::vec(any::<u32>(), 0..50), times in 1usize..1000) {
+        fn packed_numbers_are_read_back_unchanged(numbers in proptest::collection::vec(any::<u32>(), 0..50), times in 1usize..1000) {
             let mut packed = PackedNumbers::default();
             let all: Vec<u32> = numbers.iter().copied().cycle().take(times * numbers.len()).collect();
             all.iter().for_each(|number| packed.push(*number));
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_itself_takes_little() {
+    fn repetitions_need_little_space() {
         let mut packed = Packed::default();
         for step in 0..100_000 {
             packed.push(step * 500, step * 500 + 300 + step % 3, step % 5);

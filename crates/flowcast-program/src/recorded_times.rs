@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn times_lie_between_init_and_finalize_and_are_told_apart_by_call_and_region() {
+    fn times_between_init_and_finalize_are_divided_by_call_and_region() {
         let mut slow = file();
         slow.items.insert(4, call(2, 210, 0, 1000));
         for item in &mut slow.items[5..] {

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regions_in_each_other_end_in_reverse_and_sum_up() {
+    fn nested_regions_end_in_reverse_and_sum_up() {
         let at = Time::from_micros;
         let mut regions = OpenRegions::default();
         regions.begin("outer", at(1.0));

@@ -64,7 +64,7 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
     };
     if programs.iter().any(|program| !program.progress.is_empty()) {
         return Err(TraceError::Limit(
-            "programs whose non-blocking collectives are expanded, which run alone only",
+            "programs with expanded non-blocking collectives, which cannot be combined with other programs",
         ));
     }
     let have_threads = programs.iter().any(|program| program.has_threads());
@@ -94,7 +94,7 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
 }
 
 const TOO_MANY: TraceError =
-    TraceError::Limit("more messages, calls or events together than can be numbered");
+    TraceError::Limit("more messages, calls or events in all programs than can be numbered");
 
 /// New numbers for those communicators of a program whose numbers are already used in the joined program. The other
 /// communicators keep their numbers, so that no two have the same.

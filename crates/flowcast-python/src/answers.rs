@@ -1,4 +1,4 @@
-//! Answers about a prediction: how it depends on what, and what would change it.
+//! Answers about a prediction: the parameters that it depends on, and the effect of changes.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::{
     work::beside,
 };
 
-/// The answer to a question: words, tables, and the document of the command, whose fields are attributes.
+/// Answer to a question: text, tables, and the document of the command, whose fields are attributes.
 #[pyclass(frozen, subclass, module = "flowcast")]
 pub(crate) struct Answer {
     pub answer: Document,
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     picture: Picture,
 }
 
-/// Fields that a document has only where there is something to say.
+/// Fields that a document has only if they have a value.
 const OPTIONAL: [&str; 5] = ["loops", "noise", "one_sided", "rails", "scheduler"];
 
 impl Answer {
@@ -44,7 +44,7 @@ impl Answer {
         })
     }
 
-    /// The lists of the document that have a row in each entry; notes are sentences.
+    /// Returns the lists of the document whose entries are rows. Notes are sentences and therefore not included.
     fn lists(&self) -> impl Iterator<Item = (&String, &Vec<Value>)> {
         let fields = self.document.as_object().into_iter().flatten();
         let fields = fields.filter(|(name, _)| *name != "notes");
@@ -61,7 +61,7 @@ impl Answer {
     }
 }
 
-/// JSON as Python's objects; the two ends of an interval are a tuple.
+/// Converts JSON to Python objects. The two ends of an interval become a tuple.
 fn python_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     let loaded = py
         .import("json")?
@@ -74,10 +74,10 @@ fn python_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyA
     }
 }
 
-/// Rows of the table of a curve, to which more pieces are joined; the document has all.
+/// Maximum number of rows in the table of a curve. The document has all pieces.
 const MOST_ROWS: usize = 20;
 
-/// Answers a request as JSON about a trace on a network.
+/// Answers a JSON request about a trace on a network.
 #[pyfunction]
 pub(crate) fn ask(
     py: Python<'_>,
@@ -93,7 +93,7 @@ pub(crate) fn ask(
     })
 }
 
-/// Where a page comes from.
+/// Returns the provenance of a page.
 pub(crate) fn provenance() -> BTreeMap<String, String> {
     BTreeMap::from([("flowcast".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])
 }
@@ -106,31 +106,31 @@ impl Answer {
         self.answer.schema
     }
 
-    /// What the document answers, such as `slack`.
+    /// Kind of the document, such as `slack`.
     #[getter]
     fn kind(&self) -> &'static str {
         self.answer.kind
     }
 
-    /// What was asked of which trace.
+    /// The question and its trace.
     #[getter]
     fn title(&self) -> &str {
         &self.answer.title
     }
 
-    /// The answer in words, then what it rests on.
+    /// The answer as sentences, followed by its assumptions.
     #[getter]
     fn lines(&self) -> Vec<String> {
         self.answer.words().map(str::to_owned).collect()
     }
 
-    /// The document that the command prints with `--json`, times in seconds.
+    /// Document that the command prints with `--json`, with times in seconds.
     #[getter]
     fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         python_object(py, &self.document)
     }
 
-    /// A field of the document: a table where it has rows.
+    /// Returns a field of the document, as a table if it has rows.
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         if let Some(table) = self.table(name) {
             return Ok(Bound::new(py, table)?.into_any());
@@ -139,12 +139,12 @@ impl Answer {
             Some(value) => python_object(py, value),
             None if OPTIONAL.contains(&name) => Ok(py.None().into_bound(py)),
             None => Err(PyAttributeError::new_err(format!(
-                "found no attribute `{name}`, expected one of the document"
+                "found no attribute `{name}`, expected a field of the document"
             ))),
         }
     }
 
-    /// The names of the tables.
+    /// Names of the tables.
     #[getter]
     fn table_names(&self) -> Vec<&String> {
         self.lists().map(|(name, _)| name).collect()
@@ -160,13 +160,13 @@ impl Answer {
         })
     }
 
-    /// The whole answer as one HTML page.
+    /// Returns the whole answer as one HTML page.
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
         let page = chart_page(&self.answer, self.picture, &provenance());
         page.map_err(|error| raised(py, &error.into()))
     }
 
-    /// Shows the page: in a notebook inside it, else in a browser.
+    /// Shows the page, inside a notebook or else in a browser.
     fn show<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let page = slf.call_method0("to_html")?;
         slf.py()
@@ -185,7 +185,7 @@ impl Answer {
             .call_method1("plot_answer", (slf, ax))
     }
 
-    /// The answer in words and the first rows of its tables, for notebooks.
+    /// Returns the sentences of the answer and the first rows of its tables, for notebooks.
     fn _repr_html_(&self) -> String {
         const SHOWN: usize = 10;
         let mut html = format!("<p><b>{}</b>", escaped(&self.answer.title));

@@ -5,7 +5,7 @@ use std::{error::Error, io};
 use flowcast_io::{EnvironmentLacks, text_of};
 use pyo3::{prelude::*, types::PyType};
 
-/// The exception for an error: what is wrong with an input, or what the machine lacks.
+/// Returns the exception for an error: invalid input, or something that the machine lacks.
 pub(crate) fn raised(py: Python<'_>, error: &anyhow::Error) -> PyErr {
     let name = match error.downcast_ref::<EnvironmentLacks>() {
         Some(_) => "MissingError",

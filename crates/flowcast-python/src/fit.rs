@@ -1,4 +1,4 @@
-//! From measured round trips to a network.
+//! Fit of a network to measured round trips.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 
 use crate::{networks::Network, work::beside};
 
-/// A parameter by its symbol: value in microseconds (or microseconds per byte), and the ends of its interval.
+/// Symbol of a parameter, its value in microseconds (or microseconds per byte), and the ends of its interval.
 type FitParameter = (&'static str, f64, Option<(f64, f64)>);
 
-/// Fits LogGP to the text of samples: the parameters, the network, and warnings.
+/// Fits LogGP to the text of samples. Returns the parameters, the network, and warnings.
 #[pyfunction]
 pub(crate) fn fit_round_trips(
     py: Python<'_>,

@@ -1,8 +1,8 @@
-//! The native part of the Python package `flowcast`: it calls the front door and hands its results to Python.
+//! Native part of the Python package `flowcast`, which calls the crate `flowcast` and returns its results to Python.
 //!
-//! What is pleasant to use stands in `python/flowcast`; this module has what must be fast or has to be the same as in the
-//! command. Work is done without Python's lock, on a thread of its own, so that an interrupt ends the wait at once
-//! (`work`). Errors are `flowcast.InputError`, or `flowcast.MissingError` for what the machine lacks (`errors`).
+//! The convenient interface is in `python/src/flowcast`. This module contains the work that must be fast or give the same
+//! results as the command. Work runs without Python's lock, on its own thread, so that an interrupt ends the wait
+//! immediately (`work`). Errors are `flowcast.InputError`, or `flowcast.MissingError` for what the machine lacks (`errors`).
 
 mod answers;
 mod errors;
@@ -24,7 +24,7 @@ use pyo3::prelude::*;
 #[global_allocator]
 static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePages;
 
-/// The native part of flowcast.
+/// Native part of flowcast.
 #[pymodule]
 mod _native {
     #[pymodule_export]
@@ -55,7 +55,7 @@ mod _native {
     #[pymodule_export]
     use super::validation::{predicted_times, recorded_times, validation_table};
 
-    /// The version of flowcast.
+    /// Version of flowcast.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 }

@@ -9,17 +9,17 @@ use pyo3::prelude::*;
 
 use crate::{errors::raised, table::rebuilder};
 
-/// A network with its machine and the parameters of its models.
+/// Network with its machine and the parameters of its models.
 #[pyclass(frozen, module = "flowcast", from_py_object)]
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
     pub network: Arc<flowcast::model::network::Network>,
-    /// What is set in a file and not modelled.
+    /// Warnings about settings of the file that are not modelled.
     #[pyo3(get)]
     warnings: Vec<String>,
 }
 
-/// The value of a field: text with its unit, or a number in base units.
+/// Value of a field: text with its unit, or a number in base units.
 #[derive(Debug, Clone, FromPyObject)]
 pub(crate) enum Value {
     Text(String),
@@ -28,7 +28,7 @@ pub(crate) enum Value {
 
 #[pymethods]
 impl Network {
-    /// A built-in network, a network file or a Dimemas configuration.
+    /// Reads a built-in network, a network file or a Dimemas configuration.
     #[staticmethod]
     fn load(py: Python<'_>, name: &str) -> PyResult<Network> {
         let loaded = load_network(name, &[], &mut Whole).map_err(|error| raised(py, &error))?;
@@ -38,7 +38,7 @@ impl Network {
         })
     }
 
-    /// The network of a file's text.
+    /// Reads a network from the text of a network file.
     #[staticmethod]
     fn from_toml(py: Python<'_>, text: &str) -> PyResult<Network> {
         let read = flowcast::model::network::Network::from_toml(text, &[]).context("network");
@@ -46,24 +46,24 @@ impl Network {
         Ok(Network::without_warnings(Arc::new(network)))
     }
 
-    /// The network of the fields of a file as JSON.
+    /// Reads a network from the fields of a network file in JSON.
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Network> {
         Network::from_toml(py, &toml_of(py, "network", text)?)
     }
 
-    /// The text of the network's file.
+    /// Returns the text of the network file.
     fn to_toml(&self) -> String {
         self.network.to_toml()
     }
 
-    /// The fields of the network's file as JSON.
+    /// Returns the fields of the network file in JSON.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.network.to_table())
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
     }
 
-    /// The network with other values of some fields.
+    /// Returns the network with some fields replaced.
     fn replaced(&self, py: Python<'_>, values: Vec<(String, Value)>) -> PyResult<Network> {
         let overrides: Vec<(String, String)> = values
             .iter()
@@ -79,7 +79,7 @@ impl Network {
         })
     }
 
-    /// The values of a field as texts with their unit.
+    /// Returns the values of a field as texts with their unit.
     pub(crate) fn texts_of(&self, key: &str, values: Vec<Value>) -> Vec<String> {
         values
             .iter()
@@ -87,19 +87,19 @@ impl Network {
             .collect()
     }
 
-    /// The network's name, as its file has it.
+    /// Name of the network in its file.
     #[getter]
     fn name(&self) -> &str {
         &self.network.name
     }
 
-    /// One line for people.
+    /// Description of the network in one line.
     #[getter]
     fn title(&self) -> &str {
         &self.network.title
     }
 
-    /// Where the numbers come from.
+    /// Source of the numbers.
     #[getter]
     fn source(&self) -> &str {
         &self.network.source
@@ -119,7 +119,7 @@ impl Network {
 }
 
 impl Network {
-    /// Of a network whose file had nothing to warn of.
+    /// Creates a network without warnings.
     pub(crate) fn without_warnings(network: Arc<flowcast::model::network::Network>) -> Network {
         Network {
             network,
@@ -127,7 +127,7 @@ impl Network {
         }
     }
 
-    /// A number takes the base unit of its field: the first with which the network takes it.
+    /// Returns the text of a value. A number gets the base unit of its field, the first unit that the network accepts.
     fn text_of(&self, key: &str, value: &Value) -> String {
         // Zero is accepted without a unit as well.
         const UNITS: [&str; 5] = ["s", "B/s", "s/B", "B", ""];
@@ -148,7 +148,7 @@ impl Network {
     }
 }
 
-/// A JSON object as TOML.
+/// Converts a JSON object to TOML.
 #[pyfunction]
 pub(crate) fn toml_of(py: Python<'_>, name: &str, json: &str) -> PyResult<String> {
     let text = || {
@@ -159,7 +159,7 @@ pub(crate) fn toml_of(py: Python<'_>, name: &str, json: &str) -> PyResult<String
     text().map_err(|error: anyhow::Error| raised(py, &error.context(name.to_owned())))
 }
 
-/// The names of the built-in networks.
+/// Returns the names of the built-in networks.
 #[pyfunction]
 pub(crate) fn built_in_networks() -> Vec<&'static str> {
     builtin::NETWORKS.iter().map(|(name, _)| *name).collect()

@@ -17,23 +17,23 @@ use crate::{
     traces::Trace,
 };
 
-/// Which delays, and how they are drawn.
+/// Random delays: their distribution and the number of runs.
 #[derive(Clone, FromPyObject, IntoPyObject)]
 pub(crate) struct NoiseDraws(
-    /// The distribution, as `--noise` takes it.
+    /// Distribution in the syntax of `--noise`.
     String,
-    /// The trace whose computations give the variation; that which is predicted if none.
+    /// Trace whose computations determine the variation; the predicted trace if `None`.
     Option<Trace>,
-    /// How often they are drawn.
+    /// Number of runs, each with its own delays.
     usize,
-    /// Start of the random numbers.
+    /// Seed of the random numbers.
     u64,
-    /// When each rank ends in each run, in nanoseconds, where the runs were made elsewhere.
+    /// End of each rank in each run, in nanoseconds, if the runs were computed elsewhere.
     Option<Vec<Vec<f64>>>,
 );
 
 impl NoiseDraws {
-    /// Draws the delays.
+    /// Predicts the distribution of times.
     pub(crate) fn draw(&self, prepared: &Prepared<'_>, level: f64) -> Result<Noise> {
         let options = self.options(prepared, level, threads())?;
         let noisy = match &self.4 {
@@ -52,7 +52,7 @@ impl NoiseDraws {
         })
     }
 
-    /// A part of the runs, on one thread.
+    /// Returns the ends of the ranks in some of the runs, computed on one thread.
     pub(crate) fn ends(
         &self,
         prepared: &Prepared<'_>,
@@ -82,7 +82,7 @@ impl NoiseDraws {
     }
 }
 
-/// The distribution of a predicted time under random delays of computations.
+/// Distribution of a predicted time under random delays of computations.
 #[pyclass(frozen, module = "flowcast")]
 pub(crate) struct Noise {
     distribution: String,
@@ -90,7 +90,7 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// The distribution as it was asked for, and the times under it.
+    /// Returns the requested distribution and the times under it.
     pub(crate) fn named(&self) -> (&str, &Noisy) {
         (&self.distribution, &self.noisy)
     }
@@ -102,44 +102,44 @@ fn seconds(times: &[Time]) -> Values {
 
 #[pymethods]
 impl Noise {
-    /// What was asked for.
+    /// Requested distribution of the delays.
     #[getter]
     fn distribution(&self) -> &str {
         &self.distribution
     }
 
-    /// The median of the runs, in seconds.
+    /// Median of the runs, in seconds.
     #[getter]
     fn median_s(&self) -> f64 {
         self.noisy.quantile(0.5).as_seconds()
     }
 
-    /// The ends of the interval that holds a run with the probability that was asked for, in seconds.
+    /// Ends of the interval that contains a run with the probability `level`, in seconds.
     #[getter]
     fn interval_s(&self) -> (f64, f64) {
         let [low, high] = self.noisy.interval().map(Time::as_seconds);
         (low, high)
     }
 
-    /// That probability.
+    /// Probability that the interval contains a run.
     #[getter]
     fn level(&self) -> f64 {
         self.noisy.level
     }
 
-    /// Whether delays cannot change the order of events.
+    /// `True` if delays cannot change the order of events.
     #[getter]
     fn exact(&self) -> bool {
         self.noisy.is_exact
     }
 
-    /// The end of each run, shortest first.
+    /// End of each run, shortest first.
     #[getter]
     fn runs(&self) -> Table {
         Table::from_columns(Columns::default().with("makespan_s", seconds(&self.noisy.makespans)))
     }
 
-    /// By how much later each rank ends on average.
+    /// Mean delay of the end of each rank.
     #[getter]
     fn ranks(&self) -> Table {
         let numbers = Values::integers(0..self.noisy.later.len() as i64);
@@ -150,7 +150,7 @@ impl Noise {
         )
     }
 
-    /// The distribution as people read it.
+    /// Distribution as formatted text.
     #[getter]
     fn text(&self) -> String {
         self.noisy.to_string()

@@ -1,4 +1,4 @@
-//! Options of a replay, of a request as JSON.
+//! Options of a replay, read from a JSON request.
 
 use anyhow::{Context, Result};
 use flowcast::{RailsOptions, scheduler::policy::MessagePolicy};
@@ -7,22 +7,22 @@ use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{errors::raised, networks::Network, table::rebuilder};
 
-/// How a trace is predicted.
+/// Options of a prediction.
 #[pyclass(frozen, module = "flowcast._native", from_py_object)]
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub options: flowcast::Options,
-    /// The name of the mapping in results.
+    /// Name of the mapping in results.
     pub mapping: Option<String>,
     given: Given,
 }
 
-/// The arguments that options were made of, in their order.
+/// Arguments from which the options were created, in order.
 type Given = (String, Option<String>, Vec<Network>, Option<String>);
 
 #[pymethods]
 impl Options {
-    /// Of a request for a replay as JSON.
+    /// Creates options from a JSON request for a replay.
     #[new]
     #[pyo3(signature = (request, mapping_name=None, rails=vec![], scheduler=None))]
     fn new(

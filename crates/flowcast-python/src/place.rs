@@ -17,10 +17,10 @@ use pyo3::prelude::*;
 
 use crate::{networks::Network, work::beside};
 
-/// A document as JSON; the best mappings and the times with how many mappings take each, where all were tried.
+/// Document in JSON. If all mappings were tried, also the best mappings, and the times with their numbers of mappings.
 type FoundPlacement = (String, Option<(Vec<Vec<u32>>, Vec<(f64, u64)>)>);
 
-/// A communication whose ranks may run on the nodes of a cluster.
+/// Communication whose ranks can run on the nodes of a cluster.
 #[pyclass(frozen, module = "flowcast")]
 pub(crate) struct Placing {
     input: PlaceInput,
@@ -30,12 +30,12 @@ pub(crate) struct Placing {
     place_options: PlaceOptions,
 }
 
-/// The search for a mapping of least time.
+/// Search for the fastest mapping.
 #[pyclass(frozen, module = "flowcast")]
 pub(crate) struct TimeSearch {
     placing: Py<Placing>,
     search: Mutex<MappingSearch>,
-    /// Mappings that are tried.
+    /// Maximum number of mappings to try.
     #[pyo3(get)]
     most_moves: u64,
 }
@@ -69,7 +69,7 @@ fn found(placed: &Placed, network: &str) -> anyhow::Result<FoundPlacement> {
 
 #[pymethods]
 impl Placing {
-    /// The request is JSON.
+    /// Creates a placement from a JSON request.
     #[new]
     fn new(
         py: Python<'_>,
@@ -102,7 +102,7 @@ impl Placing {
         })
     }
 
-    /// The times of mappings in nanoseconds.
+    /// Returns the times of mappings, in nanoseconds.
     fn times(slf: &Bound<'_, Self>, mappings: Vec<Vec<u32>>) -> PyResult<Vec<f64>> {
         let placing = slf.clone().unbind();
         beside(slf.py(), move || {
@@ -115,7 +115,7 @@ impl Placing {
         })
     }
 
-    /// Begins to look for the mapping of least time.
+    /// Starts a search for the fastest mapping.
     fn search(slf: &Bound<'_, Self>) -> PyResult<TimeSearch> {
         let placing = slf.clone().unbind();
         beside(slf.py(), move || {
@@ -130,7 +130,7 @@ impl Placing {
         })
     }
 
-    /// The mapping of few bytes times links.
+    /// Returns a mapping with few bytes times links.
     fn least_hops(slf: &Bound<'_, Self>) -> PyResult<FoundPlacement> {
         let placing = slf.clone().unbind();
         beside(slf.py(), move || {
@@ -145,24 +145,27 @@ impl Placing {
 
 #[pymethods]
 impl TimeSearch {
-    /// The mappings whose times are wanted next.
+    /// Returns the mappings whose times the search needs next.
     fn batch(&self) -> Vec<Vec<u32>> {
-        let search = self.search.lock().expect("nobody panics while he has it");
+        let search = self
+            .search
+            .lock()
+            .expect("no thread panics while it holds the lock");
         let batch = search.batch().iter();
         batch
             .map(|mapping| mapping.iter().map(|node| node.0).collect())
             .collect()
     }
 
-    /// Mappings whose times are known.
+    /// Returns the number of mappings whose times are known.
     fn moves(&self) -> u64 {
         self.search
             .lock()
-            .expect("nobody panics while he has it")
+            .expect("no thread panics while it holds the lock")
             .moves()
     }
 
-    /// Takes the times of the batch, in nanoseconds.
+    /// Passes the times of the batch to the search, in nanoseconds.
     fn learn(slf: &Bound<'_, Self>, times: Vec<f64>) -> PyResult<()> {
         let this = slf.clone().unbind();
         beside(slf.py(), move || {
@@ -171,10 +174,13 @@ impl TimeSearch {
                 times
                     .iter()
                     .all(|time: &f64| time.is_finite() && *time >= 0.0),
-                "times: found one that is no time, expected nanoseconds from 0 on"
+                "times: found an invalid time, expected nanoseconds of at least 0"
             );
             let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();
-            let mut search = this.search.lock().expect("nobody panics while he has it");
+            let mut search = this
+                .search
+                .lock()
+                .expect("no thread panics while it holds the lock");
             let (found, expected) = (times.len(), search.batch().len());
             ensure!(
                 found == expected,
@@ -184,13 +190,16 @@ impl TimeSearch {
         })
     }
 
-    /// What was found.
+    /// Returns the placement found so far.
     fn found(slf: &Bound<'_, Self>) -> PyResult<FoundPlacement> {
         let this = slf.clone().unbind();
         beside(slf.py(), move || {
             let this = this.get();
             let placing = this.placing.get();
-            let search = this.search.lock().expect("nobody panics while he has it");
+            let search = this
+                .search
+                .lock()
+                .expect("no thread panics while it holds the lock");
             found(&placing.question()?.found(&search)?, &placing.network.name)
         })
     }

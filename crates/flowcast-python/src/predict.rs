@@ -33,22 +33,22 @@ use crate::{
     work::beside,
 };
 
-/// How long a trace takes, and where the time goes: an answer that can be replayed for more.
+/// Predicted time of a trace and its parts. Tables that need another replay are computed on request.
 #[pyclass(frozen, extends = Answer, module = "flowcast")]
 pub(crate) struct Prediction {
     asked: ReplayInputs,
-    /// The predicted time with its interval, as people read it.
+    /// Predicted time with its interval, as formatted text.
     #[pyo3(get)]
     text: String,
     interval: Option<Interval>,
-    /// The distribution of the predicted time under random delays, where they were asked for.
+    /// Distribution of the predicted time under random delays; `None` without noise.
     #[pyo3(get)]
     noise: Option<Py<Noise>>,
-    /// The arguments of [`predict`], from which a pickle makes the prediction again.
+    /// Arguments of [`predict`], from which unpickling repeats the prediction.
     given: Py<PyTuple>,
 }
 
-/// What was predicted, to replay it for more.
+/// Inputs of the prediction, for further replays.
 #[derive(Clone)]
 struct ReplayInputs {
     trace: Trace,
@@ -62,7 +62,7 @@ impl ReplayInputs {
         work(&Prepared::new(&self.trace.trace, network, &self.options)?)
     }
 
-    /// What is read from the journal of one replay.
+    /// Replays with a journal and returns the result of reading it.
     fn journal<T>(&self, read: impl FnOnce(Replayed<'_>) -> Result<T>) -> Result<T> {
         self.replayed(|prepared| {
             let outputs = Outputs {
@@ -74,7 +74,7 @@ impl ReplayInputs {
                 found = Some(read(replayed)?);
                 anyhow::Ok(())
             })?;
-            found.context("a journal was asked for")
+            found.context("the outputs include a journal")
         })
     }
 
@@ -105,7 +105,7 @@ impl ReplayInputs {
     fn page(&self, document: &Document, interval: Option<&Interval>) -> Result<String> {
         ensure!(
             self.options.rails.further.is_empty(),
-            "a page: found several rails, expected one network"
+            "HTML page: found several rails, expected one network"
         );
         self.replayed(|prepared| {
             let outputs = Outputs {
@@ -120,7 +120,7 @@ impl ReplayInputs {
     }
 }
 
-/// The columns of the command's table of messages.
+/// Returns the columns of the command's table of messages.
 fn message_columns(replayed: Replayed<'_>) -> Columns {
     let whole = |of: fn(MessageSpan) -> i64| Values::integers(replayed.messages().map(of));
     let time = |of: fn(MessageSpan) -> Time| {
@@ -139,10 +139,7 @@ fn message_columns(replayed: Replayed<'_>) -> Columns {
 /// Predicts a trace; `asked` are the fields of the network that the caller set.
 #[pyfunction]
 #[pyo3(signature = (trace, network, options, level, holdout, asked, noise, no_interval=false))]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "Python hands them over one by one"
-)]
+#[allow(clippy::too_many_arguments, reason = "Python passes them one by one")]
 pub(crate) fn predict(
     py: Python<'_>,
     trace: Trace,
@@ -213,7 +210,7 @@ pub(crate) fn predict(
     Py::new(py, (prediction, document))
 }
 
-/// When each rank ends in the runs from `start` to before `end` of an ensemble, in nanoseconds.
+/// Returns the end of each rank in the runs `start..end` of an ensemble, in nanoseconds.
 #[pyfunction]
 pub(crate) fn noise_ends(
     py: Python<'_>,
@@ -236,25 +233,25 @@ pub(crate) fn noise_ends(
 
 #[pymethods]
 impl Prediction {
-    /// The messages: ends, sizes, and when each was sent, arrived and was received.
+    /// Returns the messages: sender, receiver, size, and times of sending, arrival and reception.
     fn message_table(&self, py: Python<'_>) -> PyResult<Table> {
         let asked = self.asked.clone();
         beside(py, move || asked.messages())
     }
 
-    /// The ranks with all that the command's table of ranks has.
+    /// Returns the ranks with all columns of the command's table of ranks.
     fn rank_table(&self, py: Python<'_>) -> PyResult<Table> {
         let asked = self.asked.clone();
         beside(py, move || asked.table(tables::ranks))
     }
 
-    /// The pairs of ranks that exchange messages.
+    /// Returns the pairs of ranks that exchange messages.
     fn pair_table(&self, py: Python<'_>) -> PyResult<Table> {
         let asked = self.asked.clone();
         beside(py, move || asked.table(tables::pairs))
     }
 
-    /// The report as one HTML page.
+    /// Returns the report as one HTML page.
     fn to_html(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (this, document) = (slf.get(), slf.as_super().get().answer.clone());
         let (asked, interval) = (this.asked.clone(), this.interval.clone());
@@ -278,30 +275,30 @@ impl Prediction {
     }
 }
 
-/// The text of a file.
+/// Returns the text of a file.
 #[pyfunction]
 pub(crate) fn file_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let read = || flowcast_io::read_named_text(&path, &mut Whole);
     read().map_err(|error| raised(py, &error))
 }
 
-/// Whether a file holds bytes between ranks.
+/// Returns `True` if a file is a matrix of bytes between ranks.
 #[pyfunction]
 pub(crate) fn is_matrix(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
     flowcast_io::is_matrix(&path).map_err(|error| raised(py, &error))
 }
 
-/// Whether a file holds a pattern of concurrent communications.
+/// Returns `True` if a file is a pattern of concurrent communications.
 #[pyfunction]
 pub(crate) fn is_pattern(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
     let holding = flowcast_io::is_pattern(&path).map_err(|error| raised(py, &error))?;
     Ok(holding == Holding::Pattern)
 }
 
-/// When each flow of a pattern ends.
+/// Predicted end of each flow of a pattern.
 #[pyclass(frozen, extends = Answer, module = "flowcast")]
 pub(crate) struct PatternPrediction {
-    /// The predicted time with its interval, as people read it.
+    /// Predicted time with its interval, as formatted text.
     #[pyo3(get)]
     text: String,
 }

@@ -8,18 +8,18 @@ use pyo3::prelude::*;
 
 use crate::work::beside;
 
-/// What a scheduler chose: the rail of each message, when it is delivered, the virtual finishing time of its rail, and when
-/// the last is delivered; in microseconds.
+/// Choices of a scheduler: rail, time of delivery and virtual finish time of the rail for each message, and the time of the
+/// last delivery; times in microseconds.
 type Scheduled = (Vec<u8>, Vec<f64>, Vec<f64>, f64);
 
-/// The messages: CSV, or arrivals in microseconds with sizes in bytes.
+/// Messages: CSV, or arrivals in microseconds with sizes in bytes.
 #[derive(FromPyObject)]
 pub(crate) enum Messages {
     Csv(String),
     Rows(Vec<(f64, u64)>),
 }
 
-/// Lets a scheduler choose a rail (`NAME=g,G,o,Lus`) for each message.
+/// Runs a scheduler, which chooses one of the rails (`NAME=g,G,o,Lus`) for each message.
 #[pyfunction]
 #[pyo3(signature = (rails, messages, scheduler, shares=None))]
 pub(crate) fn simulate_rails(
@@ -59,7 +59,7 @@ pub(crate) fn simulate_rails(
     })
 }
 
-/// As the text of a file, whose reader says what a message may be.
+/// Returns the messages as the text of a CSV file, whose reader validates them.
 fn csv_of(rows: &[(f64, u64)]) -> String {
     let lines = rows
         .iter()

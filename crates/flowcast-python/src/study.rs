@@ -19,13 +19,13 @@ use crate::{
     work::beside,
 };
 
-/// One trace on all networks of a grid.
+/// Predictions of one trace on all networks of a grid.
 #[pyclass(frozen, module = "flowcast._native")]
 pub(crate) struct Study {
     study: Arc<flowcast::study::Study>,
 }
 
-/// The values of a field: a list of them, or a text as the command takes it.
+/// Values of a field: a list, or a text in the syntax of the command.
 #[derive(FromPyObject)]
 enum StudyValues {
     Text(String),
@@ -90,13 +90,13 @@ impl Study {
         self.study.grid().len()
     }
 
-    /// The name of the model on the network as it is.
+    /// Name of the model on the unchanged network.
     #[getter]
     fn model(&self) -> &'static str {
         self.study.models()[0].name()
     }
 
-    /// The lines of the sets from one to before another, joined: on so many threads, or on one for each processor.
+    /// Returns the joined lines of the sets `start..end`. `threads` defaults to the number of processors.
     #[pyo3(signature = (start, end, threads=None, json=false))]
     fn lines(
         &self,
@@ -121,7 +121,7 @@ impl Study {
         })
     }
 
-    /// The table of lines that [`Study::lines`] gave.
+    /// Returns the table of lines from [`Study::lines`].
     fn table(&self, py: Python<'_>, lines: &str) -> PyResult<Table> {
         Table::of_csv(&format!("{}{lines}", self.study.header(Form::Csv)))
             .map_err(|error| raised(py, &error))

@@ -1,4 +1,4 @@
-//! Tables whose columns Python reads without copying: by Arrow's stream, or one column by NumPy's array interface.
+//! Tables whose columns Python reads without copying: all through Arrow's stream, one through NumPy's array interface.
 
 #[expect(unsafe_code, reason = "the C structures of Arrow's data interface")]
 mod arrow;
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::errors::raised;
 
-/// The values of a column.
+/// Values of a column.
 #[derive(Debug)]
 pub(crate) enum Values {
     Integers(Vec<i64>),
@@ -25,14 +25,14 @@ pub(crate) enum Values {
     Texts(Texts),
 }
 
-/// Texts one behind the other, with where each begins and the last ends.
+/// Concatenated texts, with the offset of each text and the end of the last.
 #[derive(Debug)]
 pub(crate) struct Texts {
     pub offsets: Vec<i32>,
     pub bytes: Vec<u8>,
 }
 
-/// The columns of a table, of equal length.
+/// Columns of a table, all of the same length.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     pub names: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// With one column more.
+    /// Returns the columns with one column added.
     pub(crate) fn with(mut self, name: &str, values: Values) -> Columns {
         self.rows = values.len();
         self.names.push(name.to_owned());
@@ -49,8 +49,8 @@ impl Columns {
         self
     }
 
-    /// Of CSV: a line of names, and a line for each row. Times, rates and shares are floating-point numbers whatever their
-    /// values, other columns are what their values are.
+    /// Reads CSV with a line of names and a line for each row. Columns of times, rates and shares are floating-point
+    /// numbers; the type of other columns follows from their values.
     fn of_csv(text: &str) -> Result<Columns, csv::Error> {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let names = reader.headers()?.clone();
@@ -69,9 +69,9 @@ impl Columns {
 }
 
 impl Columns {
-    /// Of the objects of a document, a row each: their texts, numbers and truth values, also of objects in them (`a.b`).
-    /// The two ends of an interval are two columns; longer lists have none. Columns stand in the order of these names, others
-    /// behind them.
+    /// Creates a row for each object of a document, from its texts, numbers and truth values and those of nested objects
+    /// (`a.b`). The two ends of an interval become two columns; longer lists are omitted. The columns in `order` come first,
+    /// in that order.
     pub(crate) fn of_documents(documents: &[Value], order: &[&str]) -> Columns {
         let rows: Vec<BTreeMap<String, &Value>> = documents.iter().map(flat).collect();
         let names: BTreeSet<&String> = rows.iter().flat_map(BTreeMap::keys).collect();
@@ -93,7 +93,7 @@ impl Columns {
     }
 }
 
-/// The fields of an object by their names, with those of objects and intervals in it.
+/// Returns the fields of an object by name, including the fields of nested objects and intervals.
 fn flat(document: &Value) -> BTreeMap<String, &Value> {
     let mut all = BTreeMap::new();
     for (name, value) in document.as_object().into_iter().flatten() {
@@ -115,7 +115,7 @@ fn flat(document: &Value) -> BTreeMap<String, &Value> {
 }
 
 impl Values {
-    /// Whole numbers, truth values as 0 and 1; numbers, none as NaN; or texts.
+    /// Returns integers, with truth values as 0 and 1; or numbers, with missing ones as NaN; or texts.
     fn of_documents(cells: &[&Value]) -> Values {
         if let Some(values) = cells
             .iter()
@@ -155,7 +155,7 @@ impl Values {
         Values::Floats(values.into_iter().collect())
     }
 
-    /// A column of texts.
+    /// Returns a column of texts.
     pub(crate) fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Values {
         let mut all = Texts {
             offsets: vec![0],
@@ -185,7 +185,7 @@ impl Values {
         }
     }
 
-    /// The values of some rows, in the order of these.
+    /// Returns the values of some rows, in the given order.
     fn picked(&self, rows: &[usize]) -> Values {
         match self {
             Values::Integers(values) => {
@@ -208,21 +208,21 @@ impl Values {
 impl Texts {
     fn at(&self, row: usize) -> &str {
         let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
-        std::str::from_utf8(&self.bytes[range]).expect("whole texts were put there")
+        std::str::from_utf8(&self.bytes[range]).expect("texts are stored whole")
     }
 }
 
-/// A table: columns of equal length, with their names.
+/// Table: named columns of equal length.
 #[pyclass(frozen, module = "flowcast")]
 #[derive(Debug)]
 pub(crate) struct Table {
     pub columns: Arc<Columns>,
-    /// What stands above the line of names in a CSV file.
+    /// Comment lines above the line of names in a CSV file.
     pub head: String,
 }
 
 impl Table {
-    /// Without lines above the names.
+    /// Creates a table without comment lines.
     pub(crate) fn from_columns(columns: Columns) -> Table {
         Table {
             columns: Arc::new(columns),
@@ -230,7 +230,7 @@ impl Table {
         }
     }
 
-    /// Of the text of a CSV file, which may begin with lines of comment.
+    /// Reads a table from the text of a CSV file, which can begin with comment lines.
     pub(crate) fn of_csv(text: &str) -> anyhow::Result<Table> {
         let comment = text
             .split_inclusive('\n')
@@ -243,21 +243,21 @@ impl Table {
     }
 }
 
-/// What stands in the brackets behind a table: the name of a column, or rows.
+/// Subscript of a table: the name of a column, or rows.
 #[derive(FromPyObject)]
 enum Selection<'py> {
     Column(String),
     Rows(Rows<'py>),
 }
 
-/// The number of a row, which counts from the end if it is negative, or a slice.
+/// Row number, which counts from the end if negative, or a slice.
 #[derive(FromPyObject)]
 enum Rows<'py> {
     One(isize),
     Slice(Bound<'py, PySlice>),
 }
 
-/// The row of a number among so many.
+/// Returns the index of a row number in a table of `rows` rows.
 fn row_of(row: isize, rows: usize) -> PyResult<usize> {
     let at = if row < 0 {
         rows.checked_sub(row.unsigned_abs())
@@ -268,7 +268,7 @@ fn row_of(row: isize, rows: usize) -> PyResult<usize> {
         .ok_or_else(|| PyIndexError::new_err(format!("found row {row}, expected one of {rows}")))
 }
 
-/// The rows of a slice among so many.
+/// Returns the row indices of a slice in a table of `rows` rows.
 fn rows_of(slice: &Bound<'_, PySlice>, rows: usize) -> PyResult<Vec<usize>> {
     let found = slice.indices(rows as isize)?;
     Ok((0..found.slicelength as isize)
@@ -276,7 +276,7 @@ fn rows_of(slice: &Bound<'_, PySlice>, rows: usize) -> PyResult<Vec<usize>> {
         .collect())
 }
 
-/// The values of a new column.
+/// Values of a new column.
 #[derive(FromPyObject)]
 enum GivenColumn {
     Integers(Vec<i64>),
@@ -296,7 +296,7 @@ impl From<GivenColumn> for Values {
 
 #[pymethods]
 impl Table {
-    /// Of a dictionary of lists, with lines of comment for its CSV.
+    /// Creates a table from a dictionary of lists, with comment lines for its CSV.
     #[new]
     #[pyo3(signature = (columns, head=String::new()))]
     fn new(columns: &Bound<'_, PyDict>, head: String) -> PyResult<Table> {
@@ -318,13 +318,13 @@ impl Table {
         })
     }
 
-    /// The text of a CSV file as a table.
+    /// Reads a table from the text of a CSV file.
     #[staticmethod]
     fn from_csv(py: Python<'_>, text: &str) -> PyResult<Table> {
         Table::of_csv(text).map_err(|error| raised(py, &error))
     }
 
-    /// A JSON list of objects as a table, a row each.
+    /// Reads a table from a JSON list of objects, one row for each.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Table> {
         let documents: Vec<Value> =
@@ -332,13 +332,13 @@ impl Table {
         Ok(Table::from_columns(Columns::of_documents(&documents, &[])))
     }
 
-    /// The names of the columns.
+    /// Names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.columns.names.clone()
     }
 
-    /// The same, as polars and pandas call it.
+    /// Names of the columns, under the attribute name of polars and pandas.
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.column_names()
@@ -378,7 +378,7 @@ impl Table {
         })
     }
 
-    /// The rows one after the other, each a dictionary.
+    /// Iterates over the rows, each a dictionary.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyIterator>> {
         slf.py()
             .import("flowcast._frames")?
@@ -386,21 +386,21 @@ impl Table {
             .try_iter()
     }
 
-    /// The table as a data frame of pandas.
+    /// Returns the table as a pandas data frame.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
             .import("flowcast._frames")?
             .call_method1("to_pandas", (slf,))
     }
 
-    /// The table as a data frame of polars.
+    /// Returns the table as a polars data frame.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
             .import("flowcast._frames")?
             .call_method1("to_polars", (slf,))
     }
 
-    /// The rows from one on, so many, as CSV with what stands above them.
+    /// Returns `count` rows from row `start` on as CSV, below the comment lines.
     #[pyo3(signature = (start=0, count=None))]
     fn to_csv(&self, start: usize, count: Option<usize>) -> String {
         let mut writer = csv::Writer::from_writer(self.head.clone().into_bytes());
@@ -409,16 +409,16 @@ impl Table {
         });
         writer
             .write_record(&self.columns.names)
-            .expect("memory takes everything");
+            .expect("writing to memory succeeds");
         for row in start..end {
             let cells = self.columns.values.iter().map(|values| values.text(row));
-            writer.write_record(cells).expect("rows are of one length");
+            writer.write_record(cells).expect("rows have equal lengths");
         }
-        String::from_utf8(writer.into_inner().expect("memory takes everything"))
-            .expect("texts were written")
+        String::from_utf8(writer.into_inner().expect("writing to memory succeeds"))
+            .expect("only texts were written")
     }
 
-    /// The columns by name as lists.
+    /// Returns a dictionary with the columns as lists.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         for (index, name) in self.columns.names.iter().enumerate() {
@@ -434,7 +434,7 @@ impl Table {
         Ok(all)
     }
 
-    /// The table as an Arrow stream of one batch, whose buffers are those of the table.
+    /// Returns the table as an Arrow stream of one batch, which shares the buffers of the table.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -446,12 +446,12 @@ impl Table {
         arrow::stream(py, self.columns.clone())
     }
 
-    /// The table's type as an Arrow schema.
+    /// Returns the type of the table as an Arrow schema.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         arrow::schema(py, &self.columns)
     }
 
-    /// The first rows, for notebooks.
+    /// Returns the first rows as HTML, for notebooks.
     pub(crate) fn _repr_html_(&self) -> String {
         const SHOWN: usize = 10;
         let cell = |kind: &str, text: &str| format!("<{kind}>{}</{kind}>", escaped(text));
@@ -505,7 +505,7 @@ impl Table {
         }
     }
 
-    /// The cells of a row by the names of their columns.
+    /// Returns the cells of a row by column name.
     fn row<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyDict>> {
         let cells = PyDict::new(py);
         for (name, values) in self.columns.names.iter().zip(&self.columns.values) {
@@ -515,19 +515,19 @@ impl Table {
     }
 }
 
-/// A text inside HTML.
+/// Escapes a text for HTML.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-/// The function that builds anew what was pickled.
+/// Returns the function that rebuilds a pickled object.
 pub(crate) fn rebuilder<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("flowcast._rebuild")?.getattr(name)
 }
 
-/// One column of a table.
+/// Column of a table.
 #[pyclass(frozen, module = "flowcast")]
 #[derive(Debug)]
 pub(crate) struct Column {
@@ -543,7 +543,7 @@ impl Column {
 
 #[pymethods]
 impl Column {
-    /// The name of the column.
+    /// Name of the column.
     #[getter]
     fn name(&self) -> &str {
         &self.columns.names[self.index]
@@ -567,7 +567,7 @@ impl Column {
         Ok(Bound::new(py, Column { columns, index: 0 })?.into_any())
     }
 
-    /// The values as a list.
+    /// Returns the values as a list.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         match self.values() {
             Values::Integers(values) => PyList::new(py, values),
@@ -578,7 +578,7 @@ impl Column {
         }
     }
 
-    /// Where the numbers are, for NumPy, which keeps this column as long as an array needs it.
+    /// Address and type of the numbers, for NumPy, which keeps this column alive as long as an array uses it.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (kind, place) = match self.values() {
@@ -586,7 +586,7 @@ impl Column {
             Values::Floats(values) => ("f8", values.as_ptr().addr()),
             Values::Texts(_) => {
                 return Err(PyAttributeError::new_err(
-                    "a column of texts is no array of numbers",
+                    "found a column of texts, expected a column of numbers",
                 ));
             }
         };

@@ -15,21 +15,21 @@ use pyo3::{
 
 use crate::{table::rebuilder, work::beside};
 
-/// Kinds of what is left out, with how often.
+/// Kinds of omitted items, with their counts.
 type TraceCounts = Vec<(String, u64)>;
 
-/// A program's trace, or a GOAL schedule.
+/// Trace of a program, or a GOAL schedule.
 #[pyclass(frozen, module = "flowcast", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Trace {
     pub trace: Arc<flowcast::trace::Trace>,
-    /// The file's name without folders, as results call the trace.
+    /// File name without folders, which names the trace in results.
     pub file_name: String,
 }
 
 #[pymethods]
 impl Trace {
-    /// Reads a trace of any known format, or a folder with one.
+    /// Reads a trace of any known format, or a folder that contains one.
     #[staticmethod]
     #[pyo3(signature = (path, incomplete=false))]
     fn open(py: Python<'_>, path: PathBuf, incomplete: bool) -> PyResult<Trace> {
@@ -50,7 +50,7 @@ impl Trace {
         })
     }
 
-    /// Reads the bytes of a trace that is one file, compiled or text.
+    /// Reads a trace from the bytes of a single file, compiled or text.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, name: String, content: Vec<u8>) -> PyResult<Trace> {
         beside(py, move || {
@@ -62,13 +62,13 @@ impl Trace {
         })
     }
 
-    /// The name that the trace has of itself.
+    /// Name that the trace contains.
     #[getter]
     fn name(&self) -> &str {
         self.trace.name()
     }
 
-    /// The file's name without folders.
+    /// File name without folders.
     #[getter]
     fn file_name(&self) -> &str {
         &self.file_name
@@ -86,13 +86,13 @@ impl Trace {
         self.trace.messages()
     }
 
-    /// Number of collectives that are no messages.
+    /// Number of collectives, without those that were expanded into messages.
     #[getter]
     fn collectives(&self) -> u64 {
         self.trace.collectives()
     }
 
-    /// What the trace has that the replay does not model, with how often.
+    /// Kinds of items in the trace that the replay does not model, with their counts.
     #[getter]
     fn ignored(&self) -> TraceCounts {
         self.trace
@@ -102,14 +102,15 @@ impl Trace {
             .collect()
     }
 
-    /// The bytes of the compiled form (`.fct`).
+    /// Returns the compiled form (`.fct`).
     fn compiled<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let trace = self.trace.clone();
         let bytes = beside(py, move || compiled_bytes(&trace))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The trace in the form of another tool (`dim`, `goal` or `goal-bin`), and what that lost, with how often.
+    /// Converts the trace to the format of another tool (`dim`, `goal` or `goal-bin`). Also returns the kinds of lost items
+    /// with their counts.
     #[pyo3(signature = (to, collectives=None, strict=false))]
     fn converted<'py>(
         &self,

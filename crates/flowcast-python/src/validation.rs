@@ -1,4 +1,4 @@
-//! What a recorded run took, and what is predicted of it.
+//! Measured and predicted times of a recorded run.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use crate::{
     work::beside,
 };
 
-/// What a run takes, in nanoseconds: in all, communication and computation by rank, calls, regions.
+/// Times of a run, in nanoseconds: total, communication and computation by rank, calls, regions.
 type ValidationTimes = (
     f64,
     Vec<f64>,
@@ -69,7 +69,7 @@ fn open(folder: &Path, threads: usize) -> Result<Vec<RankFile>> {
     )?)
 }
 
-/// What the run of a recording took.
+/// Returns the measured times of a recorded run.
 #[pyfunction]
 pub(crate) fn recorded_times(py: Python<'_>, recording: PathBuf) -> PyResult<ValidationTimes> {
     beside(py, move || {
@@ -80,7 +80,7 @@ pub(crate) fn recorded_times(py: Python<'_>, recording: PathBuf) -> PyResult<Val
     })
 }
 
-/// What the run of a recording takes on a network, on one thread; computations take the thread CPU time or the wall time.
+/// Predicts the times of a recorded run on a network, on one thread. Computations take their thread CPU time or wall time.
 #[pyfunction]
 pub(crate) fn predicted_times(
     py: Python<'_>,
@@ -105,8 +105,8 @@ pub(crate) fn predicted_times(
     })
 }
 
-/// Runs beside predictions, by names of predictors, each with what it says of each recording: a row for each quantity and
-/// predictor.
+/// Returns a table of measured and predicted times, with a row for each quantity and predictor. `predicted` has the times
+/// of each recording for each predictor.
 #[pyfunction]
 pub(crate) fn validation_table(
     py: Python<'_>,
@@ -127,7 +127,8 @@ pub(crate) fn validation_table(
     }
     let (runs_of, expected) = (predicted.len(), predictors.len());
     if runs_of != expected {
-        let error = anyhow!("predicted: found times of {runs_of} predictors, expected {expected}");
+        let error =
+            anyhow!("predicted: found the times of {runs_of} predictors, expected {expected}");
         return Err(raised(py, &error));
     }
     let validation = AppValidation {

@@ -1,4 +1,4 @@
-//! Work beside Python: without its lock, and given up when an interrupt comes.
+//! Work in the background of Python: without its lock, and abandoned after an interrupt.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -12,11 +12,11 @@ use pyo3::{exceptions::PyRuntimeError, prelude::*};
 
 use crate::errors::raised;
 
-/// How often Python is asked whether a signal has come.
+/// Interval between checks for signals.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// Does work on another thread while this one waits without the lock. After an interrupt the exception is raised at once;
-/// the thread comes to its end by itself, and its result is dropped.
+/// Runs work on another thread while this one waits without the lock. After an interrupt the exception is raised
+/// immediately; the thread runs to its end, and its result is dropped.
 pub(crate) fn beside<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -34,7 +34,7 @@ pub(crate) fn beside<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
             Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
                 return Err(PyRuntimeError::new_err(
-                    "flowcast failed: please report what is printed above",
+                    "internal error of flowcast: please report the output above",
                 ));
             }
         }

@@ -45,10 +45,10 @@ pub enum RailFault {
     #[error("a frame is of kind {0}, expected 1 to 4")]
     Kind(u8),
     /// A piece that does not fit its message.
-    #[error("found piece {} of {}, expected one of at most {MAX_RAILS} that fits those before it", .0.index, .0.of)]
+    #[error("found piece {} of {}, expected one of at most {MAX_RAILS} that continues the message", .0.index, .0.of)]
     Piece(FramePiece),
     /// A sequence number that was not granted.
-    #[error("found the sequence number {found}, expected one below {limit}")]
+    #[error("found the sequence number {found}, expected a number below {limit}")]
     Sequence {
         /// Sequence number in the frame's header.
         found: u64,
@@ -64,7 +64,7 @@ pub enum RailFault {
         sent: u64,
     },
     /// Nothing moved on the rail while the other end answered on another rail.
-    #[error("it was silent while the other end answered on another rail")]
+    #[error("silent while the other end answered on another rail")]
     Silent,
     /// The rail was closed by the other end or by the system.
     #[error("the connection is closed")]

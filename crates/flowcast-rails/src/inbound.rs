@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_does_not_fit_the_others_is_refused() {
+    fn a_piece_that_does_not_match_its_message_is_refused() {
         let mut inbound = Inbound::new(64, 100);
         let piece = |index, of| FramePiece { index, of };
         assert_eq!(
@@ -270,7 +270,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_arrival_with_repetitions_gives_each_message_once_and_the_ordered_in_order(
+        fn any_order_of_arrival_delivers_each_message_once_and_ordered_ones_in_order(
             kinds in prop::collection::vec((any::<bool>(), 1u8..4), 1..21),
             shuffle in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
         ) {

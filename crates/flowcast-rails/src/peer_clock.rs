@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_answer_tells_the_offset_and_late_ones_then_tell_when_messages_arrived() {
+    fn a_quick_answer_yields_the_offset_and_late_answers_then_yield_times_of_arrival() {
         let mut clock = PeerClock::default();
         let micros = |micros: u64| Ticks::from_nanos(micros * 1000);
         assert_eq!(

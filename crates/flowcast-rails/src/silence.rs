@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_is_silent_once_the_other_end_was_heard_elsewhere_in_each_part() {
+    fn a_rail_is_silent_once_the_other_end_was_heard_elsewhere_in_each_interval() {
         use RailSilence::{Confirmed, Suspected, Unconfirmed};
         let silent = [5, 5, 6, 7, 8, 9].map(|elsewhere| (Some(3), elsewhere));
         assert_eq!(

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_as_it_is_written_and_is_no_other() {
+    fn a_token_reads_back_equal_and_differs_from_others() {
         let token = Token::new([7, 255, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
         assert_eq!(token.to_string().parse::<Token>().unwrap(), token);
         for at in 0..TOKEN {

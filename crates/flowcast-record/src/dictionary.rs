@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_dictionary_says_so_and_can_begin_anew() {
+    fn a_full_dictionary_reports_this_and_can_restart() {
         let mut dictionary = Dictionary::default();
         let first = (0..MOST as i64)
             .all(|word| dictionary.number(&[word]) == SignatureState::New(word as u32));

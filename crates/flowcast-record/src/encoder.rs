@@ -446,7 +446,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn calls_come_back_with_their_arguments_and_nearly_their_times(given in any_calls(), fold in any::<bool>()) {
+        fn calls_are_read_back_with_their_arguments_and_nearly_their_times(given in any_calls(), fold in any::<bool>()) {
             let file = encode(&given, fold.then_some(1 << 24));
             let calls = calls(&file);
             prop_assert_eq!(calls.len(), given.len());
@@ -464,7 +464,7 @@ mod tests {
         }
 
         #[test]
-        fn a_budget_holds(given in any_calls(), budget in 100u64..5000) {
+        fn the_recording_stays_within_its_budget(given in any_calls(), budget in 100u64..5000) {
             let file = encode(&given, Some(budget));
             // The signatures of the calls are written before them, even if the calls do not fit.
             prop_assert!(file.bytes <= budget + 400, "{} of {budget}", file.bytes);
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_any_order_come_back() {
+    fn members_in_any_order_are_read_back() {
         let mut encoder = Encoder::new(1, THRESHOLD, 1 << 12, None);
         encoder.communicator(&[0, 1, 2, 3], None);
         encoder.communicator(&[3, 1], Some(&[0, 2]));

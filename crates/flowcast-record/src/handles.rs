@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_what_an_ordinary_map_does(steps in proptest::collection::vec((0u64..40, any::<bool>()), 0..400)) {
+        fn it_behaves_like_an_ordinary_map(steps in proptest::collection::vec((0u64..40, any::<bool>()), 0..400)) {
             let (mut handles, mut twin) = (Handles::default(), BTreeMap::new());
             for (at, (handle, set)) in steps.into_iter().enumerate() {
                 // Pointers differ in their higher bits.

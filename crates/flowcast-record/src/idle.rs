@@ -62,7 +62,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn a_rank_that_yields_sleeps_as_long_as_was_asked() {
+    fn a_rank_that_yields_sleeps_for_the_requested_time() {
         NANOS.store(2_000_000, Ordering::Relaxed);
         let begun = Instant::now();
         assert_eq!(sched_yield(), 0);

@@ -164,7 +164,7 @@ impl Abi {
 
 /// Returns the ABI and the version of a library.
 fn abi(serving: &Object) -> Result<(Abi, String), String> {
-    let version = version().ok_or("it does not say its version")?;
+    let version = version().ok_or("its version is unknown")?;
     let abi = if has_standard_abi() {
         Abi::Standard
     } else if variable(c"ompi_mpi_comm_world") != 0 {
@@ -172,7 +172,7 @@ fn abi(serving: &Object) -> Result<(Abi, String), String> {
     } else if is_of_mpich(serving, &version) {
         Abi::Mpich
     } else {
-        return Err(format!("its ABI is not known ({version})"));
+        return Err(format!("its ABI is unknown ({version})"));
     };
     Ok((abi, version))
 }
@@ -197,10 +197,12 @@ fn is_of_mpich(serving: &Object, version: &str) -> bool {
 }
 
 fn detect() -> Result<LoadedMpi, String> {
-    let serving = binding::serving().ok_or("no library has its profiling functions (PMPI_Init)")?;
+    let serving = binding::serving().ok_or("no library has profiling functions (PMPI_Init)")?;
     let (abi, version) = abi(&serving)?;
     if binding::has_failed() {
-        return Err("the system does not let the recorder change the library in memory".to_owned());
+        return Err(
+            "the system does not allow the recorder to change the library in memory".to_owned(),
+        );
     }
     let functions = functions().ok_or("it lacks functions that the recorder calls")?;
     Ok(match abi {

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reserve_gives_parts_that_do_not_overlap_until_it_is_used_up() {
+    fn the_reserve_returns_parts_without_overlap_until_it_is_used_up() {
         let layout = Layout::from_size_align(1000, 64).unwrap();
         let (first, second) = (of_reserve(layout), of_reserve(layout));
         assert!(is_reserve(first) && is_reserve(second));

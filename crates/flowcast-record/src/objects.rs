@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_of_the_c_library_is_found_where_it_is_and_another_is_not() {
+    fn a_function_of_the_c_library_is_found_at_its_address_and_an_unknown_one_is_not() {
         let first = |name| {
             let mut found = None;
             each(|object| {

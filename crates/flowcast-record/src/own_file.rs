@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_descriptor_that_has_become_the_programs_is_neither_written_to_nor_closed() {
+    fn a_descriptor_that_the_program_has_reused_is_neither_written_to_nor_closed() {
         let folder = tempfile::tempdir().unwrap();
         let mut own = OwnFile::create(&folder.path().join("own")).unwrap();
         own.write_all(b"begun").unwrap();

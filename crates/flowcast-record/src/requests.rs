@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_handles_the_oldest_goes_first() {
+    fn the_oldest_of_equal_handles_is_used_first() {
         let mut requests = PendingRequests::default();
         for handle in [5, 5, 6, 5] {
             requests.add(handle, PendingRequest::default());

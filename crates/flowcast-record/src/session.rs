@@ -282,7 +282,7 @@ impl RecordingSession {
                 && let Err(error) = write_block(out, bytes)
             {
                 tell(&format!(
-                    "rank {rank}: its file cannot be written any more ({error})"
+                    "rank {rank}: its file can no longer be written ({error})"
                 ));
                 *file = None;
             }
@@ -298,7 +298,7 @@ impl RecordingSession {
         self.file = None;
         self.over = true;
         tell(&format!(
-            "rank {}: no memory; its recording ends there",
+            "rank {}: out of memory; its recording ends here",
             self.rank
         ));
     }

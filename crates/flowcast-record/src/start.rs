@@ -51,7 +51,7 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 #[inline]
 pub(crate) fn with_session<T>(work: impl FnOnce(&mut RecordingSession) -> T) -> Option<T> {
     let Some(mut guard) = SESSION.lock() else {
-        give_up("a signal handler has interrupted the recorder");
+        give_up("a signal handler interrupted the recorder");
         return None;
     };
     guard.as_mut().map(|session| work(session))
@@ -156,7 +156,7 @@ pub(crate) fn explain_absence(function: &WrappedFunction) {
         // A program that also calls `MPI_Init` is recorded from then on.
         "the program begins with MPI_Session_init, and sessions are not recorded"
     } else {
-        "a constructor of a library has called MPI_Init, before the recorder could see it"
+        "a constructor of a library called MPI_Init before the recorder was active"
     });
 }
 
@@ -169,8 +169,8 @@ fn lonely_world(library: &LoadedMpi) -> Option<String> {
         .find_map(|name| env::var(name).ok()?.parse::<i32>().ok())?;
     (size > 1 && library.world_size() == 1).then(|| {
         format!(
-            "the launcher started {size} processes, but each of them is alone: the program's library ({}) is not the \
-             launcher's. Use the mpirun of that library.",
+            "the launcher started {size} processes, but each of them has an MPI_COMM_WORLD of its own: the program's \
+             library ({}) is not the launcher's. Use the mpirun of that library.",
             library.version
         )
     })
@@ -320,15 +320,16 @@ extern "C" fn at_exit() {
 #[inline]
 pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
-    done.inspect_err(|_| give_up("the recorder has failed"))
-        .ok()
+    done.inspect_err(|_| give_up("the recorder failed")).ok()
 }
 
 /// Ends the recording; the program continues.
 #[cold]
 pub(crate) fn give_up(reason: &str) {
     ON.store(false, Ordering::Relaxed);
-    tell(&format!("{reason} in a rank, whose recording ends there"));
+    tell(&format!(
+        "{reason} in a rank; the rank's recording ends here"
+    ));
 }
 
 /// Handles `MPI_Pcontrol`. Level 0 switches recording off, 1 switches it on. `1, "name"` begins a region and `-1, "name"`

@@ -104,7 +104,7 @@ fn read(files: &[Vec<u8>; 2]) -> Result<Program, TraceError> {
 }
 
 #[test]
-fn wildcards_are_matched_as_they_were_and_waits_name_their_receives() {
+fn wildcards_are_matched_as_recorded_and_waits_name_their_receives() {
     let program = read(&recording()).unwrap();
     assert_eq!(
         (program.ranks(), program.messages(), program.bytes().0),
@@ -138,7 +138,7 @@ fn wildcards_are_matched_as_they_were_and_waits_name_their_receives() {
 }
 
 #[test]
-fn a_send_that_nobody_received_is_taken_out_and_counted() {
+fn a_send_without_a_receive_is_removed_and_counted() {
     let [first, _] = recording();
     let mut second = Writer::new(1);
     for tag in [7, 9, 7] {
@@ -147,7 +147,10 @@ fn a_send_that_nobody_received_is_taken_out_and_counted() {
     second.call("Allreduce", &[WORLD, -1, 8, 8], 0);
     let program = read(&[first, second.bytes()]).unwrap();
     assert_eq!(program.messages(), 2);
-    assert_eq!(program.ignored()[0].kind, "sends that nobody received");
+    assert_eq!(
+        program.ignored()[0].kind,
+        "sends without a matching receive"
+    );
     assert_eq!(program.ignored()[0].count, 1);
 }
 
@@ -173,7 +176,7 @@ fn a_file_that_ends_early_is_read_up_to_its_last_block() {
 }
 
 #[test]
-fn no_flipped_bit_makes_another_program() {
+fn no_flipped_bit_gives_a_different_program() {
     let [first, second] = recording();
     let whole = compiled(read(&[first.clone(), second.clone()]).unwrap());
     let blocks = first

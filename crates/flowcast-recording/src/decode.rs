@@ -198,16 +198,16 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<RankFile, RecordingError> {
 fn damaged(name: &str, at: usize) -> RecordingError {
     RecordingError::Damaged {
         name: name.to_owned(),
-        problem: format!("found at byte {at} what is no call and no definition of a recording"),
+        problem: format!(
+            "found unknown content at byte {at}, expected a call or a definition of a recording"
+        ),
     }
 }
 
 fn spoilt(name: &str, at: usize) -> RecordingError {
     RecordingError::Damaged {
         name: name.to_owned(),
-        problem: format!(
-            "found another checksum than that of the block at byte {at}, or no block: the file is damaged"
-        ),
+        problem: format!("found a wrong checksum or no block at byte {at}: the file is damaged"),
     }
 }
 
@@ -229,7 +229,7 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
     }
     if end > MOST_HEADER {
         let found = format!("{end} bytes");
-        let expected = format!("an empty line after at most {MOST_HEADER} bytes of header");
+        let expected = format!("an empty line after at most {MOST_HEADER} header bytes");
         return Err(fault(1, &found, &expected));
     }
     let mut header = Header::default();
@@ -254,7 +254,7 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
             fault(
                 1,
                 value,
-                &format!("a number from 0 to {most} behind `{key}` in the header"),
+                &format!("a number from 0 to {most} after `{key}` in the header"),
             )
         })
     };
@@ -571,7 +571,7 @@ mod tests {
         let error = read("rank-00000", file.as_bytes()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "rank-00000:1: found `70031 bytes`, expected an empty line after at most 65536 bytes of header"
+            "rank-00000:1: found `70031 bytes`, expected an empty line after at most 65536 header bytes"
         );
     }
 }

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_is_one_run_with_what_comes_before_and_after_it() {
+    fn a_loop_is_one_run_and_calls_before_and_after_it_remain() {
         assert_eq!(cut(&[9, 1, 2, 1, 2, 1, 2, 8]), [(1, 1), (2, 3), (1, 1)]);
         assert_eq!(cut(&[1, 1, 1, 1]), [(1, 4)]);
         assert_eq!(cut(&[1, 1, 2, 1, 1, 2, 1, 1, 2]), [(3, 3)]);
@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_unroll_to_what_was_cut(signatures in proptest::collection::vec(0u32..4, 0..200)) {
+        fn runs_unroll_to_the_folded_calls(signatures in proptest::collection::vec(0u32..4, 0..200)) {
             let entries = entries(&signatures);
             let mut back = Vec::new();
             runs(&entries, &mut vec![0; entries.len()], &mut [0; 16], |run| {

@@ -200,14 +200,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_time_code_is_one_part_in_1024_below_the_time_at_most(nanos in 0u64..1 << 42) {
+        fn a_time_code_is_at_most_one_part_in_1024_below_the_time(nanos in 0u64..1 << 42) {
             let back = time_of(time_code(nanos));
             prop_assert!(back <= nanos && (nanos - back) * 1024 <= nanos, "{nanos} became {back}");
             prop_assert_eq!(time_of(time_code(back)), back);
         }
 
         #[test]
-        fn numbers_come_back(value in any::<u64>(), signed in any::<i64>()) {
+        fn encoded_numbers_are_read_back_unchanged(value in any::<u64>(), signed in any::<i64>()) {
             let mut bytes = [0; 10];
             let length = put_varint(&mut bytes, value);
             let mut at = 0;

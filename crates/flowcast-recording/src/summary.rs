@@ -206,6 +206,6 @@ pub fn ranks(name: &str, text: &[u8]) -> Result<u32, RecordingError> {
     ranks.ok_or_else(|| RecordingError::At {
         place: name.to_owned(),
         found: format!("`{value}` ranks"),
-        expected: "a number from 1 to 16777216 behind `ranks`".to_owned(),
+        expected: "a number from 1 to 16777216 after `ranks`".to_owned(),
     })
 }

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_a_function_and_no_name_comes_twice() {
+    fn every_line_is_a_function_and_no_name_occurs_twice() {
         let functions = functions();
         assert_eq!(functions.len(), lines().count());
         for MpiFunction { name, .. } in functions {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_points_behind_the_last_argument() {
+    fn no_key_points_beyond_the_last_argument() {
         for function in functions() {
             assert!(
                 function

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_were_not_synchronised_are_apart_and_old_recordings_say_nothing() {
+    fn unsynchronised_hosts_have_separate_axes_and_old_recordings_are_unknown() {
         let axis = TimeAxis::new(&[file("a", 5.0, None), file("b", 4.0, None)]);
         assert_eq!(
             (axis.clocks, axis.at(Rank(1), Time::ZERO)),
@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn moments_of_hosts_meet_on_the_axis(
+        fn times_of_hosts_agree_on_the_axis(
             begins in prop::collection::vec((0.0f64..100.0, -1000.0f64..1000.0, -1e-4f64..1e-4), 1..20),
             share in 0.0f64..1.0,
         ) {

@@ -326,7 +326,7 @@ impl AccessTransfers {
         } = self.flights[number];
         self.flights.give_back(number);
         let under_way = self.all[rank].get_mut(&memory);
-        under_way.expect("what ends has started").count -= 1;
+        under_way.expect("an access that ends has started").count -= 1;
         let conflict = (at - start - cost.delay - flight).max(Time::ZERO);
         let done = Done {
             at,

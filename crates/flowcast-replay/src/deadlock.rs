@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_told_and_those_that_lead_to_it_are_not() {
+    fn a_cycle_is_reported_without_the_ranks_that_lead_to_it() {
         let cycle = find_cycle(&[wait(0, &[1]), wait(1, &[2]), wait(2, &[1])]);
         assert_eq!(cycle, Some(vec![1, 2]));
         assert_eq!(find_cycle(&[wait(0, &[1]), wait(1, &[7])]), None);

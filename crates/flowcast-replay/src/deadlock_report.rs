@@ -79,7 +79,10 @@ impl DeadlockReport<'_> {
                 let slot = self.sent.get(rank, ago).copied().flatten();
                 match slot.and_then(|slot| Some((senders[slot]?.1, slot))) {
                     Some((class, slot)) => self.explain_receiver(class, slot),
-                    None => ("a message of its own to be received".to_owned(), Vec::new()),
+                    None => (
+                        "the receive of one of its own messages".to_owned(),
+                        Vec::new(),
+                    ),
                 }
             }
             Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => {
@@ -90,7 +93,7 @@ impl DeadlockReport<'_> {
                 None => ("the file system".to_owned(), Vec::new()),
             },
             _ => (
-                "an instruction that can be read (the compiled trace is damaged)".to_owned(),
+                "an unreadable instruction (the compiled trace is damaged)".to_owned(),
                 Vec::new(),
             ),
         };
@@ -105,7 +108,7 @@ impl DeadlockReport<'_> {
 
     fn explain_message(&self, sender: Option<(Rank, u32)>) -> (String, Vec<Rank>) {
         let Some((rank, class)) = sender else {
-            return ("a message that nobody sends".to_owned(), Vec::new());
+            return ("a message that no rank sends".to_owned(), Vec::new());
         };
         let (from, class) = (self.program.owner(rank), *self.program.class(class));
         let text = format!(

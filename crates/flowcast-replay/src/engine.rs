@@ -160,7 +160,7 @@ impl<'a> ReplayEngine<'a> {
         let is_by_packets = |rail: &ProgramRail| rail.model == Model::Packet;
         let Some(first) = followed.first() else {
             return Err(SimulateError::Rails(
-                "found none, expected 1 or more".to_owned(),
+                "found no rails, expected 1 or more".to_owned(),
             ));
         };
         if let Some(other) = followed
@@ -168,7 +168,7 @@ impl<'a> ReplayEngine<'a> {
             .find(|rail| is_by_packets(rail) != is_by_packets(first))
         {
             return Err(SimulateError::Rails(format!(
-                "found the model {} for {} and {} for {}, expected packets on all rails or on none (--model)",
+                "found the model {} for {} and {} for {}, expected the packet model for all rails or for none (--model)",
                 first.model, first.network.name, other.model, other.network.name
             )));
         }

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_keeps_as_many_of_the_last_sends_as_it_has_places() {
+    fn a_ring_keeps_one_of_the_last_sends_in_each_place() {
         let ring = SendRing {
             first: 1,
             mask: 3,

@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_queue_gives_what_a_list_scan_gives(steps in proptest::collection::vec((any::<bool>(), any_pattern()), 0..60)) {
+        fn the_queue_gives_the_result_of_a_list_scan(steps in proptest::collection::vec((any::<bool>(), any_pattern()), 0..60)) {
             let mut queue = MatchQueue::default();
             let mut list: Vec<(MatchPattern, usize)> = Vec::new();
             for (index, (put, pattern)) in steps.into_iter().enumerate() {

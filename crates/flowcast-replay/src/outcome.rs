@@ -134,10 +134,12 @@ pub struct Waits {
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum Uncounted {
     /// A time in nanoseconds.
-    #[error("found a replay of {0}, expected less than 73 years: nanoseconds are read up to 2^61")]
+    #[error(
+        "found a replay of {0}, expected less than 73 years: the format holds up to 2^61 nanoseconds"
+    )]
     Nanos(Time),
     /// The sum of the sizes of all messages.
-    #[error("found messages of 2^63 bytes or more together, expected fewer")]
+    #[error("found messages of 2^63 bytes or more in total, expected fewer")]
     Bytes,
 }
 
@@ -217,7 +219,8 @@ impl Outcome {
 /// caller is too large or too small.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "found a predicted time that is no finite number, expected one: look for a value that is too large or too small in {0}"
+    "found a predicted time that is not a finite number, expected a finite one: \
+     look for a value that is too large or too small in {0}"
 )]
 pub struct NotFiniteTime(pub String);
 

@@ -319,7 +319,7 @@ fn nodes_of_ranks(
     };
     if found.len() != ranks {
         let problem = format!(
-            "mapping: found places for {} ranks, expected {ranks}, as in the trace",
+            "mapping: found nodes for {} ranks, expected {ranks}, as in the trace",
             found.len()
         );
         return Err(SimulateError::Placement(problem));

@@ -69,8 +69,7 @@ pub(crate) fn route_of_messages(
     let numbers = RouteNumbers::new(placement);
     let connections = network.machine.wide_area.connections.len();
     if numbers.number(0, Route::By(connections)) > usize::from(u16::MAX) {
-        let problem =
-            "found more than 32,767 routes (groups of nodes, times sites, and connections)";
+        let problem = "found more than 32,767 routes (node groups times sites, plus connections), expected fewer";
         return Err(SimulateError::Placement(problem.to_owned()));
     }
     let is_one =

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_came_back_are_given_out_before_new_ones() {
+    fn returned_numbers_are_reused_before_new_ones() {
         let mut slab = Slab::default();
         let (first, second) = (slab.insert(1.0), slab.insert(2.0));
         slab[second] = 3.0;

@@ -145,7 +145,7 @@ fn row(page: &Page, network: &NetworkView) -> String {
 
 fn limits(limits: &Limits) -> String {
     if limits.parts.is_empty() && limits.sentence.is_empty() {
-        return "not looked at".into();
+        return "not computed".into();
     }
     // Parts that would be shown as 0.0 % are not informative.
     let mut parts: Vec<_> = limits

@@ -32,7 +32,7 @@ const STRONGEST: f64 = 2.0;
 pub struct PairMap {
     /// Size of each message.
     pub size: Bytes,
-    /// Other traffic at the same time, for display: `alone`, `both directions at once`.
+    /// Other traffic at the same time, for display: `alone`, `both directions at the same time`.
     pub company: String,
     /// Time of a message between two typical nodes, above 0.
     pub usual: Time,
@@ -58,7 +58,7 @@ fn heat_map(map: &PairMap) -> String {
         .flat_map(|(from, to)| [*from, *to])
         .collect();
     let mut text = format!(
-        "<p>Times as multiples of {}, the usual one; from the node of the row to that of the column.</p>\n\
+        "<p>Times from the row's node to the column's node, as multiples of the usual time, {}.</p>\n\
          <div class=\"scroll\"><table class=\"map\">\n<tr><th scope=\"col\"></th>",
         Rounded(map.usual)
     );

@@ -25,7 +25,7 @@ pub fn html(prediction: &FlowsPrediction, document: &Document) -> String {
     .map(|name| format!("<th scope=\"col\">{name}</th>"))
     .collect();
     let shares = "<div id=\"shares\"></div>\n\
-                  <p id=\"why\" aria-live=\"polite\">Point at a curve to see why the flow gets no more.</p>\n";
+                  <p id=\"why\" aria-live=\"polite\">Point at a curve to see what limits the flow.</p>\n";
     let table = format!(
         "<div class=\"scroll tall\"><table><thead><tr>{head}</tr></thead><tbody id=\"flows\"></tbody></table></div>\n"
     );

@@ -94,7 +94,7 @@ pub fn verdict(names: &[String], all: &[PredictedTime<'_>]) -> Option<String> {
             )
         }
         _ => format!(
-            "shortest prediction: {} {time}; without intervals of all it may not be the fastest",
+            "shortest prediction: {} {time}; it may not be the fastest, because some predictions have no interval",
             names[shortest]
         ),
     })
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_is_the_fastest_where_no_interval_overlaps_its_own() {
+    fn a_prediction_is_the_fastest_if_no_interval_overlaps_its_own() {
         let (each, verdict) = told(&[Some((112.0, 122.0, 169.0)), Some((93.0, 105.0, 111.0))]);
         assert_eq!(each, ["1.16 × the fastest", "fastest"]);
         assert_eq!(verdict, "b is the fastest: 105 us (93 to 111, 90 %)");
     }
 
     #[test]
-    fn overlapping_intervals_are_not_told_apart() {
+    fn overlapping_intervals_are_not_distinguishable() {
         let close = "not distinguishable from the fastest at 90 %";
         let (each, verdict) = told(&[
             Some((112.0, 122.0, 169.0)),

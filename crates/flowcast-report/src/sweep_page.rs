@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_gives_back_its_lines() {
+    fn a_page_returns_its_lines() {
         let csv = "# {\"trace\":\"</script>\"}\nset,nic.latency_s,makespan_s,communication_share\n0,1e-6,0.5,0.25\n";
         let page = html("a < b", csv);
         assert_eq!(csv_of(&page).as_deref(), Some(csv));

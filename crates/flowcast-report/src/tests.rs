@@ -123,7 +123,7 @@ fn data_of(html: &str) -> Value {
 }
 
 #[test]
-fn the_data_block_carries_what_was_put_in() {
+fn the_data_block_contains_the_input() {
     let data = data_of(&page().to_html().unwrap());
     assert_eq!(data["schema"], "flowcast/report/2");
     let network = &data["networks"][0];
@@ -179,7 +179,7 @@ fn the_data_block_carries_what_was_put_in() {
 }
 
 #[test]
-fn the_table_says_how_long_who_and_why() {
+fn the_table_contains_times_slowest_ranks_and_causes() {
     let html = page().to_html().unwrap();
     for expected in [
         "<th scope=\"row\">two-nodes</th><td class=\"n\"><span>6.000 us</span></td>",
@@ -195,7 +195,7 @@ fn the_table_says_how_long_who_and_why() {
 }
 
 #[test]
-fn of_ranks_that_end_together_the_one_that_waited_least_is_the_slowest() {
+fn the_slowest_of_ranks_with_equal_ends_is_the_one_that_waited_least() {
     let mut view = page().networks.remove(0);
     assert_eq!(view.slowest_rank(), Some(Rank(1)));
     view.outcome.ranks[0].end = micros(6.0);
@@ -206,7 +206,7 @@ fn of_ranks_that_end_together_the_one_that_waited_least_is_the_slowest() {
 }
 
 #[test]
-fn a_browser_finds_nothing_to_load() {
+fn the_page_loads_nothing() {
     let html = page().to_html().unwrap();
     for reference in [
         "http:",
@@ -234,7 +234,7 @@ fn equal_pages_are_equal_to_the_byte() {
 }
 
 #[test]
-fn names_cannot_break_out_of_their_place() {
+fn names_are_escaped() {
     let odd = "</script><script>alert('1')</script><!-- \"{{data}}\" & <b>";
     let mut page = page();
     let ordinary = page.to_html().unwrap();
@@ -299,7 +299,7 @@ fn a_path_of_too_many_steps_is_left_out_and_counted() {
 }
 
 #[test]
-fn nothing_to_show_still_makes_a_page() {
+fn an_empty_report_is_a_page() {
     let empty = Page::default().to_html().unwrap();
     assert_eq!(data_of(&empty)["networks"], serde_json::json!([]));
     let bare = Page {
@@ -309,13 +309,13 @@ fn nothing_to_show_still_makes_a_page() {
     .to_html()
     .unwrap();
     assert_eq!(data_of(&bare)["networks"][0]["makespan_ns"], 0);
-    assert!(bare.contains("not looked at"));
+    assert!(bare.contains("not computed"));
     let (shown, _) = bare.split_once(data_block(&bare)).unwrap();
     assert!(!shown.contains("NaN") && !shown.contains("inf"));
 }
 
 #[test]
-fn a_network_is_told_in_one_line() {
+fn a_network_is_described_in_one_line() {
     let line = parameter_line(&builtin::network("gige-tcp").unwrap());
     assert_eq!(
         line,

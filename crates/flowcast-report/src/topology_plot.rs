@@ -314,18 +314,18 @@ mod tests {
     }
 
     #[test]
-    fn of_large_topologies_a_part_is_drawn_and_said_so() {
+    fn large_topologies_are_drawn_in_part_with_a_note() {
         let all = Inside::All { switches: 16 };
         for shape in [fat_tree(16, 1), grid(&[16, 16, 16]), groups(33, all)] {
             let svg = drawn(shape);
             assert!(svg.contains("drawn: "), "{svg}");
             assert!(svg.len() < 400_000, "{}", svg.len());
         }
-        assert!(drawn(racks(&[(8, 1)])).contains("any number of lowest switches"));
+        assert!(drawn(racks(&[(8, 1)])).contains("number of lowest switches not fixed"));
     }
 
     #[test]
-    fn each_cable_of_a_switch_that_is_drawn_is_drawn() {
+    fn all_cables_of_drawn_switches_are_drawn() {
         let all = |switches| Inside::All { switches };
         let ends = |leaves, spines| Inside::LeavesAndSpines { leaves, spines };
         let mut shapes = vec![

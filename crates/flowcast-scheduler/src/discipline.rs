@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_known_ones() {
+    fn the_error_for_an_unknown_name_lists_the_known_ones() {
         let message = "fastest".parse::<SchedulerName>().unwrap_err().to_string();
         assert!(message.contains("`fastest`") && message.contains("earliest-delivery"));
     }

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_ten_times_slower_is_known_after_one_message_that_lost_enough() {
+    fn a_rail_ten_times_slower_is_detected_after_one_message_with_enough_loss() {
         let mut drift = Drift::new(DriftRule::default());
         for _ in 0..50 {
             assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_that_carries_nothing_at_all_is_believed_to_stand_still() {
+    fn a_rail_that_delivers_nothing_is_estimated_as_stalled() {
         let mut drift = Drift::new(DriftRule::default());
         assert_eq!(
             drift.observe(micros(2500.0), Time::ZERO),
@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_rail_within_the_tolerance_never_counts_as_changed(
+        fn a_rail_within_the_tolerance_is_never_reported_as_changed(
             samples in prop::collection::vec((0.8f64..1.2, 1.0f64..10_000.0), 0..200),
         ) {
             let mut drift = Drift::new(DriftRule { memory: Time::from_seconds(1e9), ..DriftRule::default() });
@@ -206,7 +206,7 @@ mod tests {
         }
 
         #[test]
-        fn a_change_is_followed_to_its_size(factor in 1.6f64..100.0, expected in 50.0f64..5000.0) {
+        fn a_change_is_estimated_to_its_full_size(factor in 1.6f64..100.0, expected in 50.0f64..5000.0) {
             let mut drift = Drift::new(DriftRule::default());
             for _ in 0..2000 {
                 drift.observe(micros(factor * expected), micros(expected));

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_gain_the_best_rail_alone_stays() {
+    fn without_a_gain_only_the_best_rail_is_used() {
         let (guard, cost) = play([1.0, 1.0, 1.5], 0.2, 20_000);
         let known = guard.gain().unwrap();
         assert!(

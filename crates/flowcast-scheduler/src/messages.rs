@@ -20,7 +20,7 @@ pub fn read(text: &str) -> Result<Vec<RailMessage>, CsvError> {
             .last()
             .is_some_and(|before| message.arrival < before.arrival)
         {
-            let expected = "no arrival before that of the row above";
+            let expected = "an arrival not before the previous row";
             return Err(CsvError::field(line, COLUMNS[0], arrival, expected));
         }
         messages.push(message);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_in_any_order_and_may_be_quoted() {
+    fn columns_are_read_in_any_order_and_may_be_quoted() {
         let expected = read("arrival_us,size_B\n0,64\n2.5,4096\n").unwrap();
         assert_eq!(
             read("\"size_B\",\"arrival_us\"\n\"64\",\"0\"\n4096, 2.5\n").unwrap(),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line_and_column() {
+    fn errors_name_the_line_and_the_column() {
         let cases = [
             ("", "found no column names"),
             ("arrival,size_B\n1,0", "line 1: found column `arrival`"),

@@ -278,7 +278,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn branch_and_bound_finds_what_trying_everything_finds(
+        fn branch_and_bound_equals_exhaustive_search(
             rails in prop::collection::vec(any_rail(), 1..=3),
             messages in any_messages(),
         ) {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_is_cut_short_says_so() {
+    fn a_search_that_ends_early_reports_it() {
         let rails = [LogGp {
             gap: Time::from_nanos(10.0),
             ..LogGp::default()

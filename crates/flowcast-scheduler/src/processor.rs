@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_that_costs_the_processor_more_than_it_saves_is_left_alone() {
+    fn a_rail_that_costs_more_processor_time_than_it_saves_is_not_used() {
         // Section 5.8.6: TCP occupies the processor for longer than InfiniBand needs for the whole message.
         let rails = [
             rail(1.4, 1.03, 1.4, 2.82, 0.0),
@@ -286,7 +286,7 @@ mod tests {
             .map(|choices| evaluate(&rails, &burst, choices).unwrap());
         assert!(
             blind.choices.contains(&RailId(1)),
-            "else there would be nothing to see"
+            "the blind scheduler uses the second rail"
         );
         assert!(
             aware.makespan < blind.makespan,
@@ -298,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn without_overhead_choices_and_deliveries_are_those_of_e0(
+        fn without_overhead_choices_and_deliveries_equal_those_of_e0(
             numbers in prop::collection::vec((1u32..90, 1u32..20, 0u32..90), 1..=6),
             messages in prop::collection::vec((0u64..50, 1u64..100_000), 0..40),
         ) {

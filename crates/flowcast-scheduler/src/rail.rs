@@ -37,7 +37,7 @@ pub enum RailsError {
     Unknown(String, String),
     /// A message arrives before its predecessor.
     #[error(
-        "message {index}: found an arrival before that of the message above it, expected order of arrival"
+        "message {index}: found an arrival before the previous message, expected messages in order of arrival"
     )]
     Order {
         /// Index of the message, from 0.
@@ -237,7 +237,7 @@ mod tests {
     use flowcast_units::Time;
 
     #[test]
-    fn a_rail_is_read_from_its_four_numbers() {
+    fn a_rail_is_read_from_four_numbers() {
         let rail = Rail::parse("ib=1.4, 0.00103,1.4,2.82us").unwrap();
         assert_eq!(rail.name, "ib");
         assert_eq!(rail.cost.gap, Time::from_nanos(1400.0));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_rails_are_refused_and_shown() {
+    fn invalid_rails_are_refused_and_quoted() {
         for text in [
             "ib",
             "ib=1,2,3,4",

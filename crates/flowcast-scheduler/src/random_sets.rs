@@ -65,7 +65,7 @@ mod tests {
     use rand_pcg::Pcg64Mcg;
 
     #[test]
-    fn sizes_reach_from_one_byte_to_the_largest_and_arrivals_are_in_order() {
+    fn sizes_range_from_one_byte_to_the_largest_and_arrivals_are_in_order() {
         let plan = SetPlan {
             messages: 5000,
             largest: Bytes(1000),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_largest_of_one_byte_leaves_no_choice() {
+    fn a_largest_size_of_one_byte_leaves_no_choice() {
         let plan = SetPlan {
             messages: 9,
             largest: Bytes(1),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_of_another_rate_is_measured_by_what_it_carries() {
+    fn a_rail_of_another_rate_is_measured_by_its_messages() {
         let mut remeasure = Remeasure::new(rail(3.0, 8.0), 0.25);
         let now = rail(5.0, 80.0);
         assert_eq!(
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_that_is_as_it_was_measured_again_needs_no_other_parameters() {
+    fn a_rail_that_recovers_needs_no_new_parameters() {
         let mut remeasure = Remeasure::new(rail(3.0, 8.0), 0.25);
         until_found(&mut remeasure, &rail(3.0, 80.0), &[1500, 9000]);
         let back = (1..100).find(|_| {
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(
             back,
             Some(16),
-            "fourteen within the tolerance are enough, and every fourth is looked at"
+            "fourteen within the tolerance are enough, and every fourth message is checked"
         );
     }
 

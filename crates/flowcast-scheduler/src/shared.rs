@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_thread_is_served_as_by_the_scheduler_of_one_thread(
+        fn the_shared_scheduler_chooses_like_the_scheduler_of_one_thread(
             numbers in prop::collection::vec((1u32..5000, 0u32..90_000), 1..=16),
             messages in prop::collection::vec((0u64..5000, 0u64..100_000, any::<u16>()), 0..60),
         ) {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_of_four_threads_is_lost_from_the_account() {
+    fn four_threads_account_for_every_message() {
         let shared =
             SharedVirtualTime::<EarliestDelivery>::new(&rails(&[(100, 0), (100, 0), (300, 50)]))
                 .unwrap();

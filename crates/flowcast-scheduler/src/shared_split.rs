@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_thread_is_served_as_by_the_splitter_of_one_thread(
+        fn the_shared_splitter_divides_like_the_splitter_of_one_thread(
             numbers in prop::collection::vec((1u32..5000, 0u32..90_000), 1..=16),
             messages in prop::collection::vec((0u64..500_000, 1u64..100_000, any::<u16>()), 0..60),
         ) {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn no_piece_of_four_threads_is_lost_from_the_accounts() {
+    fn four_threads_account_for_every_piece() {
         let (rails, accounts) = (rails(&[(100, 0), (100, 0), (300, 50)]), accounts());
         let shared = SharedSplitter::new(&rails, SplitRule::inside_mpi(), &accounts).unwrap();
         let (given, pieces) = std::thread::scope(|scope| {

@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn no_piece_is_shorter_than_the_minimal_one_and_small_gains_are_left() {
+    fn no_piece_is_shorter_than_the_minimum_and_small_gains_are_ignored() {
         let rails = [rail(10.0, 1.0, 0.0, 1000.0), rail(10.0, 3.0, 0.0, 4000.0)];
         let rules = [
             SplitRule {
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn splitting_pays_from_where_the_second_rail_delivers_a_first_byte_in_time() {
+    fn splitting_pays_once_the_second_rail_delivers_a_first_byte_in_time() {
         let rails = [rail(10.0, 1.0, 0.0, 1000.0), rail(10.0, 3.0, 0.0, 4000.0)];
         let from = pays_from(&rails, ANY).unwrap().unwrap();
         assert!((3000..=3003).contains(&from.0), "{from}");
@@ -509,7 +509,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_closed_form_is_as_good_as_trying_every_division(
+        fn the_closed_form_is_as_good_as_an_exhaustive_search_of_divisions(
             first in any_rail(), second in any_rail(), size in 2u64..4000,
         ) {
             let rails = [first, second];

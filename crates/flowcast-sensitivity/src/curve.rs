@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pieces_are_the_lines_that_are_ever_highest() {
+    fn the_pieces_are_the_lines_that_are_highest_somewhere() {
         let curve = traced(&[(100.0, 0.0), (90.0, 1.0), (0.0, 2.0), (50.0, 1.1)], 100);
         let expected = [
             (0.0, 10.0, 100.0, 0.0),
@@ -255,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_with_too_few_walks_says_how_far_it_may_be_off() {
+    fn a_curve_with_too_few_walks_states_its_error() {
         let curve = traced(&[(100.0, 0.0), (90.0, 1.0), (0.0, 2.0)], 2);
         assert_eq!(curve.walks, 2);
         assert!((curve.error.as_nanos() - 50.0).abs() < 1e-9, "{curve:?}");
     }
 
     #[test]
-    fn a_function_that_bends_down_is_refused() {
+    fn a_concave_function_is_refused() {
         let root = |at: f64| Tangent {
             at,
             makespan: Time::from_nanos(at.sqrt()),

@@ -124,7 +124,7 @@ pub fn without_influence(done: &FinishedReplay, asked: &[String]) -> Vec<Unused>
         "collectives.reduction",
         done.network.collectives.reduction.is_some(),
         !uses.collectives,
-        "collectives by a formula combine nothing",
+        "collectives by formula have no reduction cost",
     );
     list.check(
         "file_system",
@@ -339,7 +339,7 @@ impl FieldList {
             "point_to_point.rendezvous_from",
             threshold,
             uses.reached_rendezvous,
-            "no message reached it",
+            "no message is that long",
         );
         let is_recorded = done.rendezvous == Rendezvous::AsRecorded;
         let waits = is_recorded
@@ -367,7 +367,7 @@ impl FieldList {
             None => "nic.wire_rate",
         };
         self.check(name, nic.rate().as_bytes_per_second() > 0.0, bytes, NONE);
-        let reason = if loggops { NONE } else { "the rule has none" };
+        let reason = if loggops { NONE } else { "the rule ignores it" };
         self.check(
             "nic.overhead",
             nic.overhead > Time::ZERO,
@@ -424,7 +424,7 @@ impl FieldList {
         const INSIDE: &str = "no message inside a node";
         let independent = done.model == Some(Model::Independent);
         let never = if independent {
-            "the model independent knows no limits"
+            "the model independent has no limits"
         } else {
             "never contended"
         };
@@ -468,14 +468,17 @@ impl FieldList {
         let cpus = waits.processors > 0 || fills;
         let (set, reason) = match independent {
             true => (any(|group| group.cpus > 0), never),
-            false => (any(|group| group.cpus > 1), "no rank waited for one"),
+            false => (
+                any(|group| group.cpus > 1),
+                "no rank waited for a processor",
+            ),
         };
         self.check("machine.nodes.cpus", set, cpus, reason);
         self.check(
             "machine.processors",
             machine.processors > 0,
             waits.processors > 0,
-            "no rank waited for one",
+            "no rank waited for a processor",
         );
         let inside = uses.inside.messages || uses.collectives;
         self.check(
@@ -522,13 +525,13 @@ impl FieldList {
             "machine.nodes.speed",
             any(|group| group.speed != 1.0),
             uses.computed,
-            "nothing was computed",
+            "no computation",
         );
         self.check(
             ACCELERATOR_SPEED,
             has_accelerators(done),
             uses.accelerated,
-            "nothing was computed on one",
+            "no computation on an accelerator",
         );
     }
 
@@ -549,7 +552,7 @@ impl FieldList {
             "machine.scheduler.quantum",
             policy == Policy::RoundRobin,
             quanta,
-            "no computation was cut",
+            "no computation was interrupted",
         );
         let switches = scheduler.context_switch > Time::ZERO;
         let switched = switches && (uses.computed || uses.between.messages || uses.inside.messages);
@@ -566,7 +569,7 @@ impl FieldList {
             "machine.scheduler.preemptive",
             scheduler.preemptive,
             waits.preemptions > 0,
-            "nobody was preempted",
+            "no rank was preempted",
         );
     }
 
@@ -642,7 +645,7 @@ impl FieldList {
         );
         for (number, messages) in uses.connected.iter().enumerate() {
             let name = format!("machine.wide_area.connections.{number}");
-            self.check(&name, true, *messages, "no message took it");
+            self.check(&name, true, *messages, "no message used it");
         }
     }
 
@@ -659,13 +662,13 @@ impl FieldList {
             "machine.random.seed",
             random.seed != 0,
             drawn,
-            "nothing varies at random",
+            "nothing is random",
         );
         self.check(
             "machine.random.speed",
             random.speed.varies(),
             uses.computed,
-            "nothing was computed",
+            "no computation",
         );
         const BETWEEN: &str = "no message between nodes";
         const INSIDE: &str = "no message inside a node";
@@ -745,7 +748,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_found_is_what_a_look_at_all_instructions_finds(
+        fn an_early_stop_finds_the_same_as_all_instructions(
             workload in 0..Workload::ALL.len(), ranks in 1u32..9, iterations in 0u32..20, size in 0u64..3,
             compute in 0u32..2, each in 1u32..4, from in 0u64..3, asks_for_accelerators: bool,
         ) {

@@ -84,7 +84,7 @@ pub fn share_interval(inside: usize, all: usize, level: f64) -> Result<(f64, f64
         return Err(StatsError::OutOfRange {
             name: "all",
             found: all as f64,
-            expected: "at least 1, and as many as inside",
+            expected: "at least 1, and not less than inside",
         });
     }
     let tail = (1.0 - level) / 2.0;
@@ -113,7 +113,7 @@ mod tests {
     use crate::resampling::{Resampler, normal_score};
 
     #[test]
-    fn both_ends_are_the_outermost_of_nineteen_residuals() {
+    fn both_ends_are_the_extremes_of_nineteen_residuals() {
         let residuals: Vec<f64> = (0..19).map(|at| f64::from(at) - 3.0).collect();
         assert_eq!(
             margin(&residuals, &[], 0.9),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn few_residuals_give_a_margin_to_both_sides_and_very_few_a_lower_level() {
+    fn few_residuals_give_a_margin_on_both_sides_and_very_few_a_lower_level() {
         let residuals: Vec<f64> = (1..=9).map(|at| -f64::from(at)).collect();
         assert_eq!(
             margin(&residuals, &[], 0.9),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_one_lies_inside_as_often_as_the_level_says() {
+    fn the_next_value_lies_inside_as_often_as_the_level_states() {
         let mut resampler = Resampler::from_seed(5);
         let mut inside = 0;
         for _ in 0..400 {

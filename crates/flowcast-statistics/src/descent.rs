@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_place_may_be_on_a_bound_or_beside_a_region_without_residuals() {
+    fn the_minimum_may_be_on_a_bound_or_beside_a_region_without_residuals() {
         let found = descend(
             &[0.5, 0.5],
             &[
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_in_one_parameter_does_not_keep_another_from_moving() {
+    fn noise_in_one_parameter_does_not_hold_another() {
         let found = descend(
             &[1.0, 0.0],
             &[

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_told_by_one_beside_it() {
+    fn a_value_is_predicted_by_its_neighbour() {
         // Two values with variance 1 and covariance 0.8. The first was measured as 2, with noise of variance 0.25.
         let known = GaussianProcess::new(&[vec![1.25]], &[2.0]).unwrap();
         assert!((known.mean(&[0.8]) - 1.28).abs() < 1e-12);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_value_without_noise_is_told_as_it_is() {
+    fn a_known_value_without_noise_is_predicted_exactly() {
         let covariance = [
             vec![1.0, 0.5, 0.2],
             vec![0.5, 1.0, 0.4],

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_by_the_band_they_lie_in() {
+    fn times_are_grouped_by_their_band() {
         let bands = alpha_bands(
             &[0.95, 1.1, 1.12, 1.45, 1.61, 2.0, 2.2],
             1.0,

@@ -45,7 +45,7 @@ pub enum StatsError {
         found: f64,
     },
     /// Two lists that belong together have different lengths.
-    #[error("found {left} {left_name} and {right} {right_name}, expected as many of both")]
+    #[error("found {left} {left_name} and {right} {right_name}, expected the same number of both")]
     Lengths {
         /// Name of the first list.
         left_name: &'static str,
@@ -67,7 +67,7 @@ pub enum StatsError {
         expected: &'static str,
     },
     /// All points of a regression have the same x.
-    #[error("a line needs at least two different x, found only {0}")]
+    #[error("found only the x {0}, expected at least two different x for a line")]
     OneX(f64),
 }
 

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_through_points_of_different_variance_is_that_of_a_hand_calculation() {
+    fn a_line_through_points_of_different_variance_agrees_with_a_hand_calculation() {
         // y = 1 + 2x, and an outlier with a hundredth of the weight.
         let points = [(0.0, 1.0, 1.0), (1.0, 3.0, 1.0), (2.0, 105.0, 100.0)];
         let rows = points.map(|(x, value, variance)| LinearRow {

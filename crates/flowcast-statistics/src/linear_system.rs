@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_system_is_solved_whose_first_pivot_is_zero() {
+    fn a_system_whose_first_pivot_is_zero_is_solved() {
         // 2y = 4, x + y = 5; and with a second right side 2y = 0, x + y = 1.
         let solved = solve(
             vec![vec![0.0, 2.0, 4.0, 0.0], vec![1.0, 1.0, 5.0, 1.0]],

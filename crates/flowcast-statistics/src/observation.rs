@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn four_flows_have_the_errors_of_a_hand_calculation() {
+    fn errors_of_four_flows_agree_with_a_hand_calculation() {
         let all = observations(&[(1.0, 1.1), (2.0, 1.9), (3.0, 3.3), (4.0, 4.0)]).unwrap();
         assert!((all.mean_absolute() * 100.0 / 5.861_244_019_138_758 - 1.0).abs() < 1e-9);
         assert!((all.global_error() * 100.0 / 2.912_621_359_223_307 - 1.0).abs() < 1e-9);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_stand_in_the_order_of_their_first_members() {
+    fn groups_are_in_the_order_of_their_first_members() {
         let all = observations(&[(1.0, 2.0), (3.0, 2.0), (2.0, 2.0)]).unwrap();
         let groups = all.grouped(|of| of % 2 == 1);
         let found: Vec<(bool, usize)> = groups

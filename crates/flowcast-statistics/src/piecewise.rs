@@ -89,7 +89,7 @@ pub fn fit_piecewise(x: &[f64], y: &[f64], most: usize) -> Result<PiecewiseFit, 
         return Err(StatsError::OutOfRange {
             name: "x",
             found: pair[1],
-            expected: "more than the one before",
+            expected: "more than the previous x",
         });
     }
     let by_count = left_out_residuals(x, y, most);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_does_not_make_more_pieces_than_it_hides() {
+    fn noise_adds_no_pieces() {
         let x = sizes(200);
         let mut noise: Vec<f64> = (0..200)
             .map(|at| 0.02 * normal_score((f64::from(at) + 0.5) / 200.0))
@@ -371,7 +371,7 @@ mod tests {
         let message = fit_piecewise(&[1.0, 1.0], &[2.0, 3.0], 8)
             .unwrap_err()
             .to_string();
-        assert_eq!(message, "x: found 1, expected more than the one before");
+        assert_eq!(message, "x: found 1, expected more than the previous x");
         assert!(fit_piecewise(&[1.0], &[2.0], 0).is_err());
     }
 
@@ -388,7 +388,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_place_in_reach_of_a_knee_is_better(y in prop::collection::vec(1.0..100.0f64, 12..60), reach in 1..30usize) {
+        fn no_neighbouring_place_of_a_knee_is_better(y in prop::collection::vec(1.0..100.0f64, 12..60), reach in 1..30usize) {
             let x: Vec<f64> = (0..y.len()).map(|at| at as f64).collect();
             let weights = inverses(&y);
             let search = PiecewiseSearch { points: WeightedPoints { x: &x, y: &y, weights: &weights }, known: RefCell::default() };

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn theil_and_sens_line_is_held_at_zero_too() {
+    fn theil_and_sens_line_has_no_negative_intercept_either() {
         let line = theil_sen_at_least_zero(&[1.0, 2.0, 3.0], &[1.0, 3.0, 6.0]).unwrap();
         assert_eq!(
             line,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wild_point_does_not_bend_theil_and_sens_line() {
+    fn one_outlier_does_not_bend_theil_and_sens_line() {
         let mut y = SIZES.map(|x| 3.0 + 0.5 * x);
         y[4] = 1e6;
         let line = theil_sen(&SIZES, &y).unwrap();

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_samples_and_values_that_are_no_numbers_are_refused() {
+    fn empty_samples_and_values_that_are_not_numbers_are_refused() {
         assert_eq!(
             median(&[]),
             Err(StatsError::TooFew {

@@ -173,7 +173,7 @@ mod tests {
     /// Medians at the end of the predicted range, with measurements that scatter like round trips. The verdict is read after
     /// each.
     #[test]
-    fn a_network_that_holds_raises_an_alarm_as_seldom_as_asked_and_one_that_does_not_always() {
+    fn an_unchanged_network_raises_alarms_at_the_requested_rate_and_a_changed_one_always() {
         let mut scores: Vec<f64> = (0..400)
             .map(|at| normal_score((f64::from(at) + 0.5) / 400.0))
             .collect();

@@ -75,13 +75,13 @@ impl DifferenceTest {
         );
         match self.noise {
             RunNoise::Repeatable => {
-                "equal runs are taken to repeat exactly: every difference is certain".to_owned()
+                "runs are assumed to repeat exactly: every difference is certain".to_owned()
             }
             RunNoise::Predictions => {
                 "predictions repeat exactly: every difference is certain".to_owned()
             }
             RunNoise::Stated(noise) => format!(
-                "equal runs are taken to differ by {} %: {level}",
+                "equal runs are assumed to differ by {} %: {level}",
                 noise * 100.0
             ),
             RunNoise::Repetitions if before < 2 || after < 2 => {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn single_runs_differ_certainly_only_by_what_is_stated() {
+    fn single_runs_differ_certainly_only_by_more_than_the_stated_spread() {
         assert!(!certain(RunNoise::Repetitions, &[1.0], &[1.5]));
         assert!(!certain(RunNoise::Repetitions, &[1.0, 1.1, 1.2], &[1.5]));
         assert!(certain(RunNoise::Repeatable, &[1.0], &[1.001]));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn holm_gives_each_next_test_a_larger_part() {
+    fn holm_gives_each_further_test_a_larger_share() {
         assert_eq!(
             holm(&[0.02, 0.9, 0.01, 0.03], 0.05),
             [false, false, true, false]
@@ -200,7 +200,7 @@ mod tests {
 
     /// About 20 of 400 comparisons of equal runs by 20 quantities at 95 % show any certain difference.
     #[test]
-    fn equal_runs_differ_certainly_no_more_often_than_the_level_says() {
+    fn equal_runs_differ_certainly_no_more_often_than_the_level_allows() {
         let mut random = Resampler::from_seed(1);
         let mut draw = || {
             let mut scores: Vec<f64> = (0..100)

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_and_columns_have_the_spread_that_they_were_given() {
+    fn rows_and_columns_have_the_spread_of_the_input() {
         let found = TwoWay::new(&table(|row, _| 0.1 * (row - 2.0))).unwrap();
         assert!((found.of_rows - 0.025f64.sqrt()).abs() < 1e-12, "{found:?}");
         assert!(found.of_columns < 1e-9 && found.of_rest < 1e-9 && found.mean.abs() < 1e-12);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn another_program_is_less_certain_than_the_mean_and_quantiles_are_in_order() {
+    fn a_new_program_is_less_certain_than_the_mean_and_quantiles_are_in_order() {
         let found = TwoWay::new(&table(|row, column| {
             0.05 * row + 0.01 * (row * column) % 0.03
         }))
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_say_nothing_and_rows_with_gaps_are_left_out() {
+    fn few_rows_give_no_result_and_rows_with_gaps_are_left_out() {
         let mut all = table(|row, _| row);
         all.remove(&("e", "z"));
         assert_eq!(TwoWay::new(&all).unwrap().rows, 4);

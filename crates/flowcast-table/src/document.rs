@@ -189,7 +189,7 @@ mod tests {
     use crate::{table::rows, value::json};
 
     #[test]
-    fn no_figure_of_a_document_is_infinite_or_beyond_counting() {
+    fn infinite_figures_and_saturated_counts_are_refused() {
         let refused = |document: Document| document.json().unwrap_err().to_string();
         let of = |value: Value| {
             refused(Document::new("example").field("x", vec![Value::from(1.0), value]))

@@ -47,7 +47,7 @@ impl Table {
         let rows: String = rows.map(|cells| row("td", cells)).collect();
         let more = match self.rows.saturating_sub(MOST_ROWS) {
             0 => String::new(),
-            more => format!("<p>{more} more rows: in the JSON</p>\n"),
+            more => format!("<p>{more} more rows in the JSON</p>\n"),
         };
         let heading = match self.heading.as_str() {
             "" => String::new(),
@@ -94,7 +94,7 @@ mod tests {
     use crate::table::rows;
 
     #[test]
-    fn a_table_is_drawn_by_its_bars_and_escapes_its_words() {
+    fn a_table_draws_its_bars_and_escapes_its_text() {
         let table: Table = rows([("a<b", 1u64), ("c", 2)])
             .cell("name", |(name, _)| name)
             .cell("time", |(_, time)| time)

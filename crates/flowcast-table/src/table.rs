@@ -213,7 +213,7 @@ mod tests {
     use crate::value::or_dash;
 
     #[test]
-    fn people_and_programs_see_each_their_columns() {
+    fn tables_and_json_have_their_own_columns() {
         let table: Table = rows([("a", 1u64)])
             .column("name", "what", |(name, _)| name)
             .cell("count", |(_, count)| count)
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn people_do_not_see_a_column_that_says_nothing() {
+    fn a_column_without_content_is_not_shown() {
         let table: Table = rows(["a", "b"])
             .column("name", "name", |name| name)
             .column("mapping", "mapping", |_| or_dash(None::<u64>))

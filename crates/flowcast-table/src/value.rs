@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_their_digits_in_groups() {
+    fn digits_of_counts_are_grouped() {
         let grouped = [0, 7, 999, 1000, 12_345, 100_000, 8_388_608_000]
             .map(|count| Grouped(count).to_string());
         let expected = [

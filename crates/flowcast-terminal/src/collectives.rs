@@ -10,7 +10,7 @@ use crate::{say, trace_args::Maps};
 pub fn note_formulas(kept: u64) {
     if kept > 0 {
         say!(
-            "flowcast: note: {kept} collectives keep their formula: their communicator names a rank twice"
+            "flowcast: note: {kept} collectives are evaluated by a formula: their communicator contains a rank twice"
         );
     }
 }

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endless_error_is_told_by_its_ends() {
+    fn a_long_error_is_shortened_to_its_start_and_end() {
         for length in [10, 2000, 4000] {
             assert_eq!(shortened("ü".repeat(length)).chars().count(), length);
         }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_refuses_has_a_code_of_its_own_whatever_it_is() {
+    fn operations_that_the_system_refuses_have_their_own_exit_code() {
         let code = |code: i32| {
             report(
                 &Err::<(), _>(io::Error::from_raw_os_error(code))

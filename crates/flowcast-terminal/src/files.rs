@@ -155,7 +155,7 @@ impl Batch {
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
             Err(error) => {
-                return Err(error).with_context(|| format!("cannot make {}", path.display()));
+                return Err(error).with_context(|| format!("cannot create {}", path.display()));
             }
         }
         Ok(())
@@ -174,7 +174,7 @@ impl Batch {
         };
         if was_read(&place) {
             bail!(
-                "{}: found an input of this run, expected another file to write",
+                "{}: found an input of this run, expected another output file",
                 path.display()
             );
         }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_special_modes_and_loops_of_links_are_not_kept_as_they_were() {
+    fn descriptors_are_truncated_special_modes_dropped_and_loops_of_links_refused() {
         let folder = tempfile::tempdir().unwrap();
         let [file, one, other] = ["file", "one", "other"].map(|name| folder.path().join(name));
         fs::write(&file, "longer than what comes").unwrap();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn that_the_system_refused_is_told_whatever_words_a_writer_has_for_it() {
+    fn a_refusal_by_the_system_is_reported_even_if_the_writer_returns_another_error() {
         for words in [
             io::Error::other("no more"),
             io::Error::new(io::ErrorKind::InvalidInput, "is not written"),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_not_written_over() {
+    fn an_input_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("x"), folder.path().join("soft"));
         fs::write(&file, "input").unwrap();

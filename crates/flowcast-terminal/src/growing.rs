@@ -43,7 +43,7 @@ impl GrowingFile {
     pub fn start(path: &Path, content: &str, head: &str) -> Result<GrowingFile> {
         if path.exists() {
             bail!(
-                "{} holds {content}: --resume goes on with them, or remove it",
+                "{} contains {content}: continue with --resume, or remove the file",
                 path.display()
             );
         }
@@ -160,16 +160,16 @@ fn blocks_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<Blocks<'a>> {
     let name = path.display();
     let beginnings = blocks::beginnings(bytes);
     if beginnings == 0 {
-        bail!("{name}: found a file without checksums, expected one that this version has written");
+        bail!("{name}: found a file without checksums, expected a file of this version");
     }
     let blocks = blocks::read(bytes);
     if blocks.texts.is_empty() && beginnings > 1 {
-        bail!("{name}: found a beginning that was changed, expected that of an interrupted run");
+        bail!("{name}: found a changed beginning, expected the beginning of an interrupted run");
     }
     let left_out = bytes.len() - blocks.bytes;
     if left_out > 0 {
         say!(
-            "flowcast: note: {name}: left out the last {left_out} bytes, from the first part that is incomplete, changed, \
+            "flowcast: note: {name}: ignored the last {left_out} bytes, from the first part that is incomplete, changed, \
              missing or repeated"
         );
     }
@@ -191,7 +191,7 @@ fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
         }
     }
     bail!(
-        "{}: found another run that writes it, expected none",
+        "{}: found another run that writes this file, expected none",
         path.display()
     )
 }
@@ -222,7 +222,7 @@ mod tests {
     use crate::files::read_text;
 
     #[test]
-    fn only_one_run_writes_it() {
+    fn only_one_run_writes_a_growing_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = partial(&folder.path().join("x.csv"));
         let mut first = GrowingFile::start(&path, "rows", "head\n").unwrap();
@@ -231,7 +231,7 @@ mod tests {
             resumed(&path)
                 .unwrap_err()
                 .to_string()
-                .contains("found another run that writes it")
+                .contains("found another run that writes this file")
         );
         drop(first);
         assert!(resumed(&path).is_ok());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_is_gone_on_with_and_gives_way_to_the_whole() {
+    fn a_growing_file_is_resumed_and_replaced_by_the_complete_result() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("x.csv");
         let path = partial(&target);
@@ -254,7 +254,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(message.ends_with(
-            "holds the rows of an interrupted run: --resume goes on with them, or remove it"
+            "contains the rows of an interrupted run: continue with --resume, or remove the file"
         ));
         let (mut growing, found) = resumed(&path).unwrap();
         assert_eq!(found, "head\n1\n");
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_a_run_is_killed_all_that_was_finished_stays() {
+    fn a_run_killed_at_any_byte_keeps_all_finished_texts() {
         let folder = tempfile::tempdir().unwrap();
         let path = partial(&folder.path().join("x"));
         let parts = left(&path);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_behind_a_changed_bit_is_trusted() {
+    fn no_text_after_a_changed_bit_is_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let path = partial(&folder.path().join("x"));
         let bytes = left(&path).concat();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_behind_one_that_was_removed_repeated_moved_or_taken_from_elsewhere_is_trusted() {
+    fn no_text_after_a_removed_repeated_moved_or_foreign_one_is_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let path = partial(&folder.path().join("x"));
         let parts = left(&path);
@@ -364,18 +364,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_checksums_can_be_read_and_is_not_gone_on_with() {
+    fn a_file_without_checksums_can_be_read_but_not_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
         fs::write(&path, "head\n1\n").unwrap();
         assert_eq!(read(&path).unwrap(), "head\n1\n");
         assert!(resumed(&path).unwrap_err().to_string().ends_with(
-            "x.journal: found a file without checksums, expected one that this version has written"
+            "x.journal: found a file without checksums, expected a file of this version"
         ));
     }
 
     #[test]
-    fn a_run_without_a_result_leaves_no_file_and_may_end_whole() {
+    fn a_run_without_texts_leaves_no_partial_file_and_can_finish() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("x.csv");
         let start = || GrowingFile::start(&partial(&target), "rows", "head\n");

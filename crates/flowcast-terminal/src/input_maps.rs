@@ -86,7 +86,7 @@ pub fn verify() -> Result<()> {
     match changed() {
         Some(path) => {
             bail!(
-                "{}: found that the file was changed while it was read, expected it to stay",
+                "{}: found a file that was changed while it was read, expected an unchanged file",
                 path.display()
             )
         }
@@ -136,7 +136,7 @@ fn watch() {
 /// Handles access to a page beyond the end of a mapped file. The file cannot be determined here, because locks may be held.
 extern "C" fn fault(_signal: i32) {
     const TOLD: &[u8] =
-        b"error: found that an input file was shortened while it was read, expected it to stay\n";
+        b"error: found an input file that was shortened while it was read, expected an unchanged file\n";
     // SAFETY: `write` and `_exit` may be called in a handler.
     unsafe {
         libc::write(libc::STDERR_FILENO, TOLD.as_ptr().cast(), TOLD.len());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_whose_file_is_shortened_is_an_error_and_no_signal() {
+    fn a_mapped_file_that_is_shortened_is_an_error_and_not_a_signal() {
         let folder = tempfile::tempdir().unwrap();
         let mut again = Command::new(std::env::current_exe().unwrap());
         again.args([
@@ -190,11 +190,11 @@ mod tests {
         );
         assert_eq!(ended.status.code(), Some(2), "{out}{said}");
         assert!(
-            out.contains("Ok(())") && out.contains("large: found that the file was changed"),
+            out.contains("Ok(())") && out.contains("large: found a file that was changed"),
             "{out}"
         );
         assert!(
-            said.contains("an input file was shortened while it was read")
+            said.contains("an input file that was shortened while it was read")
                 && !out.contains("read 0"),
             "{out}{said}"
         );

@@ -132,7 +132,7 @@ fn end_by(mut signals: PipeReader) {
     }
     for path in kept().iter() {
         say!(
-            "\nflowcast: interrupted; {} holds what is finished: the same command with --resume goes on with it",
+            "\nflowcast: interrupted; {} contains the finished part: the same command with --resume continues",
             path.display()
         );
     }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_does_not_listen_yet_is_asked_again() {
+    fn a_connection_is_retried_until_the_other_end_listens() {
         let mut attempts = 0;
         let connected = connected(|| {
             attempts += 1;

@@ -60,7 +60,7 @@ pub fn tell_rate_kind(asked: &[String], model: &str) {
             "goodput"
         };
         say!(
-            "flowcast: note: {} is taken as {kind}, as {model} counts",
+            "flowcast: note: the model {model} interprets {} as {kind}",
             set.join(", ")
         );
     }
@@ -112,7 +112,7 @@ pub fn load_rails(texts: &[String], overrides: &[(String, String)]) -> Result<Ve
         }
         if let Some((field, _)) = overrides.first() {
             bail!(
-                "--rail {text}: found {field} to be replaced, expected a network by its name or file"
+                "--rail {text}: found an override of {field}, expected the name or file of a network"
             );
         }
         let Rail { name, cost, .. } = Rail::parse(text)?;

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_reaches_the_terminal_as_text_alone() {
+    fn control_characters_in_names_are_escaped() {
         assert_eq!(escaped("name\twith ü\n"), "name\twith ü\n");
         assert_eq!(
             escaped("\x1b]0;x\x07\r\u{9b}\u{202e}"),

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_model_meets_each_way_and_unknown_ones_are_refused() {
+    fn each_model_is_combined_with_each_method_and_unknown_names_are_refused() {
         let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
         let names: Vec<String> = combinations(&list("limits,fair"), &list("formula,openmpi"))
             .unwrap()

@@ -89,7 +89,7 @@ impl Carrying {
             if run.is_precise {
                 ""
             } else {
-                " (not as precise as asked)"
+                " (below the requested precision)"
             },
             began.elapsed().as_secs_f64(),
             if left == 0 {

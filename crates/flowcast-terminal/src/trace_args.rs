@@ -154,7 +154,7 @@ impl Drop for Maps {
 }
 
 fn lock(maps: &Mutex<Vec<Arc<Mmap>>>) -> MutexGuard<'_, Vec<Arc<Mmap>>> {
-    maps.lock().expect("nobody panics while he has it")
+    maps.lock().expect("no holder of the lock panics")
 }
 
 /// File to open first: one file of a folder represents all.
@@ -191,10 +191,10 @@ const STANDARD_INPUT: &str = "-";
 /// Unnamed file with the whole standard input. It disappears with this process.
 fn standard_input() -> Result<PathBuf> {
     static SPOOLED: Mutex<Option<File>> = Mutex::new(None);
-    let mut spooled = SPOOLED.lock().expect("nobody panics while he has it");
+    let mut spooled = SPOOLED.lock().expect("no holder of the lock panics");
     if spooled.is_none() {
-        let mut file =
-            tempfile::tempfile().context("cannot make a temporary file for the standard input")?;
+        let mut file = tempfile::tempfile()
+            .context("cannot create a temporary file for the standard input")?;
         io::copy(&mut io::stdin().lock(), &mut file).context("cannot read the standard input")?;
         *spooled = Some(file);
     }

@@ -23,7 +23,7 @@ pub(super) fn explained(error: &Error, command: &Command) -> Option<String> {
         let other = name.replacen("--", "--other-", 1);
         let mut options = asked(command, &usage).get_arguments();
         let hint = match options.any(|option| option.get_long() == other.strip_prefix("--")) {
-            true => format!("{other} takes another"),
+            true => format!("use {other} for another"),
             false => "run the command once for each".to_owned(),
         };
         return Some(format!("{name}: found more than one, expected one; {hint}"));

@@ -54,7 +54,7 @@ impl Allocations {
                 Err(CsvError::at(
                     line,
                     found,
-                    format!("{}, as its column nodes says", job.nodes),
+                    format!("{}, the value of its column nodes", job.nodes),
                 ))
             })
             .collect::<Result<_, _>>()?;
@@ -129,7 +129,7 @@ mod tests {
         "system,run,nodes,rank,node,group,switch\na,r,2,0,0,g,1\na,r,2,1,0,g,1\na,r,2,2,1,h,1\n";
 
     #[test]
-    fn nodes_stand_in_the_order_of_their_ranks() {
+    fn nodes_are_in_the_order_of_their_ranks() {
         let allocations = Allocations::from_csv(TWO_NODES).unwrap();
         let job = JobKey {
             system: "a".to_owned(),
@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_other_nodes_than_it_says_is_refused() {
+    fn a_run_with_a_wrong_number_of_nodes_is_refused() {
         let text = TWO_NODES.replace("a,r,2,2,1,h,1\n", "");
         let error = Allocations::from_csv(&text).unwrap_err().to_string();
         assert_eq!(
             error,
-            "line 2: found 1 nodes of run `r`, expected 2, as its column nodes says"
+            "line 2: found 1 nodes of run `r`, expected 2, the value of its column nodes"
         );
     }
 }

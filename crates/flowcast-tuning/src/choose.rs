@@ -90,7 +90,7 @@ impl AlgorithmChoice {
 
 /// Error: the library's own decision sends too many messages to be predicted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("found {} on {ranks} ranks for {bytes}, for which the library decides on `{algorithm}`, expected {TooManyMessages}", op.name())]
+#[error("found {} on {ranks} ranks for {bytes}, for which the library chooses `{algorithm}`, expected {TooManyMessages}", op.name())]
 pub struct UndecidedChoice {
     /// The operation.
     pub op: CollectiveOp,

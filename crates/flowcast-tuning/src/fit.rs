@@ -42,7 +42,7 @@ const LEVEL: f64 = 0.9;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CollectiveFitError {
     /// The table has no row of the machine.
-    #[error("found no row of the system `{system}`, expected some; there are {known}")]
+    #[error("found no row of the system `{system}`, expected one of {known}")]
     System {
         /// Name of the machine that was to be fitted.
         system: String,
@@ -50,7 +50,7 @@ pub enum CollectiveFitError {
         known: String,
     },
     /// The nodes of a run are unknown.
-    #[error("found no allocation of the run `{}` of `{}` on {} nodes, expected its rows", .0.run, .0.system, .0.nodes)]
+    #[error("found no allocation of the run `{}` of `{}` on {} nodes, expected its nodes", .0.run, .0.system, .0.nodes)]
     Allocation(JobKey),
 }
 

@@ -16,7 +16,7 @@ use super::allocations::{NodeRow, places};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HostError {
     /// The name does not contain the place of its node.
-    #[error("found `{name}`, which has no place: expected {expected}")]
+    #[error("found `{name}` without a location, expected {expected}")]
     Place {
         /// Name of the node.
         name: String,
@@ -25,8 +25,8 @@ pub enum HostError {
     },
     /// The text is not a rule for names that count.
     #[error(
-        "found `{found}`, expected SWITCH,GROUP or SWITCH,GROUP,FIRST: nodes of a switch, nodes of a group, a multiple of it, \
-         and the number of the first node [default: {}]",
+        "found `{found}`, expected SWITCH,GROUP or SWITCH,GROUP,FIRST: nodes per switch, nodes per group (a multiple of \
+         these), and the number of the first node [default: {}]",
         HostBlocks::FIRST
     )]
     Blocks {
@@ -96,9 +96,9 @@ pub fn host_places(
                 name: name.clone(),
                 expected: match blocks {
                     None => {
-                        "names such as x1305c6s0b0n1 or as01r2b03, or --host-blocks for names that only count, such as lrdn0001"
+                        "names such as x1305c6s0b0n1 or as01r2b03, or --host-blocks for numbered names, such as lrdn0001"
                     }
-                    Some(_) => "a name with a number at its end, not below the first of the blocks",
+                    Some(_) => "a name that ends with a number, at least the first number of the blocks",
                 },
             })
         })
@@ -169,21 +169,21 @@ mod tests {
     }
 
     #[test]
-    fn a_cray_name_tells_cabinet_chassis_and_slot() {
+    fn a_cray_name_contains_cabinet_chassis_and_slot() {
         let list = "x1305c6s0b0n0,x1305c6s0b1n1,x1305c6s1b0n0,x1302c6s0b0n0";
         let expected = [(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 2, 1)];
         assert_eq!(numbers(list, None), expected);
     }
 
     #[test]
-    fn a_name_of_mare_nostrum_tells_island_and_rack() {
+    fn a_name_of_mare_nostrum_contains_island_and_rack() {
         let list = "as01r2b[03-04],as01r3b03,as02r2b03.bsc.es";
         let expected = [(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 2, 1)];
         assert_eq!(numbers(list, None), expected);
     }
 
     #[test]
-    fn names_that_count_are_placed_by_blocks() {
+    fn numbered_names_are_placed_in_blocks() {
         let list = "nid00[1000,1003-1004,1008],login1000";
         let expected = [(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 2, 1), (4, 3, 2)];
         assert_eq!(numbers(list, Some("4,8,1000")), expected);
@@ -213,7 +213,7 @@ mod tests {
             let error = host_places(&names, blocks.as_ref())
                 .unwrap_err()
                 .to_string();
-            let part = format!("found `{name}`, which has no place: expected ");
+            let part = format!("found `{name}` without a location, expected ");
             assert!(error.starts_with(&part), "{error}");
         }
     }

@@ -673,7 +673,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_time_for_people_has_four_digits_and_is_0_where_these_are_0() {
+    fn a_displayed_time_has_four_digits_and_is_0_if_these_are_0() {
         for (nanos, text) in [
             (613_101_196.5, "613.1 ms"),
             (1e9, "1.000 s"),
@@ -687,7 +687,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_for_people_have_a_unit_that_suits_them() {
+    fn displayed_sizes_have_a_suitable_unit() {
         for (bytes, text) in [
             (0, "0 B"),
             (999, "999 B"),
@@ -758,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_quantities_have_no_digits_of_their_own() {
+    fn printed_quantities_have_no_rounding_artefacts() {
         assert_eq!(Time::from_nanos(3370.058385).to_string(), "3.370058385us");
         assert_eq!(Time::from_nanos(4165.475).to_string(), "4.165475us");
         assert_eq!(Time::from_nanos(-1_200_000.0).to_string(), "-1.2ms");

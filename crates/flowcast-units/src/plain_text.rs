@@ -55,7 +55,7 @@ mod tests {
     use super::plain_text;
 
     #[test]
-    fn what_is_no_marked_text_stays() {
+    fn bytes_without_a_mark_stay_unchanged() {
         for bytes in [
             &b""[..],
             b"a",
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_returns_are_taken_away_together() {
+    fn marks_and_carriage_returns_are_removed() {
         let units = "\u{feff}µ\rb".encode_utf16();
         let big: Vec<u8> = units.clone().flat_map(u16::to_be_bytes).collect();
         let little: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();

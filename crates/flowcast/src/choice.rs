@@ -195,7 +195,7 @@ impl ModelChoice {
         let error = best.mean? * 100.0;
         let sizes = match best.messages {
             Some([smallest, largest]) => format!(
-                ", of {} to {} as the program's {}",
+                ", with messages of {} to {} like the program's {}",
                 Rounded(smallest),
                 Rounded(largest),
                 Rounded(load.usual)
@@ -203,7 +203,7 @@ impl ModelChoice {
             None => String::new(),
         };
         let reason = format!(
-            "the most accurate on this network, {error:.1} % off on {}{sizes}",
+            "the most accurate on this network, with a mean error of {error:.1} % on {}{sizes}",
             best.validated_on
         );
         (!takes_long).then(|| ModelChoice::new(contention, reason))
@@ -222,7 +222,8 @@ impl ModelChoice {
         }
         let error = best.mean? * 100.0;
         let reason = format!(
-            "the most accurate on programs in laboratories, {error:.1} % off; half of the bytes are in messages up to {}",
+            "the most accurate on programs measured in laboratories, with a mean error of {error:.1} %; half of the \
+             bytes are in messages of up to {}",
             Rounded(load.usual)
         );
         Some(ModelChoice::new(Contention::Shared(Model::Packet), reason))
@@ -231,7 +232,7 @@ impl ModelChoice {
     /// Dimemas' rules, if the network prescribes them or has links or buses.
     fn by_limits(network: &Network) -> Option<ModelChoice> {
         let reason = match network.sharing.limits {
-            true => Some("as the network prescribes Dimemas' rules"),
+            true => Some("the network prescribes Dimemas' rules"),
             false => has_links_or_buses(network).then_some("the network has links or buses"),
         };
         reason.map(|reason| ModelChoice::new(Contention::Limits, reason))
@@ -245,7 +246,7 @@ impl ModelChoice {
     }
 
     fn asked(contention: Contention) -> ModelChoice {
-        ModelChoice::new(contention, "as asked for")
+        ModelChoice::new(contention, "as requested")
     }
 
     fn new(contention: Contention, reason: impl Into<String>) -> ModelChoice {
@@ -268,18 +269,15 @@ impl ModelChoice {
             if takes < TIMEOUT {
                 return ModelChoice::new(
                     Contention::Shared(Model::Packet),
-                    "the network has the parameters of packets",
+                    "the network has packet parameters",
                 );
             }
-            long = format!(
-                "; to follow its packets takes about {:.0} s: --model packet",
-                takes.as_seconds()
-            );
+            long = format!("; --model packet takes about {:.0} s", takes.as_seconds());
         }
         let (model, reason) = match own {
             Some(Model::FlowCuts) if load.ranks > MOST_CUT_RANKS => (
                 Model::Fair,
-                "the network's flow cuts take too long for a program of this size: --model flow-cuts",
+                "the network's flow cuts take too long for a program of this size (--model flow-cuts uses them anyway)",
             ),
             Some(model) => (model, "the network's own"),
             None => (Model::Fair, "the network names no model"),
@@ -318,16 +316,16 @@ impl ModelChoice {
     /// Effects that the results leave out.
     pub fn leaves_out(&self) -> &'static str {
         match self.contention {
-            Contention::Automatic => "nothing is known yet",
-            Contention::Limits => "bandwidth that messages in flight share",
+            Contention::Automatic => "unknown until the model is chosen",
+            Contention::Limits => "sharing of bandwidth between messages in flight",
             Contention::Loggops => "contention between the interfaces of sender and receiver",
             Contention::Shared(Model::Independent) => {
-                "contention: messages never disturb one another, whatever links, buses or sharing say"
+                "contention: messages do not affect each other, regardless of links, buses and sharing"
             }
             Contention::Shared(Model::ClosedLoop | Model::AlphaFair) => {
                 "losses, slow start, other traffic"
             }
-            Contention::Shared(Model::Packet) => "other traffic, noise of the hosts",
+            Contention::Shared(Model::Packet) => "other traffic, host noise",
             Contention::Shared(_) => "the transport's windows and losses, other traffic",
         }
     }
@@ -343,8 +341,8 @@ impl ModelChoice {
         let mut rules = Vec::new();
         rules.extend(self.collectives.map(|how| match how {
             "formula" => "collectives by formula".to_owned(),
-            "algorithm" => "collectives by the algorithms given".to_owned(),
-            library => format!("collectives as {library}"),
+            "algorithm" => "collectives by the given algorithms".to_owned(),
+            library => format!("collectives as in {library}"),
         }));
         let progress = self.progress;
         rules.extend(progress.map(|progress| format!("progress {}", progress.name())));

@@ -49,11 +49,11 @@ pub struct Conversion {
 #[derive(Debug, Error)]
 pub enum ConversionError {
     /// Unknown form, or a form that is not a single file.
-    #[error("found the form `{0}`, expected dim, goal or goal-bin")]
+    #[error("found the format `{0}`, expected dim, goal or goal-bin")]
     Form(String),
     /// Schedules have no sequence of calls.
     #[error(
-        "found a GOAL schedule, which is a graph and no sequence of calls, expected --format goal or goal-bin"
+        "found a GOAL schedule, which is a graph and not a sequence of calls, expected --format goal or goal-bin"
     )]
     Schedule,
     /// The collectives expand to more messages than a program can hold.
@@ -130,8 +130,8 @@ impl Conversion {
     }
 
     /// Behaviour of [`Conversion::prepared`] without [`Conversion::collectives`], for help texts.
-    pub const WITHOUT_COLLECTIVES: &str = "by default they stay collectives, but for goal and goal-bin, which have messages alone, \
-         and ti where its collectives cannot say who sends how much; those as `flowcast predict` does by default";
+    pub const WITHOUT_COLLECTIVES: &str = "by default they stay collectives; the default of `flowcast predict` \
+         applies for goal and goal-bin, which have only messages, and for ti if its collectives cannot express the sizes";
 
     /// Returns the program with its collectives in the way that the form requires, and the losses.
     ///

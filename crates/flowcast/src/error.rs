@@ -55,7 +55,7 @@ pub enum Error {
     NotFinite(#[from] NotFiniteTime),
     /// The ranks of a schedule wait for each other. The ranks cannot be named, because the schedule was consumed to save
     /// memory. Preparing it by reference names them.
-    #[error("the schedule does not come to its end: ranks wait for each other")]
+    #[error("the schedule does not finish: ranks wait for each other")]
     Stopped,
 }
 

@@ -52,7 +52,8 @@ impl fmt::Display for Loops {
         let tick = tick.as_nanos();
         write!(
             f,
-            "loops: {walked} iterations walked of {iterations}, the others added; costs in steps of {tick:.1e} ns"
+            "loops: {walked} of {iterations} iterations replayed, time of the others added; costs are multiples of \
+             {tick:.1e} ns"
         )
     }
 }

@@ -25,13 +25,13 @@ const OTHERS: &str = "--json has";
 pub fn models_document(models: &[Compared], options: CompareOptions) -> Document {
     let errors = rows(models)
         .column("model", "model", |model| model.model)
-        .column("error_left_out", "sizes left out", |model| {
+        .column("error_left_out", "held-out sizes", |model| {
             error(model.left_out)
         })
-        .column("error_lengths_left_out", "lengths left out", |model| {
+        .column("error_lengths_left_out", "held-out lengths", |model| {
             optional(model.lengths_left_out)
         })
-        .column("error_patterns_left_out", "patterns left out", |model| {
+        .column("error_patterns_left_out", "held-out patterns", |model| {
             optional(model.patterns_left_out)
         })
         .column("error_left_out_by_procedure", "published fit", |model| {
@@ -58,7 +58,7 @@ pub fn models_document(models: &[Compared], options: CompareOptions) -> Document
                 .field("error", |(_, error)| *error)
         });
     let document = Document::new("model-comparison")
-        .titled("Models of messages, compared")
+        .titled("Comparison of message models")
         .field("level", options.level)
         .field("replicates", options.replicates)
         .field("seed", options.seed)
@@ -69,7 +69,7 @@ pub fn models_document(models: &[Compared], options: CompareOptions) -> Document
     };
     let shown = &models[..models.len().min(SHOWN)];
     let mut sizes = rows(0..best.by_size.len())
-        .heading("Mean error of each size that was left out, predicted less measured")
+        .heading("Mean error of each held-out size, predicted minus measured")
         .cell("size", |row| best.by_size[row].0);
     for model in shown {
         sizes = sizes.cell(model.model, |row| relative_error(model.by_size[row].1));
@@ -79,7 +79,7 @@ pub fn models_document(models: &[Compared], options: CompareOptions) -> Document
         .shown(sizes);
     let parts = best.by_pattern.iter().map(|found| found.part + 1).max();
     document
-        .lines(parts.map(|parts| format!("Patterns were left out in {parts} parts.")))
+        .lines(parts.map(|parts| format!("Patterns were held out in {parts} parts.")))
         .shown(left_out_patterns(best, shown))
 }
 
@@ -147,7 +147,7 @@ fn patterns<'a>(
             found.exchange.messages.len()
         })
         .column("size_B", "size", |found| found.exchange.size)
-        .column("part", "left out in part", |found| found.part + 1)
+        .column("part", "held out in part", |found| found.part + 1)
         .column("measured_us", "measured", |found| found.measured)
         .field("predicted_us", |found| found.predicted)
 }
@@ -162,7 +162,7 @@ fn left_out_patterns(best: &Compared, shown: &[Compared]) -> Table {
             .total_cmp(&pattern_error(best, *one).abs())
     });
     let mut table: Table = patterns(order.iter().map(|row| &best.by_pattern[*row]))
-        .heading("Error of patterns left out, predicted less measured, those first that the best model misses most")
+        .heading("Error of held-out patterns, predicted minus measured, largest errors of the best model first")
         .most(PATTERNS, OTHERS)
         .into();
     for model in shown {
@@ -185,10 +185,10 @@ fn summary(models: &[Compared]) -> Vec<String> {
         return Vec::new();
     };
     let patterns = best.patterns_left_out.map_or(String::new(), |error| {
-        format!(", and patterns left out by {}", in_percent(error))
+        format!(" and {} on held-out patterns", in_percent(error))
     });
     let mut lines = vec![format!(
-        "{} explains this network best: it misses sizes left out by {}{patterns}.",
+        "{} explains this network best: its mean error is {} on held-out sizes{patterns}.",
         best.model,
         in_percent(best.left_out)
     )];
@@ -202,7 +202,7 @@ fn summary(models: &[Compared]) -> Vec<String> {
         };
         let name = other.model;
         lines.push(format!(
-            "{name} misses them by {}; it falls behind most at {}, off by {:+.1} % against {:+.1} %.",
+            "{name}: mean error {} on held-out sizes; furthest behind at {}, with {:+.1} % against {:+.1} %.",
             in_percent(other.left_out),
             Rounded(*size),
             theirs * 100.0,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_says_which_model_is_best_and_where_the_next_falls_behind() {
+    fn the_page_names_the_best_model_and_the_worst_size_of_the_next() {
         let document = models_document(
             &[
                 model("loggp", 0.01, [0.01, 0.01]),
@@ -283,7 +283,9 @@ mod tests {
         );
         assert!(page.contains("loggp explains this network best") && page.contains("a &lt; b"));
         assert!(
-            page.contains("bsp misses them by 20.00 %; it falls behind most at 2 KiB, off by -38.0 % against +1.0 %.")
+            page.contains(
+                "bsp: mean error 20.00 % on held-out sizes; furthest behind at 2 KiB, with -38.0 % against +1.0 %."
+            )
         );
     }
 }

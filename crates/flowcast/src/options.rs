@@ -170,17 +170,18 @@ impl Collectives {
             ),
             (
                 Base::OpenMpi.name(),
-                "the messages of Open MPI 4.1",
+                "messages as in Open MPI 4.1",
                 Collectives::OpenMpi,
             ),
             (
                 Base::Mpich.name(),
-                "the messages of MPICH 4.0",
+                "messages as in MPICH 4.0",
                 Collectives::Mpich,
             ),
             (
                 "algorithm",
-                "the messages of the network file's algorithms, those of the recording's library or Open MPI where it names none",
+                "messages by the network file's algorithms or, where it names none, as in the recording's library \
+                 or Open MPI",
                 Collectives::OfNetwork,
             ),
         ]
@@ -194,7 +195,7 @@ impl Collectives {
     /// Description of [`Collectives::Automatic`] for help texts.
     pub fn automatic_help() -> String {
         format!(
-            "by default the messages of the MPI library under which a recording was made, else those of `{}`; the formula on \
+            "by default messages as in the MPI library of a recording, or as in `{}` for other traces; the formula on \
              networks whose file names the model limits or has a formula, and instead of more than {} million messages",
             Base::default().name(),
             MOST_MESSAGES / 1_000_000
@@ -238,7 +239,7 @@ impl Collectives {
             (Collectives::Table(table), ..) => of_table("the", table),
             (Collectives::OfNetwork, Some(table), _) => of_table("the network's", table),
             (Collectives::OpenMpi | Collectives::Mpich, ..) => {
-                format!("algorithms of {}, as asked for", self.name(program))
+                format!("algorithms of {}, as requested", self.name(program))
             }
             (_, _, Some(library)) => {
                 format!(
@@ -247,7 +248,7 @@ impl Collectives {
                 )
             }
             (_, _, None) => format!(
-                "algorithms of {}: the trace names no library whose algorithms are known",
+                "algorithms of {}: the trace names no library with known algorithms",
                 Base::default().name()
             ),
         }
@@ -311,7 +312,7 @@ impl Collectives {
 
 fn of_table(whose: &str, table: &AlgorithmTable) -> String {
     let base = table.base.name();
-    format!("algorithms of {whose} table, and of {base} where it has none")
+    format!("algorithms of {whose} table, or of {base} where the table has no entry")
 }
 
 /// Algorithms of the library under which a recording was made, or the default ones.

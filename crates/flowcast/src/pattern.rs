@@ -109,7 +109,7 @@ pub fn predict_steps(
     options: &Options,
 ) -> Result<Vec<PatternPrediction>, Error> {
     if options.mapping.is_some() {
-        let expected = "a trace; of a pattern the flows of nodes";
+        let expected = "a trace (the flows of a pattern are between nodes)";
         return Err(Error::option("--mapping", "a pattern", expected));
     }
     let (mut begin, mut predicted) = (Time::ZERO, Vec::new());

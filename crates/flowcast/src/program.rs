@@ -78,7 +78,7 @@ impl<'a> PreparedProgram<'a> {
             return Err(Error::option(
                 "--goal-params",
                 "a trace that is not a GOAL schedule",
-                "one (use --network)",
+                "a GOAL schedule (other traces need --network)",
             ));
         }
         let network = network.ok_or(Error::NoNetwork)?;
@@ -403,14 +403,14 @@ impl<'a> PreparedProgram<'a> {
         let processors = self.placement.processors_by_mapping();
         if processors > 1 {
             notes.push(format!(
-                "nodes have {processors} processors, as many as the mapping places ranks on one (machine.nodes.*.cpus sets \
-                 them)"
+                "nodes are assumed to have {processors} processors, the most ranks that the mapping places on a node \
+                 (machine.nodes.*.cpus sets the number)"
             ));
         }
         if let Some(messages) = self.collectives.too_many {
             notes.push(format!(
-                "collectives by formula, as they would be {} messages, more than {} (--collectives openmpi: by messages all \
-                 the same)",
+                "collectives by formula, because they would be {} messages, more than {} (--collectives openmpi sends the \
+                 messages anyway)",
                 Grouped(messages),
                 Grouped(MOST_MESSAGES)
             ));
@@ -418,8 +418,8 @@ impl<'a> PreparedProgram<'a> {
         let collectives = self.program.collectives();
         if collectives > 0 && self.model.shares() {
             notes.push(format!(
-                "{collectives} collectives cost what a formula says and share nothing (--collectives openmpi or mpich: by \
-                 messages)"
+                "a formula gives the time of {collectives} collectives, which do not share the network \
+                 (--collectives openmpi or mpich sends messages instead)"
             ));
         }
         notes
@@ -456,13 +456,14 @@ fn undivided(network: &Network) -> Option<String> {
     let count = network.nic.count;
     let taken = match network.nic.choice {
         NicChoice::Pair => format!(
-            "all messages between two nodes take one of their {count} interfaces (nic.choice=round-robin: one after the other)"
+            "all messages between two nodes use the same one of their {count} interfaces (nic.choice=round-robin \
+             uses them in turn)"
         ),
         NicChoice::RoundRobin => {
-            format!("messages between two nodes take their {count} interfaces one after the other")
+            format!("messages between two nodes use their {count} interfaces in turn")
         }
     };
-    let divided = "each undivided; --rail, and flowcast rails advise, divide long messages over several networks";
+    let divided = "each message undivided; --rail and flowcast rails advise divide long messages over several networks";
     (count > 1).then(|| format!("{taken}, {divided}"))
 }
 
@@ -493,7 +494,7 @@ fn model_for(
         return Err(Error::option(
             "--model loggops",
             "a trace that is not a GOAL schedule",
-            "one",
+            "a GOAL schedule",
         ));
     }
     Ok(ModelChoice::for_program(contention, program, network))

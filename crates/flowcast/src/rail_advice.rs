@@ -178,24 +178,24 @@ impl RailAdvice {
         if gain < 1.0 / WORTHWHILE {
             let loss = 1.0 / gain;
             return format!(
-                "{policy}: leave all but {best}, over which alone the program takes {alone_takes}; over all rails it takes \
-                 {takes}, {loss:.2} times as long"
+                "{policy}: use only {best}: the program takes {alone_takes} over it, and {takes} over all rails, {loss:.2} \
+                 times as long"
             );
         }
         if gain < WORTHWHILE {
             return format!(
-                "{policy}: {best} is enough, over which alone the program takes {alone_takes}; over all rails it takes {takes}"
+                "{policy}: {best} alone is enough: the program takes {alone_takes} over it, and {takes} over all rails"
             );
         }
         let mut sentence = format!(
-            "{policy}: use all rails, over which the program takes {takes}, {gain:.2} times as fast as over {best} alone \
+            "{policy}: use all rails: the program takes {takes}, {gain:.2} times as fast as over {best} alone \
              ({alone_takes})"
         );
         for set in self.needless(together) {
             let missing = (0..self.names.len()).find(|rail| !set.rails.contains(rail));
             let missing = missing.map_or("", |rail| &self.marked[rail]);
             let without = Rounded(set.makespan);
-            sentence += &format!("; {missing} may be left out: {without} without it");
+            sentence += &format!("; {missing} can be omitted: {without} without it");
         }
         sentence
     }

@@ -64,7 +64,7 @@ impl Options {
         if self.rails.further.is_empty() {
             return Ok(());
         }
-        let expected = "one network, or a trace of a program";
+        let expected = "one network, or the trace of one program";
         Err(Error::option("several --rail", found, expected))
     }
 }
@@ -72,7 +72,7 @@ impl Options {
 impl RailsPrediction {
     /// Effects that the results leave out, in addition to those that the models leave out.
     pub const LEAVES_OUT: &'static str =
-        "processor time of pieces and of choices, other traffic of the rails";
+        "processor time for splitting messages and choosing rails, other traffic of the rails";
 
     /// Fraction of the bytes that a rail carried; 0 if none were sent between nodes.
     pub fn share(&self, rail: &RailPrediction) -> f64 {
@@ -101,14 +101,14 @@ impl fmt::Display for RailsPrediction {
             let SplitRule { from, .. } = SplitRule::inside_mpi();
             write!(
                 f,
-                ", from {from} on in pieces where these arrive earlier together"
+                ", messages from {from} on split if they arrive earlier that way"
             )?;
         }
         f.write_str(match self.policy {
-            MessagePolicy::Stock => ", as Open MPI chooses for each pair of processes",
-            _ => ", one account for each node",
+            MessagePolicy::Stock => ", chosen for each pair of processes as in Open MPI",
+            _ => ", one scheduler for each node",
         })?;
-        write!(f, ", leaves out {}", RailsPrediction::LEAVES_OUT)
+        write!(f, ", left out: {}", RailsPrediction::LEAVES_OUT)
     }
 }
 
@@ -163,7 +163,7 @@ fn sharing_model(choice: &ModelChoice) -> Result<Model, Error> {
         Error::option(
             "--rail",
             format!("the model {} ({})", choice.name(), choice.reason),
-            "a model by which messages share each rail, such as fair or packet (--model)",
+            "a model of sharing for each rail, such as fair or packet (--model)",
         )
     })
 }
@@ -226,12 +226,12 @@ impl PreparedProgram<'_> {
             let name = &other.name;
             let [here, there] =
                 [own, other].map(|network| match network.point_to_point.rendezvous_from {
-                    Some(from) => format!("from {from} on"),
-                    None => "as the trace says".to_owned(),
+                    Some(from) => format!("from {from}"),
+                    None => "as in the trace".to_owned(),
                 });
             if here != there {
                 notes.push(format!(
-                    "messages wait for their receiver {here} as {} has it, not {there} as {name} has it",
+                    "rendezvous follows {} ({here}), not {name} ({there})",
                     own.name
                 ));
             }
@@ -239,19 +239,19 @@ impl PreparedProgram<'_> {
                 [own, other].map(|network| Progress::name(network.point_to_point.progress));
             if here != there {
                 notes.push(format!(
-                    "progress is {here} as {} has it, not {there} as {name} has it",
+                    "progress follows {} ({here}), not {name} ({there})",
                     own.name
                 ));
             }
             if has_links(own) || has_links(other) {
                 notes.push(format!(
-                    "links and buses of machines do not limit what goes over {} and {name}",
+                    "links and buses of machines do not limit messages over {} and {name}",
                     own.name
                 ));
             }
             if own.nic.overhead != other.nic.overhead || own.overheads != other.overheads {
                 notes.push(format!(
-                    "processors take as long for a message over {name} as over {}",
+                    "messages over {name} have the overheads of messages over {}",
                     own.name
                 ));
             }

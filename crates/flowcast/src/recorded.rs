@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_lie_on_the_hosts_of_the_recording_unless_there_is_only_one() {
+    fn ranks_run_on_the_hosts_of_the_recording_unless_there_is_only_one() {
         assert_eq!(
             hosts(&[on("b"), on("a"), on("b")]),
             Some(Mapping::List(vec![0, 1, 0]))

@@ -46,20 +46,22 @@ fn summary(points: &[Quality], samples: &PrttSamples) -> Vec<String> {
         samples.provenance.get("seed"),
     ) {
         (Some(rounds), _) => {
-            format!("Each of {rounds} rounds took every point once, in a new random order.")
+            format!("Each of {rounds} rounds measured every point once, in a new random order.")
         }
-        (None, Some(_)) => "Points were taken in batches, each in a random order.".to_owned(),
-        (None, None) => "The samples do not say in which order points were taken.".to_owned(),
+        (None, Some(_)) => "Points were measured in batches, each in a random order.".to_owned(),
+        (None, None) => "The samples do not state the order of the measurements.".to_owned(),
     };
     let of = points.len();
     vec![
         format!(
-            "{} round trips of {of} points; {outliers} of them lie outside Tukey's fences (1.5 interquartile ranges). None is left out of the table.",
+            "{} round trips of {of} points; {outliers} of them lie outside Tukey's fences (1.5 interquartile \
+             ranges). The table includes them.",
             samples.len()
         ),
         order,
         format!(
-            "In {} of {of} points the first samples differ from the others as in a warm-up, in {} samples depend on the ones before.",
+            "Points whose first samples look like a warm-up: {} of {of}. Points whose samples depend on earlier \
+             samples: {}.",
             warm_up.count(),
             dependent.count()
         ),

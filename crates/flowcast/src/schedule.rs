@@ -382,14 +382,14 @@ impl<'a> ScheduleSetting<'a> {
             let parameters = ["point_to_point"].into_iter().chain(nic);
             list.extend(parameters.map(|parameter| Unused {
                 parameter: parameter.to_owned(),
-                reason: "--goal-params instead",
+                reason: "replaced by --goal-params",
             }));
         }
         let (has_influence, reason) = if self.is_placed {
             let limited = contention::is_needed(network, &self.placement);
             (
                 !limited,
-                "but for its nodes: limits are not part of LogGOPSim's rules",
+                "except its nodes: limits are not part of LogGOPSim's rules",
             )
         } else {
             (

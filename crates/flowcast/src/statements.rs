@@ -63,13 +63,18 @@ pub fn of_networks<'a>(networks: impl IntoIterator<Item = &'a Network>) -> Vec<S
             behind.is_some_and(|key| key.is_empty() || key.ends_with('.'))
         });
         sentences.extend(disturbed.map(|(_, found)| {
-            format!("the measurement of {name} was disturbed ({found}): its values may be off")
+            format!(
+                "the measurement of {name} was disturbed ({found}): its values may be inaccurate"
+            )
         }));
         let disturbed = accuracy
             .iter()
             .filter_map(|entry| entry.disturbed_by.as_ref());
         sentences.extend(disturbed.map(|found| {
-            format!("the accuracy record of {name} has errors of a disturbed measurement ({found}): intervals may be off")
+            format!(
+                "the accuracy record of {name} contains errors of a disturbed measurement ({found}): intervals may be \
+                 inaccurate"
+            )
         }));
         let warnings = fit.warnings.iter();
         sentences.extend(warnings.map(|warning| format!("the fit of {name}: {warning}")));
@@ -97,7 +102,7 @@ pub const DISTURBED_BY: &str = "disturbed_by";
 pub fn of_runs(provenance: &BTreeMap<String, String>) -> Option<String> {
     let found = provenance.get(DISTURBED_BY)?;
     Some(format!(
-        "the runs were made on a busy machine ({found}): what they took may be too long"
+        "the runs were made on a busy machine ({found}): their times may be too long"
     ))
 }
 
@@ -148,7 +153,7 @@ pub fn margin<'a>(
     }
     let mut networks = networks.into_iter();
     let reason = match (networks.next(), networks.next()) {
-        _ if !is_asked => "margin: left out, as asked for",
+        _ if !is_asked => "margin: left out, as requested",
         (None, _) => "no margin known: the parameters were given as numbers",
         (Some(network), None) => no_margin(network),
         _ => "no margin known: margins are predicted for one network, not for several rails",
@@ -179,12 +184,12 @@ pub fn no_margin(network: &Network) -> &'static str {
     if !network.has_margins() {
         return "no margin known: the network file has neither intervals nor an accuracy record";
     }
-    "no margin known: the network file has no intervals or errors that matter for this model"
+    "no margin known: the network file has no intervals or errors that apply to this model"
 }
 
 /// Assumption of advice on several rails, and the difference from several interfaces of one network.
-pub const DIVIDED: &str = "long messages are divided over the networks, as by flowcast predict --rail; with nic.count=N of one network, \
-    each message takes one of a node's interfaces undivided";
+pub const DIVIDED: &str = "long messages are divided over the networks, as with flowcast predict --rail; with \
+    nic.count=N in one network, each message uses one of a node's interfaces and is not divided";
 
 /// Sentences about several things, each once. A sentence that does not apply to all of them begins with the names to which
 /// it applies.

@@ -98,7 +98,7 @@ const TRACES: &[&str] = &[
 ];
 
 #[test]
-fn no_reader_takes_memory_for_a_number() {
+fn no_reader_allocates_memory_for_a_count_in_a_header() {
     let _alone = ALONE.lock();
     let mut none = |_: &str| Err(io::ErrorKind::NotFound.into());
     for count in COUNTS {
@@ -153,7 +153,7 @@ fn no_reader_takes_memory_for_a_number() {
 }
 
 #[test]
-fn no_binary_reader_takes_memory_for_a_number() {
+fn no_binary_reader_allocates_memory_for_a_count_in_a_header() {
     let _alone = ALONE.lock();
     let text = "#DIMEMAS:\"c\":0:2(1,1),1\nd:1:1:2:0:1\n10:0:0:7:1:0:0:8:8:1\n2:0:0:1:-1:80:7:1:0\n\
         10:1:0:7:1:0:0:8:8:1\n3:1:0:0:-1:80:7:1:0\n";
@@ -202,7 +202,7 @@ fn no_binary_reader_takes_memory_for_a_number() {
 }
 
 #[test]
-fn a_recording_takes_no_memory_for_a_number() {
+fn a_recording_allocates_no_memory_for_a_count_in_a_header() {
     let _alone = ALONE.lock();
     for ranks in ["2", "16777216"] {
         let lines = format!(
@@ -231,7 +231,7 @@ fn a_recording_takes_no_memory_for_a_number() {
 }
 
 #[test]
-fn a_dimemas_configuration_takes_no_memory_for_a_number() {
+fn a_dimemas_configuration_allocates_no_memory_for_a_count() {
     let _alone = ALONE.lock();
     let text = include_str!("../../../tests/data/dimemas-cfg/every-record.cfg");
     let mut none = |_: &str| Err(io::ErrorKind::NotFound.into());

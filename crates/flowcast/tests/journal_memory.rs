@@ -80,7 +80,7 @@ fn bytes_a_message<J>(messages: usize, journal: impl FnOnce() -> J) -> f64 {
 }
 
 #[test]
-fn what_is_kept_of_a_message_is_what_the_files_need() {
+fn a_journal_keeps_only_the_data_of_messages_that_the_files_need() {
     let Trace::Schedule(schedule) = halo(write::goal) else {
         panic!("expected a schedule")
     };

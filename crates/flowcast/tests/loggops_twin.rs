@@ -178,7 +178,7 @@ fn any_parameters() -> impl Strategy<Value = Loggops> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn both_engines_tell_the_same(
+    fn both_engines_report_the_same(
         ranks in 1u32..7, steps in proptest::collection::vec(any_step(), 0..60),
         links in proptest::collection::vec((0u32..60, 0u32..20, any::<bool>()), 0..80), parameters in any_parameters(),
     ) {
@@ -413,7 +413,7 @@ fn generated_workloads_of_many_ranks_end_alike() {
 }
 
 #[test]
-fn ten_times_the_messages_cost_no_more_allocations() {
+fn ten_times_the_messages_need_no_more_allocations() {
     let allocations = |iterations| {
         let schedule = generated(Workload::Halo, 16, iterations);
         let prepared = PreparedOperations::new(&schedule).unwrap();

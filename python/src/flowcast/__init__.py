@@ -1,4 +1,4 @@
-"""How long the communication of a message-passing program takes, on a network that you have or would like to have.
+"""Predicts the communication time of a message-passing program on an existing or planned network.
 
 >>> import flowcast
 >>> flowcast.predict("examples/ring.dim", network="gige-tcp").messages

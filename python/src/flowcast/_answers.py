@@ -1,4 +1,4 @@
-"""What a predicted time depends on, what it is spent on, and what would change it."""
+"""Analyses of a predicted time: sensitivity, critical path, gradient, slack, and scenarios."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sensitivity(
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
 ) -> Answer:
-    """Says how the predicted time depends on a field of the network, or on some of the costs, over a range of values.
+    """Predicts the time as a function of a network field, or of some of the costs, over a range of values.
 
     Parameters
     ----------
@@ -48,13 +48,13 @@ def sensitivity(
     model : str, optional
         As for :func:`predict`; with ``"independent"`` the curve is exact.
     parameter : str
-        The field to vary, as in `set`, or ``latency``, ``bandwidth``, ``overhead``, ``gap``; of some costs alone with
-        conditions in brackets, such as ``"compute[rank=2]"`` or ``"latency[pair=0-3,size>=1KiB]"``.
+        The field to vary, as in `set`, or ``latency``, ``bandwidth``, ``overhead``, ``gap``. Conditions in brackets restrict
+        it to some costs, such as ``"compute[rank=2]"`` or ``"latency[pair=0-3,size>=1KiB]"``.
     range : str or pair
-        The values from the first to the last: a text such as ``"0us..1ms"``, or two texts with units or two numbers in
+        First and last value: a text such as ``"0us..1ms"``, or two texts with units or two numbers in
         base units (seconds, bytes per second, seconds per byte, bytes, factors).
     most_walks : int, optional
-        Walks over the program after which the search for further pieces ends.
+        Maximum number of walks over the program in the search for pieces.
     mapping, set, rendezvous_from, collectives
         As for :func:`predict`.
 
@@ -62,8 +62,8 @@ def sensitivity(
     -------
     Answer
         The table ``pieces`` of the curve has ``from`` and ``to`` in base units, ``makespan_s_at_from`` and ``slope``
-        (seconds for each unit of the parameter; of a rate or speed its inverse is the parameter); ``document`` has
-        ``tolerance`` and ``improvement``, the values at which the program takes 1 to 10 % more or less.
+        (seconds per unit of the parameter, or of its inverse for a rate or speed). ``document`` has ``tolerance`` and
+        ``improvement``, the values at which the program takes 1 to 10 % more or less time.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def explain_path(
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
 ) -> Answer:
-    """Says what the predicted time is spent on along the chain of events that ends last, and what would help most.
+    """Divides the predicted time by cause along the critical path, and ranks the changes that would shorten it most.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def explain_gradient(
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
 ) -> Answer:
-    """Says on what the predicted time depends how much: the slope with respect to every cost, and what would help most.
+    """Computes the slope of the predicted time for every cost, and ranks the changes that would shorten it most.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def explain_gradient(
     Returns
     -------
     Answer
-        With the tables ``changes`` (up to ten that would help, each replayed) and ``slopes`` (in seconds for each
-        ``unit``: a second, a second per byte, a factor larger by 1).
+        With the tables ``changes`` (up to ten promising changes, each replayed) and ``slopes`` (in seconds per ``unit``: a
+        second, a second per byte, a factor larger by 1).
 
     Examples
     --------
@@ -168,7 +168,7 @@ def explain_slack(
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
 ) -> Answer:
-    """Says how late each rank, message and computation may be without moving the end.
+    """Computes how late each rank, message and computation may be without delaying the end.
 
     Parameters
     ----------
@@ -178,8 +178,8 @@ def explain_slack(
     Returns
     -------
     Answer
-        With the tables ``ranks`` (``slower`` is the part by which a rank may compute slower, NaN for any), ``links`` and
-        ``histogram``.
+        With the tables ``ranks`` (``slower`` is the fraction by which a rank may compute slower, NaN if unlimited),
+        ``links`` and ``histogram``.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def predict_scenarios(
     seed: int | None = None,
     incomplete: bool = False,
 ) -> Answer:
-    """Predicts named what-ifs of a program: networks, slow nodes and links, noise, mappings, algorithms of collectives.
+    """Predicts named scenarios of a program: networks, slow nodes and links, noise, mappings, algorithms of collectives.
 
     Parameters
     ----------
@@ -215,13 +215,13 @@ def predict_scenarios(
     scenarios : path-like, or sequence of mappings
         A TOML file as for ``flowcast predict --scenarios``, or the fields of each scenario.
     network : str, path-like, Network or NetworkFile, optional
-        The network of scenarios that name none.
+        Network of scenarios without one.
     model, mapping, set, rendezvous_from, collectives, level, incomplete
-        As for :func:`predict`; a scenario may say otherwise.
+        As for :func:`predict`; a scenario can override them.
     replicates : int, optional
-        How often the delays of a scenario with noise are drawn.
+        Number of runs of a scenario with noise.
     seed : int, optional
-        Start of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -271,7 +271,7 @@ def _ask(question: str, request: Mapping[str, object], trace: Trace, network: Ne
 
 
 def _text(network: Network | None, key: str, value: Value) -> str:
-    """A value as text; a number on a network takes the base unit of its field there."""
+    """Returns a value as text. With a network, a number gets the base unit of its field."""
     if isinstance(value, str) or network is None:
         return str(value)
     return network.texts_of(key, [float(value)])[0]

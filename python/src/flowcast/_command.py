@@ -1,4 +1,4 @@
-"""What starts other programs is left to the command: it runs here as a child, which ends with its caller."""
+"""Functions that run the command as a child process, because they start other programs."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from flowcast._native import Table, Trace
 Time: TypeAlias = "str | float"
 Size: TypeAlias = "str | int"
 
-#: How long a child has to end after an interrupt, in seconds.
+#: Time that a child has to end after an interrupt, in seconds.
 _PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Measured round trips, which :func:`fit` takes as they are.
+    """Measured round trips, which :func:`fit` accepts directly.
 
     Attributes
     ----------
     csv : str
-        The samples with where they come from, as the command writes them.
+        The samples and their provenance, in the format of the command.
     document : dict
-        What the command prints with ``--json``.
+        Document that the command prints with ``--json``.
     """
 
     csv: str = field(repr=False)
@@ -69,34 +69,34 @@ def measure(
     poll: bool = False,
     seed: int = 1,
 ) -> Measurement:
-    """Measures round trips over TCP: over loopback, or with ``flowcast measure p2p --listen`` on another machine.
+    """Measures round trips over TCP, on loopback or with ``flowcast measure p2p --listen`` on another machine.
 
-    Runs the command ``flowcast measure p2p``, which has to be installed; arguments that are None have its defaults.
+    Runs the command ``flowcast measure p2p``, which must be installed. Arguments that are None have its defaults.
 
     Parameters
     ----------
     output : path-like, optional
-        Where the samples are written as well.
+        File to which the samples are written as well.
     connect : str, optional
         Address of the answering end, ``HOST:PORT``.
     token : str, optional
-        What the answering end printed.
+        Token that the answering end printed.
     time_limit : str or float, optional
-        Stop after this time; a number is in seconds. 10 s.
+        Stop after this time; a number is in seconds. Default: 10 s.
     adaptive : bool, optional
-        Choose each next round trip by how much it narrows L, o, g and G.
+        Choose the next round trips that narrow the intervals of L, o, g and G most.
     precision : str or float, optional
-        Stop when half the 95 % interval of every median, or with `adaptive` of every parameter, is at most this share.
+        Stop when half the 95 % interval of every median, or with `adaptive` of every parameter, is at most this fraction.
     limit : int, optional
-        With `adaptive`: most messages in both directions.
+        With `adaptive`: maximum number of messages in both directions.
     sizes : sequence of str or int, optional
         Sizes to measure, ascending.
     max_size, step : str or int, optional
-        Largest size and step from one to the next. 64 KiB and 2 KiB.
+        Largest size, and step between sizes. Default: 64 KiB and 2 KiB.
     burst : int, optional
-        Messages before an answer. 16.
+        Number of messages before an answer. Default: 16.
     delay : str or float, optional
-        Computing between two messages when the overhead is measured.
+        Computing time between two messages in the measurement of the overhead.
     poll : bool, optional
         Poll instead of sleeping while waiting.
     seed : int, optional
@@ -148,9 +148,9 @@ class Recording:
     path : Path
         The recording's folder.
     document : dict
-        What ``flowcast record --json`` says of it.
+        Document of ``flowcast record --json``.
     stdout, stderr : str
-        What the program wrote.
+        Output of the program.
     """
 
     path: Path
@@ -160,11 +160,11 @@ class Recording:
 
     @property
     def functions(self) -> Table:
-        """The MPI functions: calls, bytes and seconds."""
+        """Calls, bytes and seconds of each MPI function."""
         return Table.from_json(json.dumps(self.document["functions"]))
 
     def trace(self) -> Trace:
-        """The recording, read, as the other functions take it."""
+        """Reads the recording as a trace for the other functions."""
         return Trace.open(self.path)
 
     def _repr_html_(self) -> str:
@@ -182,25 +182,25 @@ def record(
     clocks: bool = False,
     recorder: str | os.PathLike[str] | None = None,
 ) -> Recording:
-    """Records what an MPI program communicates while it runs.
+    """Runs an MPI program and records its communication.
 
-    Runs the command ``flowcast record``, which has to be installed; arguments that are None have its defaults. An interrupt
+    Runs the command ``flowcast record``, which must be installed. Arguments that are None have its defaults. An interrupt
     ends the program.
 
     Parameters
     ----------
     command : str or sequence
-        What to run: the launcher with its options, the program with its own, such as ``"mpirun -np 4 ./heat 200 2000"``.
+        Command to run: the launcher and the program, each with its options, such as ``"mpirun -np 4 ./heat 200 2000"``.
     output : path-like
         Folder to write, new or empty.
     max_file_size : str or int, optional
         Largest file of a rank, such as ``"20MB"``; a number is in bytes.
     buffer : str or int, optional
-        Memory in which each rank's calls wait for the disk. 256 KiB.
+        Memory of each rank for calls that are not yet written to disk. Default: 256 KiB.
     idle_sleep : str or float, optional
-        Ranks that wait sleep this long instead of yielding; a number is in seconds.
+        Time that waiting ranks sleep instead of yielding; a number is in seconds.
     clocks : bool, optional
-        Whether rank 0's clock is read at every rank, so that times of several hosts stand on one axis.
+        Whether every rank reads rank 0's clock, so that times of several hosts share one axis.
     recorder : path-like, optional
         The library to load into the program instead of flowcast's own.
 
@@ -213,9 +213,9 @@ def record(
     InputError
         An argument is wrong.
     FindingError
-        The program failed; what it did until then is in the folder.
+        The program failed; the folder contains its calls up to that point.
     MissingError
-        The command, or what it needs, is not installed, or the program calls no MPI that can be recorded.
+        The command or one of its requirements is not installed, or the program calls no MPI library that can be recorded.
     """
     words = ["record", "--json", "-o", os.fspath(output)]
     for option, size in (("--max-file-size", max_file_size), ("--buffer", buffer)):
@@ -232,13 +232,13 @@ def record(
 
 
 def run(words: Sequence[str], environment: dict[str, str]) -> tuple[str, str]:
-    """What the command writes to its standard output and error; notes of it become warnings.
+    """Runs the command and returns its standard output and error. Its notes become warnings.
 
     Parameters
     ----------
     words : sequence of str
     environment : dict
-        What its environment has beside that of this process.
+        Variables that are added to the environment of this process.
     """
     program = os.environ.get("FLOWCAST_COMMAND") or shutil.which("flowcast")
     if program is None:
@@ -246,7 +246,7 @@ def run(words: Sequence[str], environment: dict[str, str]) -> tuple[str, str]:
         raise MissingError(f"found no command flowcast, {expected}")
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as told:
         try:
-            # In a group of its own, all of which an interrupt ends: the command, the launcher, the program.
+            # An own process group, so that an interrupt ends the command, the launcher and the program.
             child = subprocess.Popen(
                 [program, *words],
                 stdin=subprocess.DEVNULL,
@@ -291,14 +291,14 @@ def _checked(status: int, stdout: str, stderr: str) -> tuple[str, str]:
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     message = errors[-1] if errors else stderr.strip().split("\n\n")[0]
     kinds: dict[int, type[Exception]] = {1: FindingError, 2: InputError, 3: MissingError}
-    # A recorded program that failed gives its own exit code.
+    # After a recorded program fails, the command ends with the program's exit code.
     if " ended with " in message:
         raise FindingError(message)
     raise kinds.get(status, FindingError)(message or f"flowcast ended with status {status}")
 
 
 def _document(stdout: str) -> tuple[str, dict[str, Any]]:
-    """What stands before the document, which is the last line, and the document."""
+    """Splits the output into the text before the document and the document, which is the last line."""
     start = stdout.rstrip("\n").rfind("\n") + 1
     while (start := stdout.find("{", start)) >= 0:
         with suppress(json.JSONDecodeError):

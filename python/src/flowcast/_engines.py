@@ -1,4 +1,4 @@
-"""Work on any ``concurrent.futures.Executor``: results in order, and what a lost worker had is done again."""
+"""Work on any ``concurrent.futures.Executor``: results arrive in order, and the tasks of a lost worker are repeated."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from flowcast._worker import Shipment, TraceMissing
 
 T = TypeVar("T")
 
-#: How often a task, or a pool, may fail before its error is raised.
+#: Number of failures of a task, or of a pool, after which the error is raised.
 ATTEMPTS = 3
 
 
 class Shipping:
-    """A trace for workers: a compiled file for those that see it, and its bytes for the others.
+    """Compiled trace for workers: a file for workers that can read it, and its bytes for other workers.
 
     Parameters
     ----------
     trace : Trace
     folder : str or None
-        A folder that workers see, of this machine's temporary ones if None.
+        A folder that workers can read; a temporary folder of this machine if None.
     """
 
     def __init__(self, trace: Trace, folder: str | os.PathLike[str] | None = None) -> None:
@@ -64,10 +64,10 @@ def in_order(
     tasks: Sequence[tuple[Any, ...]],
     content: bytes,
 ) -> Iterator[T]:
-    """The results of ``call(None, *task)`` in the order of the tasks, each as soon as those before it are there.
+    """Yields the results of ``call(None, *task)`` in the order of the tasks, each as soon as all earlier results exist.
 
-    A worker that lacks the trace gets ``call(content, *task)``. A task that fails is done again, also on a new pool where
-    a killed worker has broken the old one; a wrong input is raised at once.
+    A worker that lacks the trace gets ``call(content, *task)``. A task that fails is repeated, on a new pool if a killed
+    worker has broken the old one. An input error is raised immediately.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def in_order(
 
 
 class _Run:
-    """One run of tasks, with what is under way."""
+    """One run of tasks, with those in progress."""
 
     def __init__(
         self, executor: Executor, call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], content: bytes
@@ -99,7 +99,7 @@ class _Run:
         self.todo = deque(range(len(tasks)))
         self.waiting: dict[Future[Any], int] = {}
         self.done: dict[int, Any] = {}
-        # In the order in which they end, so that no task costs a look at all others.
+        # In order of completion, so that no task requires a scan of all others.
         self.finished: SimpleQueue[Future[Any]] = SimpleQueue()
 
     def results(self) -> Iterator[Any]:
@@ -107,7 +107,7 @@ class _Run:
             while index not in self.done:
                 self.submit()
                 future = self.finished.get()
-                # What came from a pool that was replaced is dealt with already.
+                # Results of a replaced pool have been collected already.
                 if future in self.waiting and self.collect(future):
                     self.replace()
             yield self.done.pop(index)
@@ -126,7 +126,7 @@ class _Run:
             future.add_done_callback(self.finished.put)
 
     def collect(self, future: Future[Any]) -> bool:
-        """Takes what a task gave; whether it says that the executor is broken."""
+        """Collects the result of a task. Returns True if the executor is broken."""
         index = self.waiting.pop(future)
         try:
             self.done[index] = future.result()
@@ -149,7 +149,7 @@ class _Run:
             return False
 
     def replace(self) -> None:
-        """Goes on with a pool of the same kind; where none can be made, in this process."""
+        """Continues on a new pool of the same kind, or in this process if that is impossible."""
         self.replaced += 1
         for future in list(self.waiting):
             if future.done():
@@ -158,7 +158,7 @@ class _Run:
                 future.cancel()
                 self.todo.append(self.waiting.pop(future))
         if isinstance(self.executor, ProcessPoolExecutor):
-            # A process that started while the pool broke would never end, and the pool's owner wait for it (Python 3.11).
+            # A process that started while the pool broke never ends, and the pool's owner would wait for it (Python 3.11).
             for process in list((self.executor._processes or {}).values()):
                 process.kill()
         if self.own is not None:
@@ -168,7 +168,7 @@ class _Run:
         context = getattr(self.executor, "_mp_context", None)
         self.own = ProcessPoolExecutor(workers, mp_context=context) if is_pool else ThreadPoolExecutor(1)
         where = "on new processes" if is_pool else "in this process"
-        message = f"a worker was lost; {len(self.todo)} parts are done again or go on {where}"
+        message = f"a worker was lost; {len(self.todo)} parts are repeated or continued {where}"
         warnings.warn(message, FlowcastWarning, stacklevel=6)
         self.executor = self.own
 
@@ -180,7 +180,7 @@ class _Run:
 
 
 def max_workers(executor: Executor) -> int:
-    """How many tasks an executor does at once, as far as it says so."""
+    """Number of tasks that an executor runs at the same time, or that of processors if it does not report it."""
     client = getattr(executor, "_client", None)
     if client is not None and hasattr(client, "nthreads"):
         # Dask's executor, whose client knows the cluster.
@@ -190,6 +190,6 @@ def max_workers(executor: Executor) -> int:
 
 
 def shares(count: int, executor: Executor, unit: int = 1) -> list[tuple[int, int]]:
-    """``count`` pieces of work in parts of whole units, from a start to before an end: four parts for each worker."""
+    """Splits ``count`` pieces of work into ranges of whole units, four for each worker; ends are exclusive."""
     length = -(-count // (4 * max_workers(executor) * unit)) * unit
     return [(start, min(start + length, count)) for start in range(0, count, length)] if count else []

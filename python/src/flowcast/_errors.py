@@ -14,16 +14,16 @@ _PARTS = re.compile(
 class InputError(ValueError):
     """A trace, a network, an option or a value is wrong.
 
-    The message is that of the command: it names the place, what was found and what was expected.
+    The message is the same as that of the command: it names the place, the value found and the value expected.
 
     Attributes
     ----------
     where : str or None
         File with line, or the option or field; None if the message names none.
     found : str or None
-        What was found.
+        Value that was found.
     expected : str or None
-        What would be right.
+        Value that was expected.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class InputError(ValueError):
 
 
 class NoSuchFileError(InputError, FileNotFoundError):
-    """A trace, a network or another file is not there; also a ``FileNotFoundError``.
+    """A trace, a network or another file does not exist; also a ``FileNotFoundError``.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class NoSuchFileError(InputError, FileNotFoundError):
     """
 
     def __new__(cls, *arguments: object) -> NoSuchFileError:
-        # Who unpickles without the constructor looks for the one of the base with the larger layout.
+        # Unpickling without the constructor calls `__new__` of the base with the larger layout.
         return FileNotFoundError.__new__(cls, *arguments)
 
     def __init__(self, message: str) -> None:
@@ -70,19 +70,19 @@ class NoSuchFileError(InputError, FileNotFoundError):
 
 
 class MissingError(OSError):
-    """The machine lacks something that is needed, such as the library that reads OTF2 archives."""
+    """The machine lacks a requirement, such as the library that reads OTF2 archives."""
 
 
 class FindingError(RuntimeError):
-    """The work was done, and something was found at which a script should stop, such as a program that failed."""
+    """The work is done, but its result should stop a script, such as a program that failed."""
 
 
 class FlowcastWarning(UserWarning):
-    """Something is left out of a prediction, or was done in another way than was asked for."""
+    """A prediction omits something, or an argument was interpreted differently than given."""
 
 
 def whole(number: Any) -> int:
-    """A whole number, of whatever type; refuses what is none rather than cut it off."""
+    """Returns a whole number of any type as int. Refuses other numbers instead of truncating them."""
     if (own := int(number)) != number:
         raise InputError(f"found {number!r}, expected a whole number")
     return own

@@ -1,4 +1,4 @@
-"""Former names of keyword arguments, which work for one version."""
+"""Former names of keyword arguments, which are accepted for one more version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def former(**names: str) -> Callable[[_Function], _Function]:
     Parameters
     ----------
     **names : str
-        The present name of each former one; words before it, separated by blanks, are flags that become true.
+        Current name of each former name. Words before the name, separated by blanks, are flags that become True.
     """
 
     def accepting(function: _Function) -> _Function:

@@ -1,4 +1,4 @@
-"""Rows of tables, and tables as data frames of other libraries, which are imported when they are asked for."""
+"""Rows of tables, and tables as data frames of other libraries, which are imported on request."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from flowcast._native import Table
 
 
 def rows(table: Table) -> Iterator[dict[str, Any]]:
-    """The rows one after the other, by the names of the columns."""
+    """Iterates over the rows, each a dictionary by column name."""
     return (table[row] for row in range(len(table)))
 
 
 def to_pandas(table: Table) -> Any:
-    """A pandas.DataFrame."""
+    """Returns a pandas.DataFrame."""
     pandas = _library("pandas")
     return pandas.DataFrame(table.to_dict(), columns=table.columns)
 
 
 def to_polars(table: Table) -> Any:
-    """A polars.DataFrame."""
+    """Returns a polars.DataFrame."""
     return _library("polars").DataFrame(table)
 
 

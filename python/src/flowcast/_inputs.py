@@ -1,4 +1,4 @@
-"""What functions take for a trace, a network and options."""
+"""Types that functions accept for a trace, a network and options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MappingLike: TypeAlias = "str | os.PathLike[str] | Sequence[int]"
 
 
 def trace_of(given: TraceLike, *, incomplete: bool = False) -> Trace:
-    """The trace that a path or a program stands for; what of it is not modelled is warned of."""
+    """Returns the trace of a path or a program, and warns of items that are not modelled."""
     from flowcast.programs import Program
 
     if isinstance(given, Trace):
@@ -36,7 +36,7 @@ def trace_of(given: TraceLike, *, incomplete: bool = False) -> Trace:
 
 
 def network_of(given: NetworkLike, values: Mapping[str, Value] | None = None) -> Network:
-    """The network that a name, a path or a description stands for, with other values of some fields."""
+    """Returns the network of a name, a path or a description, with some fields replaced."""
     from flowcast.network_file import NetworkFile
 
     if isinstance(given, Network):
@@ -51,7 +51,7 @@ def network_of(given: NetworkLike, values: Mapping[str, Value] | None = None) ->
 
 
 def networks_of(given: NetworkLike | Sequence[NetworkLike], values: Mapping[str, Value] | None = None) -> list[Network]:
-    """One network or several, with other values of some fields."""
+    """Returns one network or several, with some fields replaced."""
     many = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     if not many:
         raise InputError("network: found no network, expected one or several")
@@ -59,7 +59,7 @@ def networks_of(given: NetworkLike | Sequence[NetworkLike], values: Mapping[str,
 
 
 def fields_of(values: Mapping[str, Value]) -> Mapping[str, Value]:
-    """The values of fields; refuses the command's spelling of one."""
+    """Returns the values of fields. Refuses the command's syntax ``KEY=VALUE``."""
     if isinstance(values, Mapping):
         return values
     key, _, value = str(values).partition("=")
@@ -73,7 +73,7 @@ def replay_of(
     collectives: str | None = None,
     goal_params: Sequence[float] | None = None,
 ) -> dict[str, Any]:
-    """The request for a replay; a size without a unit is one in bytes."""
+    """Returns the request for a replay. A size without a unit is in bytes."""
     return {
         "model": model,
         "mapping": list(nodes) if isinstance(nodes := sendable(mapping), tuple) else nodes,
@@ -93,25 +93,25 @@ def options_of(
     rails: Sequence[Network] = (),
     scheduler: str | None = None,
 ) -> Options:
-    """The options of a replay. Results call the mapping by its name."""
+    """Returns the options of a replay. Results show the mapping under `mapping_name`."""
     request = replay_of(model, mapping, rendezvous_from, collectives, goal_params)
     return Options(json.dumps(request), mapping_name, list(rails), scheduler)
 
 
 def sendable(option: Any) -> Any:
-    """An option as plain values, which can be compared and sent."""
+    """Returns an option as plain values, which can be compared and sent."""
     if option is None or isinstance(option, (str, int)):
         return option
     return os.fspath(option) if isinstance(option, os.PathLike) else tuple(whole(node) for node in option)
 
 
 def with_seed(values: Mapping[str, Value] | None, seed: int | None) -> Mapping[str, Value] | None:
-    """The values, and the seed of what varies at random on the network."""
+    """Returns the values with the seed of the network's random variation added."""
     return values if seed is None else {**fields_of(values or {}), "machine.random.seed": str(seed)}
 
 
 def probability(level: float) -> float:
-    """Refuses what is no probability, such as a number of per cent."""
+    """Returns the level. Refuses numbers that are not probabilities, such as percentages."""
     if not 0 < level < 1:
         spelling = f"{level / 100:g} for {level:g} %" if 1 <= level < 100 else "above 0 and below 1, such as 0.90"
         raise InputError(f"--level: found {level}, expected a probability: {spelling}")

@@ -16,7 +16,7 @@ class Options:
 
 @final
 class Trace:
-    """A program's trace, or a GOAL schedule."""
+    """Trace of a program, or a GOAL schedule."""
 
     @staticmethod
     def open(path: str | PathLike[str], incomplete: bool = False) -> Trace: ...
@@ -41,7 +41,7 @@ class Trace:
 
 @final
 class Network:
-    """A network with its machine and the parameters of its models."""
+    """Network with its machine and the parameters of its models."""
 
     @staticmethod
     def load(name: str) -> Network: ...
@@ -64,7 +64,7 @@ class Network:
 
 @final
 class Column:
-    """One column of a table; ``numpy.asarray`` views its numbers where they are."""
+    """Column of a table; ``numpy.asarray`` views its numbers without copying."""
 
     @property
     def name(self) -> str: ...
@@ -79,9 +79,9 @@ class Column:
 
 @final
 class Table:
-    """A table: ``table[name]`` is a column, ``table[3]`` a row as a dictionary, ``table[2:5]`` a table of some rows.
+    """Table: ``table[name]`` is a column, ``table[3]`` a row as a dictionary, ``table[2:5]`` a table of some rows.
 
-    polars, DuckDB and pyarrow read it through Arrow's PyCapsule protocol without copying, and pandas row by row.
+    polars, DuckDB and pyarrow read it through Arrow's PyCapsule protocol without copying. pandas reads it row by row.
     """
 
     def __new__(cls, columns: dict[str, list[int]] | dict[str, list[float]] | dict[str, Any], head: str = "") -> Table: ...
@@ -110,7 +110,7 @@ class Table:
     def _repr_html_(self) -> str: ...
 
 class Answer:
-    """The answer to a question: words, tables, and the document of the command, whose fields are attributes."""
+    """Answer to a question: text, tables, and the document of the command, whose fields are attributes."""
 
     @property
     def schema(self) -> str: ...
@@ -133,7 +133,7 @@ class Answer:
 
 @final
 class Prediction(Answer):
-    """How long a trace takes, and where the time goes."""
+    """Predicted time of a trace and its parts."""
 
     @property
     def makespan_s(self) -> float: ...
@@ -185,7 +185,7 @@ class Prediction(Answer):
 
 @final
 class Noise:
-    """The distribution of a predicted time under random delays of computations."""
+    """Distribution of a predicted time under random delays of computations."""
 
     @property
     def distribution(self) -> str: ...
@@ -208,7 +208,7 @@ class Noise:
 
 @final
 class PatternPrediction(Answer):
-    """When each flow of a pattern of concurrent communications ends."""
+    """Predicted end of each flow of a pattern of concurrent communications."""
 
     @property
     def makespan_s(self) -> float: ...
@@ -278,7 +278,7 @@ def fit_round_trips(
 ) -> tuple[list[tuple[str, float, tuple[float, float] | None]], Network, list[str]]: ...
 @final
 class Placing:
-    """A communication whose ranks may run on the nodes of a cluster."""
+    """Communication whose ranks can run on the nodes of a cluster."""
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ class Placing:
     def least_hops(self) -> tuple[str, tuple[list[list[int]], list[tuple[float, int]]] | None]: ...
 @final
 class TimeSearch:
-    """The search for a mapping of least time."""
+    """Search for the fastest mapping."""
 
     @property
     def most_moves(self) -> int: ...
@@ -309,7 +309,7 @@ def simulate_rails(
     shares: list[int] | None = None,
 ) -> tuple[list[int], list[float], list[float], float]: ...
 
-#: What a run takes, in nanoseconds: in all, communication and computation by rank, calls, regions.
+#: Times of a run, in nanoseconds: total, communication and computation by rank, calls, regions.
 RunTimes: TypeAlias = tuple[float, list[float], list[float], dict[str, float], dict[str, float]]
 
 def recorded_times(recording: str | PathLike[str]) -> RunTimes: ...

@@ -1,4 +1,4 @@
-"""Results drawn with matplotlib, where it is installed."""
+"""Plots of results with matplotlib, if it is installed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from flowcast._errors import MissingError
 from flowcast._native import Answer, Noise
 
-#: By kind: the table, its names, its lengths, and what these are.
+#: By kind: the table, the column of the names, the column of the bar lengths, and the label of the axis.
 _BARS = {
     "critical-path": ("shares", "limit", "time_s", "time on the critical path (s)"),
     "gradient": ("changes", "field", "makespan_s", "predicted time with the change (s)"),
@@ -17,13 +17,13 @@ _BARS = {
 
 
 def plot_answer(answer: Answer, ax: Any = None) -> Any:
-    """The curve of a sensitivity, or a bar for each row of the first table of other answers.
+    """Plots the curve of a sensitivity, or a bar for each row of the first table of other answers.
 
     Parameters
     ----------
     answer : Answer
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes if None.
+        Axes to draw on; new axes if None.
 
     Returns
     -------
@@ -42,13 +42,13 @@ def plot_answer(answer: Answer, ax: Any = None) -> Any:
 
 
 def plot_noise(noise: Noise, ax: Any = None) -> Any:
-    """A histogram of the runs.
+    """Plots a histogram of the runs.
 
     Parameters
     ----------
     noise : Noise
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes if None.
+        Axes to draw on; new axes if None.
 
     Returns
     -------

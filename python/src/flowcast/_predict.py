@@ -28,7 +28,7 @@ from flowcast._inputs import (
 from flowcast._native import PatternPrediction, Prediction, Table
 from flowcast._worker import Ensemble, ends_of_runs, row, row_of
 
-#: So many runs of an ensemble share a pass over the events.
+#: Number of runs of an ensemble that share a pass over the events.
 _RUNS_TOGETHER = 8
 
 
@@ -54,19 +54,19 @@ def predict(
     incomplete: bool = False,
     executor: Executor | None = None,
 ) -> Prediction:
-    """Predicts how long a program's communication takes on a network.
+    """Predicts the time of a program on a network.
 
     Parameters
     ----------
     path : path-like, Trace or Program
         A trace of any format that the command reads, a folder with one, or a program described in Python. A pattern
-        file works as well: it gives what :func:`predict_pattern` gives.
+        file works as well: the result is that of :func:`predict_pattern`.
     network : str, path-like, Network or NetworkFile, optional
         A built-in network (:func:`networks`), a network file, or a Dimemas configuration; None beside `goal_params`.
     model : str, optional
-        What concurrent messages do to each other, as for ``flowcast predict --model``; the network decides if None.
+        Contention model, as for ``flowcast predict --model``; the network decides if None.
     mapping : str, path-like or sequence of int, optional
-        Where ranks run: ``fill``, ``round-robin``, ``N-per-node``, a file, or the node of each rank.
+        Mapping of ranks to nodes: ``fill``, ``round-robin``, ``N-per-node``, a file, or the node of each rank.
     set : mapping, optional
         Values of fields of the network: texts with units, or numbers in base units.
     rendezvous_from : str or int, optional
@@ -76,27 +76,27 @@ def predict(
     goal_params : sequence of five float, optional
         For GOAL schedules: LogGOPSim's L, o, g, G (nanoseconds) and S (bytes).
     rails : sequence of networks, optional
-        Further networks: messages go over `network` and these at once. `set` is for `network` alone; no interval is known.
+        Further networks, used together with `network`. `set` applies only to `network`; the interval is unknown.
     scheduler : str, optional
-        Who gives messages to several rails, as for ``flowcast predict --scheduler``: ``earliest-delivery`` if None, or
-        ``stock``, what Open MPI does by itself.
+        Scheduler of messages on several rails, as for ``flowcast predict --scheduler``: ``earliest-delivery`` if None, or
+        ``stock``, the default of Open MPI.
     noise : str, optional
-        Delays that are drawn for each computation: ``exponential:MEAN``, ``pareto:LEAST,EXPONENT``, ``once:DELAY,RANK``,
-        ``empirical`` or ``empirical:RECORDING``. The result's ``noise`` is the distribution of the time with them.
+        Random delays of computations: ``exponential:MEAN``, ``pareto:LEAST,EXPONENT``, ``once:DELAY,RANK``, ``empirical`` or
+        ``empirical:RECORDING``. The result's ``noise`` is the distribution of the time under these delays.
     replicates : int, optional
-        How often delays are drawn.
+        Number of runs with random delays.
     seed : int, optional
-        Start of the random numbers of `noise`, and of a network that varies at random.
+        Seed of the random numbers of `noise`, and of a network with random variation.
     level : float, optional
-        Probability with which the interval is to contain what is measured.
+        Probability that the interval contains the measured time.
     no_interval : bool, optional
-        Leave the interval out, which takes many replays.
+        Omit the interval, which requires many replays.
     holdout : str, optional
-        Leave the errors of this validation case out of the interval.
+        Ignore the errors of this validation case in the interval.
     incomplete : bool, optional
-        Whether a recording is predicted of which a part is missing.
+        Accept a recording with missing parts.
     executor : concurrent.futures.Executor, optional
-        Where the runs of `noise` are made, as for :func:`sweep`; on threads of this process if None.
+        Executor for the runs of `noise`, as for :func:`sweep`; threads of this process if None.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def predict(
     options = (model, sendable(mapping), rendezvous_from, collectives, goal_params)
     further = [network_of(rail) for rail in rails]
     if scheduler is not None and not further:
-        raise InputError("scheduler: found no further networks, expected some as rails")
+        raise InputError("scheduler: found no further networks, expected at least one rail")
     drawn = None
     if noise is not None:
         if further:
@@ -161,7 +161,7 @@ def predict_pattern(
     level: float = 0.90,
     no_interval: bool = False,
 ) -> PatternPrediction:
-    """Predicts when each flow of a pattern of concurrent communications ends.
+    """Predicts the end of each flow of a pattern of concurrent communications.
 
     Parameters
     ----------
@@ -201,16 +201,16 @@ def compare(
     level: float = 0.90,
     no_interval: bool = False,
 ) -> Table:
-    """Predicts traces on several networks, by several models, with several mappings: all combinations.
+    """Predicts traces for all combinations of several networks, models and mappings.
 
     Parameters
     ----------
     paths : path-like, Trace or Program, or a sequence of them
     networks : str, path-like, Network or NetworkFile, or a sequence of them
     models, mappings : sequence, optional
-        The last changes first.
+        The last one varies fastest.
     executor : concurrent.futures.Executor, optional
-        Where the predictions are made, as for :func:`sweep`.
+        Executor for the predictions, as for :func:`sweep`.
     set, rendezvous_from, collectives, level, no_interval
         As for :func:`predict`.
 
@@ -218,7 +218,7 @@ def compare(
     -------
     Table
         ``trace``, ``network``, ``model``, ``mapping``, ``makespan_s``, the ends ``low_s`` and ``high_s`` of the interval
-        (NaN where none is known), and the ``ratio`` to the first row.
+        (NaN if unknown), and the ``ratio`` to the first row.
 
     Examples
     --------
@@ -266,12 +266,12 @@ def compare(
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file.
+    """Reads the bytes of a file.
 
     Raises
     ------
     InputError
-        It cannot be read; a `NoSuchFileError` if it is not there.
+        It cannot be read; a `NoSuchFileError` if it does not exist.
     """
     try:
         return Path(path).read_bytes()

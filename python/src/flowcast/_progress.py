@@ -1,4 +1,4 @@
-"""Progress, shown by tqdm where it is present."""
+"""Progress bars with tqdm, if it is installed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class Progress:
-    """How much of something is done.
+    """Progress of a piece of work.
 
     Parameters
     ----------
     total : int
     unit : str
     wanted : bool or None
-        Whether it is shown; if None, where tqdm is present, somebody looks, and it takes more than a second.
+        Whether to show a bar; if None, shown on a terminal or in a notebook with tqdm after more than a second.
     """
 
     def __init__(self, total: int, unit: str, wanted: bool | None) -> None:
@@ -28,7 +28,7 @@ class Progress:
         self._bar = tqdm(total=total, unit=f" {unit}", disable=None if wanted is None else False, delay=1, leave=False)
 
     def add(self, count: int) -> None:
-        """So much more is done."""
+        """Adds finished items."""
         if self._bar is not None:
             self._bar.update(count)
 

@@ -1,4 +1,4 @@
-"""Builds anew what was pickled."""
+"""Rebuilds pickled objects."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from flowcast._native import Network, Options, Prediction, Trace
 
 
 def trace(name: str, content: bytes) -> Trace:
-    """A trace of its compiled form."""
+    """Rebuilds a trace from its compiled form."""
     return Trace.from_bytes(name, content)
 
 
 def network(text: str) -> Network:
-    """A network of its file."""
+    """Rebuilds a network from the text of its file."""
     return Network.from_toml(text)
 
 
 def options(*given: Any) -> Options:
-    """Options of what they were made of."""
+    """Rebuilds options from their arguments."""
     return Options(*given)
 
 
 def prediction(*given: Any) -> Prediction:
-    """A prediction, which is made again: equal arguments give equal results."""
+    """Repeats a prediction: equal arguments give equal results."""
     return _native.predict(*given)

@@ -1,7 +1,7 @@
 """``python3 -m flowcast._remote``: replays the sets of a sweep on a Dask cluster, for ``flowcast sweep --executor``.
 
-The standard input has the job in one line of JSON, then the compiled trace, and stays open as long as somebody wants the
-result. The standard output gets a line for each set in the order of the sets; a line ``!CODE MESSAGE`` says what is wrong.
+Standard input has the job in one line of JSON, then the compiled trace, and stays open as long as the caller waits for the
+result. Standard output gets a line for each set in the order of the sets; a line ``!CODE MESSAGE`` reports an error.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from flowcast._errors import InputError, MissingError
 from flowcast._native import VERSION, Network, Trace
 from flowcast._sweep import Sweep
 
-#: How long a scheduler may take to answer, in seconds.
+#: Time that a scheduler has to answer, in seconds.
 _PATIENCE = 30
 
 
 def rows(job: dict[str, Any], trace: Trace, executor: Executor) -> Iterator[str]:
-    """The rows of a job's sets, one part after the other.
+    """Yields the rows of a job's sets, one part after the other.
 
     Parameters
     ----------
     job : dict
         ``networks`` (texts of files), ``grid`` (``KEY=VALUES`` each), ``model``, ``mappings`` (pairs of a name and a rule or
-        nodes), ``rendezvous_from``, ``collectives``, ``level``, ``json``, ``ranges`` (the first set and that after the last).
+        nodes), ``rendezvous_from``, ``collectives``, ``level``, ``json``, ``ranges`` (first set
+        and exclusive end of each).
     trace : Trace
     executor : concurrent.futures.Executor
     """
@@ -43,26 +44,26 @@ def rows(job: dict[str, Any], trace: Trace, executor: Executor) -> Iterator[str]
 
 
 def main() -> None:
-    """Does the job on the standard input."""
+    """Runs the job from standard input."""
     job = json.loads(sys.stdin.buffer.readline())
     content = sys.stdin.buffer.read(job["trace_bytes"])
     threading.Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
     try:
         if job["flowcast"] != VERSION:
-            raise InputError(f"found flowcast {VERSION} in {sys.executable}, expected {job['flowcast']} as this command")
+            raise InputError(f"found flowcast {VERSION} in {sys.executable}, expected {job['flowcast']} like the command")
         _on_dask(job, Trace.from_bytes(job["trace"], content))
     except InputError as error:
         _fail(2, error)
     except MissingError as error:
         _fail(3, error)
     except Exception as error:
-        _fail(3, f"the workers gave up: {type(error).__name__}: {error}")
+        _fail(3, f"the workers failed: {type(error).__name__}: {error}")
 
 
 def _on_dask(job: dict[str, Any], trace: Trace) -> None:
     import distributed
 
-    # What goes wrong is said once, at the end.
+    # Errors are reported once, at the end.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     address = job["address"]
     connect: Any = distributed.Client
@@ -85,7 +86,7 @@ def _mapping(rule: Any) -> str | tuple[int, ...] | None:
 
 
 def _end_with(stream: BinaryIO) -> None:
-    """Ends the process when nobody wants the result any more."""
+    """Ends the process when the caller closes the stream."""
     stream.read()
     os._exit(3)
 

@@ -1,4 +1,4 @@
-"""Shows report pages: inside Jupyter, or in a browser."""
+"""Shows report pages in Jupyter or in a browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def show_page(page: str) -> object:
-    """A frame with the page for a notebook; elsewhere the page opens in a browser.
+    """Returns a frame with the page for a notebook. Elsewhere it opens the page in a browser.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sweeps: one trace on all combinations of the values of some fields."""
+"""Sweeps: predictions of one trace for all combinations of the values of some fields."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def sweep(
     path : path-like, Trace or Program
         The trace.
     network : str, path-like, Network or NetworkFile, or a sequence of them, optional
-        The network whose fields are varied; several are an axis of their own, which changes most slowly.
+        The network whose fields are varied. Several networks form another axis, which varies slowest.
     grid : mapping
         The values of each field: a list of texts with units or of numbers in base units (seconds, bytes per second,
-        bytes), or a text as the command takes it, such as ``"1us..100us:20"`` or ``"10MB/s..1GB/s:8:log"``. The last
-        field changes from one row to the next.
+        bytes), or a text in the command's syntax, such as ``"1us..100us:20"`` or ``"10MB/s..1GB/s:8:log"``. The last
+        field varies fastest.
     executor : concurrent.futures.Executor, optional
-        Where the parts are computed, such as a ``ProcessPoolExecutor``, ``dask.distributed.Client.get_executor()`` or
-        ``mpi4py.futures.MPIPoolExecutor``; threads of this process if None. The result is the same, to the byte.
+        Executor that computes the parts, such as a ``ProcessPoolExecutor``, ``dask.distributed.Client.get_executor()`` or
+        ``mpi4py.futures.MPIPoolExecutor``; threads of this process if None. The result is the same in every byte.
     model, mapping, rendezvous_from, collectives, set
         As for :func:`predict`.
     progress : bool, optional
-        Whether tqdm shows how far it is; if None, where tqdm is present and somebody looks.
+        Whether tqdm shows the progress; if None, on a terminal or in a notebook with tqdm.
 
     Returns
     -------
     Table
-        The columns of the command's CSV: ``set``, ``network`` where there are several, each field with its unit,
+        The columns of the command's CSV: ``set``, ``network`` if there are several, each field with its unit,
         ``makespan_s``, ``communication_share``.
 
     Raises
@@ -94,7 +94,7 @@ def sweep_parts(
     collectives: str | None = None,
     set: Mapping[str, Value] | None = None,
 ) -> Iterator[Table]:
-    """The rows of :func:`sweep` in their order, in tables that come as soon as they are there.
+    """Yields the rows of :func:`sweep` in order, in tables that arrive as soon as they are computed.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def sweep_parts(
 
 
 class Sweep:
-    """A sweep that is ready to be done, in parts.
+    """A prepared sweep, which runs in parts.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Sweep:
     options : sequence of tuple
         The arguments of `options_of`, one tuple for each mapping.
     level : float, optional
-        Probability of the intervals; none without it.
+        Probability of the intervals; no intervals if None.
     json : bool, optional
         Whether rows are lines of JSON.
     """
@@ -145,13 +145,13 @@ class Sweep:
         return self._study.sets
 
     def table(self, text: str) -> Table:
-        """Rows as a table."""
+        """Converts rows to a table."""
         return self._study.table(text)
 
     def lines(self, executor: Executor | None) -> Iterator[str]:
-        """The rows of one part after the other."""
+        """Yields the rows of one part after the other."""
         if executor is None:
-            # So many at a time that an interrupt leaves little to come to its end.
+            # A small step, so that an interrupt does not wait for much work.
             step = _MOST_IN_A_PART * (os.cpu_count() or 1)
             for start in range(0, self.sets, step):
                 yield self._study.lines(start, start + step, None, self._json)
@@ -159,7 +159,7 @@ class Sweep:
         yield from self.lines_of([(0, self.sets)], executor)
 
     def lines_of(self, ranges: Sequence[tuple[int, int]], executor: Executor) -> Iterator[str]:
-        """The rows of the sets from the first to before the last of each range, one part after the other."""
+        """Yields the rows of the sets of each range, one part after the other; ends of ranges are exclusive."""
         share = -(-sum(end - start for start, end in ranges) // (4 * max_workers(executor)))
         step = max(1, min(share, _MOST_IN_A_PART))
         with Shipping(self._trace) as shipping:
@@ -170,7 +170,7 @@ class Sweep:
 
 
 def _plain(values: Sequence[Value]) -> tuple[Value, ...]:
-    """Numbers of other libraries as Python's own."""
+    """Converts numbers of other libraries to Python's."""
     if isinstance(values, bytes):
         raise InputError(f"grid: found {values!r}, expected text or values")
     return tuple(value if isinstance(value, str) else float(value) for value in values)

@@ -1,4 +1,4 @@
-"""Fits, placements, rails, and traces written for other tools."""
+"""Fits, placements, rails, and traces in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Fit:
-    """LogGP of measured round trips.
+    """LogGP parameters fitted to measured round trips.
 
     Attributes
     ----------
     parameters : dict
         ``g_us``, ``G_us_per_B``, ``o_us`` and ``L_us``.
     network : Network
-        To predict with, and to write (:meth:`Network.to_toml`).
+        Network for predictions; :meth:`Network.to_toml` returns its file.
     warnings : list of str
-        What of the samples the parameters do not explain.
+        Parts of the samples that the parameters do not explain.
     """
 
     parameters: dict[str, Parameter]
@@ -70,13 +70,13 @@ def fit(
     Parameters
     ----------
     samples : path-like, Measurement or Table
-        What :func:`measure` gave, or what ``flowcast measure p2p`` wrote, or columns ``n,d_us,size_B,prtt_us``.
+        Result of :func:`measure`, a file of ``flowcast measure p2p``, or columns ``n,d_us,size_B,prtt_us``.
     name : str, optional
         Name of the network.
     level : float, optional
         Probability of the bootstrap intervals.
     seed : int, optional
-        Start of their random numbers.
+        Seed of the bootstrap.
     replicates : int, optional
         Number of bootstrap replicates.
 
@@ -99,30 +99,30 @@ def fit(
 
 @dataclass(frozen=True)
 class Placement:
-    """Where ranks should run.
+    """Best mapping of ranks to nodes, compared with simple mappings.
 
     Attributes
     ----------
     objective : str
-        What is least: ``time`` in seconds, or ``hops``, bytes times links.
+        Minimized quantity: ``time`` in seconds, or ``hops``, bytes times links.
     verdict : str
-        ``gain`` or ``no gain``: whether the best mapping is worth leaving ``fill`` for.
+        ``gain`` if the best mapping is worth using instead of ``fill``, else ``no gain``.
     baselines : dict
-        What the mappings ``fill`` and ``round-robin`` take.
+        Time or hops of the mappings ``fill`` and ``round-robin``.
     value : float
-        What the best takes.
+        Time or hops of the best mapping.
     node_of_rank : list of int
         The best mapping: the node of each rank.
     gain : float
-        The share of what ``fill`` takes that the best saves.
+        Fraction of the time or hops of ``fill`` that the best mapping saves.
     interval : tuple of float, or None
-        Where the gain lies on networks drawn from the intervals of the network's parameters, if it has some.
+        Range of the gain on networks drawn from the intervals of the network's parameters, if it has intervals.
     moves : int
-        Mappings that were tried; of ``hops`` changes of one.
+        Number of mappings tried; for ``hops``, number of changes of a mapping tried.
     best : list of list of int
-        All best mappings where all were tried, else the one that was found.
+        All best mappings if all mappings were tried, else the best one found.
     times : Table
-        Where all were tried ``time_s``, and how many ``mappings`` take it; else without rows.
+        If all mappings were tried: ``time_s``, and the number of ``mappings`` with that time; else without rows.
     """
 
     objective: str
@@ -138,7 +138,7 @@ class Placement:
 
     @property
     def mappings(self) -> int:
-        """How many there are, where all were tried; else how many were tried."""
+        """Number of all mappings if all were tried, else number of mappings tried."""
         return sum(int(count) for count in self.times["mappings"].to_list()) or self.moves
 
     @property
@@ -162,32 +162,32 @@ def place(
     level: float = 0.9,
     executor: Executor | None = None,
 ) -> Placement:
-    """Finds a good mapping of ranks to nodes, and says whether it is worth it; the best one where all can be tried.
+    """Finds a fast mapping of ranks to nodes and its gain over ``fill``; the fastest if all mappings can be tried.
 
     Parameters
     ----------
     steps : path-like, Trace or Program
-        Flows between ranks, steps parted by lines that say ``step``; a trace, which is replayed under each mapping; or a
-        matrix of bytes between ranks, as CSV (``from,to,bytes``) or as a graph in METIS' form.
+        Flows between ranks, in steps separated by lines ``step``; a trace, which is replayed with each mapping; or a matrix
+        of bytes between ranks, as CSV (``from,to,bytes``) or as a graph in METIS format.
     network : str, path-like, Network or NetworkFile
     nodes : int
-        Nodes.
+        Number of nodes.
     ranks_per_node : int, or sequence of int
-        Ranks that fit on each, or on the nodes in turn.
+        Number of ranks that fit on each node; a list has one number for each node.
     objective : str, optional
-        ``time``, of a matrix that of all messages sent at once; or ``hops``, bytes times links between the nodes.
+        ``time``, for a matrix with all messages sent at the same time; or ``hops``, bytes times links between the nodes.
     model : str, optional
-        How flows share what they cross; for a trace as for :func:`predict`.
+        Sharing model of flows; for a trace as for :func:`predict`.
     inside : str, optional
         Time of a message of steps inside a node, such as ``"18.7ms"``.
     moves : int, optional
-        Mappings that are tried, all if there are no more; by the size of the input if None.
+        Maximum number of mappings to try; if None, it depends on the size of the input.
     seed : int, optional
-        Of all random choices.
+        Seed of the search.
     level : float, optional
         Probability of the interval of the gain.
     executor : concurrent.futures.Executor, optional
-        Where times are predicted, as for :func:`sweep`; on one thread of this process if None.
+        Executor for the predictions, as for :func:`sweep`; one thread of this process if None.
 
     Returns
     -------
@@ -251,14 +251,14 @@ def _search(
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a rail scheduler did.
+    """Choices of a rail scheduler.
 
     Attributes
     ----------
     messages : Table
-        ``rail``, ``delivered_us`` and ``vft_us`` (the virtual finishing time of its rail) of each message.
+        ``rail``, ``delivered_us`` and ``vft_us`` (the virtual finish time of its rail) of each message.
     makespan_us : float
-        When the last message is delivered, in microseconds.
+        Time at which the last message is delivered, in microseconds.
     """
 
     messages: Table
@@ -272,18 +272,18 @@ def rails(
     *,
     shares: Sequence[int] | None = None,
 ) -> Schedule:
-    """Lets a scheduler choose a rail for each message.
+    """Runs a scheduler, which chooses a rail for each message.
 
     Parameters
     ----------
     rails : sequence of str
         ``NAME=g,G,o,Lus`` each, as for ``flowcast rails simulate``.
     messages : path-like, or sequence of (float, int)
-        CSV with the columns ``arrival_us,size_B``, or such pairs.
+        CSV with the columns ``arrival_us,size_B``, or pairs of these.
     scheduler : str, optional
         As for the command, such as ``wfq`` or ``latency``.
     shares : sequence of int, optional
-        Shares of the rails for schedulers by turns; by bandwidth if None.
+        Shares of the rails for schedulers that take turns; proportional to bandwidth if None.
 
     Returns
     -------
@@ -310,7 +310,7 @@ def compile(path: TraceLike, output: str | os.PathLike[str]) -> None:
     ----------
     path : path-like, Trace or Program
     output : path-like
-        The file to write; it appears whole or not at all.
+        The file to write. It is written completely or not at all.
 
     Examples
     --------
@@ -331,23 +331,23 @@ def convert(
     collectives: str | None = None,
     strict: bool = False,
 ) -> dict[str, int]:
-    """Writes a trace for another tool.
+    """Writes a trace in the format of another tool.
 
     Parameters
     ----------
     path : path-like, Trace or Program
     output : path-like
     to : {"dim", "goal", "goal-bin"}
-        Dimemas' text, LogGOPSim's text or its binary form; the command writes other forms, too.
+        Dimemas' text format, LogGOPSim's text or binary format. The command writes other formats as well.
     collectives : str, optional
         How collectives become messages, as for :func:`predict`.
     strict : bool, optional
-        Dimemas' own words only.
+        Write only records that Dimemas defines.
 
     Returns
     -------
     dict
-        What the form cannot say, with how often.
+        Kinds of items that the format cannot express, with their counts.
 
     Examples
     --------
@@ -373,7 +373,7 @@ def _samples(given: str | os.PathLike[str] | Measurement | Table) -> str:
 
 
 def _write(path: object, output: str | os.PathLike[str], content: bytes) -> None:
-    """Writes a file whole or not at all, and not over the input."""
+    """Writes a file completely or not at all, and never over the input."""
     place = Path(output)
     if isinstance(path, (str, os.PathLike)) and place.exists() and os.path.samefile(path, place):
         raise InputError(f"output: found {place}, which is the input, expected another file")

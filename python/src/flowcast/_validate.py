@@ -1,4 +1,4 @@
-"""Validation: what recorded runs took, beside what is predicted of them."""
+"""Validation: measured times of recorded runs, compared with predictions."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def validate_app(
     compute: Literal["cpu", "wall"] = "cpu",
     set: Mapping[str, Value] | None = None,
 ) -> Table:
-    """Puts what recorded runs of a program took beside what each model says of them.
+    """Compares measured times of recorded runs of a program with the predictions of each model.
 
-    The network should be fitted to other runs: one that was fitted to these would be judged by what it was made from.
+    The network should be fitted to other runs. Otherwise the comparison shows the fit and not the prediction.
 
     Parameters
     ----------
@@ -38,27 +38,27 @@ def validate_app(
     network : str, path-like, Network or NetworkFile
         Name or file of the network.
     models : sequence of str, optional
-        How messages meet.
+        Contention models.
     collectives : sequence of str, optional
-        How collectives are replayed; each with each model.
+        Rules for collectives, each combined with each model.
     executor : concurrent.futures.Executor, optional
-        Where runs are predicted, as for :func:`sweep`; threads of this process if None.
+        Executor for the predictions, as for :func:`sweep`; threads of this process if None.
     mapping, rendezvous_from, set
-        As for :func:`predict`; ranks lie on the hosts of the recording if `mapping` is None.
+        As for :func:`predict`; ranks run on the hosts of the recording if `mapping` is None.
     compute : {"cpu", "wall"}, optional
-        Whether computations take their thread CPU time or the time that passed.
+        Duration of computations: thread CPU time or wall time.
 
     Returns
     -------
     Table
         A row for each quantity and prediction: ``quantity``, ``name``, ``measured_s`` (the median of the runs),
         ``low_s`` and ``high_s`` (its 95 % interval), ``prediction`` (``MODEL/COLLECTIVES``), ``predicted_s``, ``error``
-        (predicted by measured, less one); NaN where nothing is known.
+        (predicted / measured - 1); NaN if unknown.
 
     Raises
     ------
     InputError
-        A recording, the network or an option is wrong, or the recordings are of different programs.
+        A recording, the network or an option is wrong, or the recordings belong to different programs.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What workers do: they keep the studies that they were given last, so that a trace comes to each of them once."""
+"""Functions that workers run. Workers keep their last studies, so that each of them loads a trace once."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _lock = threading.Lock()
 
 
 class TraceMissing(Exception):
-    """The worker does not see the file with the trace, or sees another one: it needs the bytes."""
+    """The worker cannot read the file of the trace, or reads another one, and needs the bytes."""
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """A compiled trace on its way to workers: where it may lie, and by what it is known.
+    """Reference to a compiled trace, for workers.
 
     Attributes
     ----------
     path : str
-        A file that workers on the same file system can read.
+        File that workers on the same file system can read.
     digest : str
         SHA-256 of its content.
     name : str
@@ -48,12 +48,12 @@ class Shipment:
     name: str
 
     def trace(self, content: bytes | None) -> Trace:
-        """The trace, from its bytes or its file; kept for the next task.
+        """Reads the trace from its bytes or its file, and keeps it for the next task.
 
         Parameters
         ----------
         content : bytes or None
-            The compiled trace, where the worker does not see the file.
+            The compiled trace, if the worker cannot read the file.
         """
         known = _find(self.digest)
         if known is None:
@@ -71,7 +71,7 @@ class Shipment:
 
 @dataclass(frozen=True)
 class Grid:
-    """A study, as it travels to workers."""
+    """A study in the form that is sent to workers."""
 
     shipment: Shipment
     networks: tuple[str, ...]
@@ -81,7 +81,7 @@ class Grid:
     json: bool = False
 
     def study(self, content: bytes | None = None) -> Study:
-        """The study, which is kept for the next task."""
+        """Builds the study and keeps it for the next task."""
         known = _find(self)
         if known is None:
             trace = self.shipment.trace(content)
@@ -98,19 +98,19 @@ def study_of(
     options: Sequence[tuple[Any, ...]],
     level: float | None = None,
 ) -> Study:
-    """A study of parts that can be compared and sent; options are one for each mapping."""
+    """Builds a study from values that can be compared and sent, with options for each mapping."""
     lists = [(key, values if isinstance(values, str) else list(values)) for key, values in grid]
     return Study(trace, networks, lists, [options_of(*one) for one in options], level)
 
 
 def lines(content: bytes | None, grid: Grid, start: int, end: int) -> str:
-    """The rows of the sets from ``start`` to before ``end``, on one thread."""
+    """Computes the rows of the sets from ``start`` to ``end``, exclusive, on one thread."""
     return grid.study(content).lines(start, end, 1, grid.json)
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Runs with random delays, as they travel to workers."""
+    """Runs with random delays in the form that is sent to workers."""
 
     shipment: Shipment
     network: str | None
@@ -123,7 +123,7 @@ class Ensemble:
 
 
 def ends_of_runs(content: bytes | None, ensemble: Ensemble, start: int, end: int) -> list[list[float]]:
-    """When each rank ends in the runs from ``start`` to before ``end``, in nanoseconds."""
+    """Computes the end of each rank in the runs from ``start`` to ``end``, exclusive, in nanoseconds."""
     trace = ensemble.shipment.trace(content)
     network = None if ensemble.network is None else Network.from_toml(ensemble.network)
     recorded = None if ensemble.recorded is None else Trace.from_bytes("recording", ensemble.recorded)
@@ -133,7 +133,7 @@ def ends_of_runs(content: bytes | None, ensemble: Ensemble, start: int, end: int
 
 @dataclass(frozen=True)
 class Communication:
-    """A communication that is to be placed, as it travels to workers."""
+    """A communication to be placed, in the form that is sent to workers."""
 
     name: str
     content: bytes
@@ -142,7 +142,7 @@ class Communication:
     request: str
 
     def placing(self) -> Placing:
-        """What predicts its mappings, which is kept for the next task."""
+        """Builds the predictor of its mappings and keeps it for the next task."""
         known = _find(self)
         if known is None:
             network = Network.from_toml(self.network)
@@ -161,27 +161,27 @@ class Communication:
 
 
 def mapping_times(_: bytes | None, communication: Communication, mappings: list[list[int]]) -> list[float]:
-    """The times of mappings in nanoseconds."""
+    """Predicts the times of mappings, in nanoseconds."""
     return communication.placing().times(mappings)
 
 
 def predicted_times(
     _: bytes | None, recording: str, network: str, options: tuple[Any, ...], wall: bool
 ) -> RunTimes:
-    """What the run of a recording takes on a network."""
+    """Predicts the times of a recorded run on a network."""
     return _native.predicted_times(recording, Network.from_toml(network), options_of(*options), wall)
 
 
 def row(
     content: bytes | None, shipment: Shipment, network: str, options: tuple[Any, ...], level: float, no_interval: bool
 ) -> tuple[str, float, float, float]:
-    """Model, makespan and the ends of its interval (NaN where none is known)."""
+    """Predicts model, makespan and the ends of its interval (NaN if unknown)."""
     trace, on, chosen = shipment.trace(content), Network.from_toml(network), options_of(*options)
     return row_of(_native.predict(trace, on, chosen, level, None, [], None, no_interval))
 
 
 def row_of(prediction: Prediction) -> tuple[str, float, float, float]:
-    """What a comparison has of a prediction."""
+    """Returns the columns of a comparison for a prediction."""
     low, high = prediction.interval_s or (float("nan"), float("nan"))
     return prediction.model, prediction.makespan_s, low, high
 

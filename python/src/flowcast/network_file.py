@@ -1,4 +1,4 @@
-"""Networks as dataclasses, which become network files and come from them."""
+"""Network files as dataclasses."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ SCHEMA = "flowcast/network/2"
 
 @dataclass
 class Nic:
-    """The interface of a node; texts have their units, as in network files.
+    """Interface of a node. Texts contain units, as in network files.
 
     Attributes
     ----------
     latency : str
-        Time that the network takes, such as ``"65.4us"``.
+        Latency of the network, such as ``"65.4us"``.
     overhead : str
-        Time of the processor for each message.
+        Processor time for each message.
     gap : str
-        Least time between two messages of one interface.
+        Shortest time between two messages of one interface.
     gap_per_byte, bandwidth, wire_rate : str or None
-        What each byte costs; one of the three is needed, and not both of the first two.
+        Cost of each byte. At least one of the three is required, and the first two exclude each other.
     duplex : str or None
-        ``"full"`` if None.
+        Duplex mode; ``"full"`` if None.
     count : int or None
-        Interfaces of a node, 1 if None.
+        Number of interfaces of a node; 1 if None.
     choice : str or None
-        Which of them a message takes, ``"pair"`` if None.
+        Rule by which a message chooses an interface; ``"pair"`` if None.
     """
 
     latency: str = "0us"
@@ -47,7 +47,7 @@ class Nic:
 
 @dataclass
 class Link:
-    """A link that all share: its goodput, or the rate of frames, or both."""
+    """Shared link, with its goodput, its wire rate, or both."""
 
     bandwidth: str | None = None
     wire_rate: str | None = None
@@ -55,7 +55,7 @@ class Link:
 
 @dataclass
 class Bus:
-    """What the nodes of a bus share."""
+    """Bus that nodes share."""
 
     nodes: int | None = None
     bandwidth: str | None = None
@@ -64,9 +64,9 @@ class Bus:
 
 @dataclass
 class NetworkFile:
-    """A network file: what a network is, and what each model has to know of it.
+    """Network file: description of a network and the parameters of its models.
 
-    Sections with many fields are dictionaries with the names of the file (docs/reference/network-file.md).
+    Sections with many fields are dictionaries with the field names of the file (docs/reference/network-file.md).
 
     Examples
     --------
@@ -100,7 +100,7 @@ class NetworkFile:
 
     @classmethod
     def of(cls, network: Network) -> NetworkFile:
-        """The file of a network.
+        """Returns the file of a network.
 
         Parameters
         ----------
@@ -116,17 +116,17 @@ class NetworkFile:
 
     @classmethod
     def from_toml(cls, text: str) -> NetworkFile:
-        """The file of a text.
+        """Reads the text of a network file.
 
         Raises
         ------
         InputError
-            The text is no network file.
+            The text is not a network file.
         """
         return cls.of(Network.from_toml(text))
 
     def network(self) -> Network:
-        """The network, as the functions of this package take it.
+        """Returns the network for the functions of this package.
 
         Raises
         ------
@@ -136,12 +136,12 @@ class NetworkFile:
         return Network.from_json(json.dumps({"schema": SCHEMA, **_without_none(asdict(self))}))
 
     def to_toml(self) -> str:
-        """The text of the file."""
+        """Returns the text of the file."""
         return self.network().to_toml()
 
 
 def networks() -> list[str]:
-    """The names of the built-in networks.
+    """Returns the names of the built-in networks.
 
     Examples
     --------

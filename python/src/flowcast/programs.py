@@ -1,4 +1,4 @@
-"""Programs described in Python: what each rank computes, sends and receives."""
+"""Programs described in Python by the computations and messages of each rank."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from flowcast._errors import whole
 from flowcast._native import Trace
 
-# As many as a trace may have.
+# Maximum number of ranks of a trace.
 _MOST_RANKS = 1 << 24
 
 _COLLECTIVES = {
@@ -30,7 +30,7 @@ class Program:
     ranks : int
         Number of ranks, at least 1.
     name : str, optional
-        What results call it.
+        Name of the program in results.
 
     Examples
     --------
@@ -58,12 +58,12 @@ class Program:
         return len(self._ranks)
 
     def rank(self, number: int) -> Rank:
-        """The program of one rank, to which calls are added.
+        """Returns the program of one rank, to which calls can be added.
 
         Parameters
         ----------
         number : int
-            From 0 on.
+            Rank number, from 0.
         """
         if not 0 <= number < len(self._ranks):
             raise IndexError(f"found rank {number}, expected one of {len(self._ranks)}")
@@ -73,7 +73,7 @@ class Program:
         return iter(self._ranks)
 
     def collective(self, operation: str, size: int = 0, root: int = 0) -> Program:
-        """Adds a collective of all ranks.
+        """Adds a collective operation of all ranks.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Program:
         size : int, optional
             Bytes that a rank sends to the root, or to each other rank.
         root : int, optional
-            For bcast, gather, scatter and reduce.
+            Root of bcast, gather, scatter and reduce.
         """
         if operation not in _COLLECTIVES:
             raise ValueError(f"operation: found {operation!r}, expected one of {', '.join(_COLLECTIVES)}")
@@ -95,7 +95,7 @@ class Program:
         return self
 
     def to_dim(self) -> str:
-        """The program as a Dimemas trace."""
+        """Returns the program as a Dimemas trace."""
         count = len(self._ranks)
         ones = ",".join("1" * count)
         members = ":".join(str(rank) for rank in range(count))
@@ -103,7 +103,7 @@ class Program:
         return head + "".join("".join(rank._lines) for rank in self._ranks)
 
     def trace(self) -> Trace:
-        """The program as a trace, as the functions of this package take it."""
+        """Returns the program as a trace for the functions of this package."""
         return Trace.from_bytes(f"{self.name}.dim", self.to_dim().encode())
 
     @classmethod
@@ -117,7 +117,7 @@ class Program:
         compute_s: float = 0.0,
         name: str = "messages",
     ) -> Program:
-        """A program of messages that are sent one after the other; the arrays may be NumPy's.
+        """Creates a program of messages that are sent one after the other. The arrays may be NumPy arrays.
 
         Each receiver posts its receives in the order of the messages, before it sends.
 
@@ -130,7 +130,7 @@ class Program:
         size : array_like of int
             Bytes of each message.
         compute_s : float, optional
-            What each rank computes first, in seconds.
+            Computation of each rank before its messages, in seconds.
 
         Examples
         --------
@@ -153,26 +153,26 @@ class Program:
 
 
 class Rank:
-    """What one rank of a :class:`Program` does; each method adds a call and gives the rank again."""
+    """Calls of one rank of a :class:`Program`. Each method adds a call and returns the rank."""
 
     def __init__(self, number: int, ranks: int) -> None:
         self.number = number
         self._count = ranks
-        # A rank has to begin with computation.
+        # A rank must begin with a computation.
         self._lines = [f"1:{number}:0:0.000000000\n"]
 
     def compute(self, seconds: float) -> Rank:
-        """Computes for so many seconds."""
+        """Computes for ``seconds``."""
         if not 0 <= seconds < float("inf"):
             raise ValueError(f"seconds: found {seconds}, expected a finite number of at least 0")
         return self._add(f"1:{self.number}:0:{seconds:.9f}")
 
     def send(self, to: int, size: int, tag: int = 0, *, rendezvous: bool = False) -> Rank:
-        """Sends so many bytes; with ``rendezvous`` it waits until they are received."""
+        """Sends ``size`` bytes. With ``rendezvous`` it waits until they are received."""
         return self._message(2, to, size, tag, 1 if rendezvous else 0)
 
     def isend(self, to: int, size: int, tag: int = 0, *, rendezvous: bool = False) -> Rank:
-        """Sends, and goes on at once."""
+        """Starts a send without waiting for it."""
         return self._message(2, to, size, tag, 3 if rendezvous else 2)
 
     def recv(self, source: int, size: int, tag: int = 0) -> Rank:
@@ -180,7 +180,7 @@ class Rank:
         return self._message(3, source, size, tag, 0)
 
     def irecv(self, source: int, size: int, tag: int = 0) -> Rank:
-        """Posts a receive, for which :meth:`wait` waits."""
+        """Posts a receive; :meth:`wait` waits for its message."""
         return self._message(3, source, size, tag, 1)
 
     def wait(self, source: int, size: int, tag: int = 0) -> Rank:

@@ -72,7 +72,7 @@ impl Kept {
             setting: setting.clone(),
             counts,
         })?;
-        let head = "# What a message, or a packet on a link, costs: written by `cargo xtask bench --update`.\n\n";
+        let head = "# Costs of a message, or of a packet on a link: written by `cargo xtask bench --update`.\n\n";
         fs::write(path, format!("{head}{kept}"))
             .with_context(|| format!("cannot write {}", path.display()))
     }
@@ -80,9 +80,9 @@ impl Kept {
     /// Why counts cannot be compared here, if they cannot.
     pub(super) fn differs(&self, here: &Setting) -> Option<String> {
         let Setting { rustc, machine } = &self.setting;
-        let kept = format!("the counts kept are of {rustc} on {machine}");
+        let kept = format!("the stored counts are of {rustc} on {machine}");
         (self.setting != *here)
-            .then(|| format!("{kept}, here is {} on {}", here.rustc, here.machine))
+            .then(|| format!("{kept}, but this is {} on {}", here.rustc, here.machine))
     }
 
     /// Fails if a count has risen, or if the workloads are not those kept where `all` were counted.
@@ -94,17 +94,17 @@ impl Kept {
         for (name, counts) in found {
             match self.counts.get(*name) {
                 Some(kept) => faults.extend(risen(name, kept, counts)),
-                None => faults.push(format!("{name} is not kept")),
+                None => faults.push(format!("{name} has no stored count")),
             }
         }
         let is_found = |name: &&String| found.iter().any(|(found, _)| found == name);
         let gone = self.counts.keys().filter(|name| all && !is_found(name));
-        faults.extend(gone.map(|name| format!("{name} is kept and not counted")));
+        faults.extend(gone.map(|name| format!("{name} has a stored count but was not counted")));
         if faults.is_empty() {
             return Outcome::Passed;
         }
         Outcome::Failed(format!(
-            "{} (if it is meant: cargo xtask bench --update)",
+            "{} (if intended: cargo xtask bench --update)",
             faults.join("; ")
         ))
     }

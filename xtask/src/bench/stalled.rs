@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_waits_for_a_store_of_a_part_of_it() {
+    fn a_load_waits_for_a_store_to_a_part_of_it() {
         assert_eq!(
             stalled("I  04001000,3\n S 1000,4\n S 1004,4\n L 1000,8\n"),
             1.0
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_access_is_an_error() {
+    fn a_line_without_an_access_is_an_error() {
         assert!(count(&b" L what,8\n"[..]).is_err());
     }
 }

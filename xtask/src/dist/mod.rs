@@ -64,7 +64,7 @@ pub(crate) fn make(folder: &Path) -> Result<Packages> {
         "--package",
         "flowcast-cli",
     ]))?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let folder = folder.canonicalize()?;
     let name = format!("flowcast-{VERSION}-{}-linux-gnu", std::env::consts::ARCH);
     let tree = empty(folder.join(&name))?;
@@ -97,7 +97,7 @@ fn fill(tree: &Path, manual: &Path) -> Result<()> {
     let program = tree.join("bin/flowcast");
     put(
         &program,
-        &fs::read(crate::built("flowcast")).context("cannot read the command that was built")?,
+        &fs::read(crate::built("flowcast")).context("cannot read the built command")?,
     )?;
     fs::set_permissions(&program, Permissions::from_mode(0o755))?;
     let share = tree.join("share");
@@ -143,14 +143,14 @@ pub(crate) fn empty(folder: PathBuf) -> Result<PathBuf> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     Ok(folder)
 }
 
 /// Writes a file and makes its folder.
 fn put(path: &Path, content: &[u8]) -> Result<()> {
     let folder = path.parent().context("a file has a folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -166,8 +166,7 @@ fn unpacked_recorder(tree: &Path, cache: &Path) -> Result<PathBuf> {
         .env("XDG_CACHE_HOME", cache)
         .env_remove("FLOWCAST_RECORDER")
         .output()?;
-    let files =
-        fs::read_dir(cache.join("flowcast")).context("the command has no recorder in it")?;
+    let files = fs::read_dir(cache.join("flowcast")).context("the command contains no recorder")?;
     let mut paths = files.filter_map(|file| Some(file.ok()?.path()));
     paths.next().context("the command unpacked no recorder")
 }
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_crate_says_what_it_is() {
+    fn every_crate_has_a_description() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
         let manifests = fs::read_dir(crates)
             .unwrap()

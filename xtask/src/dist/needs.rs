@@ -69,7 +69,7 @@ impl Needs {
         };
         let packages: Result<BTreeSet<&str>> = self.libraries.iter().map(package).collect();
         Ok(packages
-            .context("what the command is linked with")?
+            .context("libraries that the command is linked with")?
             .into_iter()
             .collect())
     }

@@ -21,7 +21,7 @@ pub(crate) fn check_wheel() -> Result<()> {
     let kept = fs::read_to_string(OF_WHEEL).with_context(|| format!("cannot read {OF_WHEEL}"))?;
     if kept != collect("flowcast-python", "wheel")? {
         bail!(
-            "{OF_WHEEL}: found the licences of other dependencies, expected those of now (cargo xtask notices)"
+            "{OF_WHEEL}: found the licences of other dependencies, expected those of the current ones (cargo xtask notices)"
         );
     }
     Ok(())

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_apart_by_name() {
+    fn the_name_determines_the_role_of_a_file() {
         let role = |path: &str| role(Path::new(path));
         assert_eq!(role("g/A.json"), Role::Cases);
         assert_eq!(role("g/replay/expected.tsv"), Role::Table);

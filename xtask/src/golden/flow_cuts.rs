@@ -83,7 +83,7 @@ fn sync(case: &Case) -> Result<(), Mismatch> {
     let expected = case.expected();
     let first = |id: &str| {
         let flow = index_of(&prediction, id)?;
-        let none = || Mismatch::Refused(format!("flow {id} is never under way"));
+        let none = || Mismatch::Refused(format!("flow {id} is never in flight"));
         prediction.intervals_of(flow).first().ok_or_else(none)
     };
     for (id, alpha) in members(expected.get("alpha_at_start"))? {
@@ -259,7 +259,7 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
     )?;
     let histogram = expected.at("histogram_time_s")?.members()?;
     same(
-        "number of different times",
+        "number of distinct times",
         histogram.len(),
         ranking.histogram.len(),
     )?;

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_holds_passes_and_the_same_case_with_another_value_fails() {
+    fn a_correct_case_passes_and_the_same_case_with_another_value_fails() {
         let case = |steps: u32| {
             format!(
                 r#"{{"id":"x","kind":"nsteps","input":{{"P":8,"buses":[2]}},

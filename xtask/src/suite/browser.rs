@@ -232,7 +232,7 @@ fn use_pages(node: &Path, script: &str, files: &[PathBuf]) -> Result<()> {
     let status = run_within(Duration::from_secs(120), &mut command)?;
     ensure!(
         status.success(),
-        "{} does not hold what it should, as said above",
+        "{} failed the checks above",
         files[2].display()
     );
     Ok(())
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_that_asks_for_something_outside_fails() {
+    fn a_page_with_external_requests_fails() {
         assert!(
             ensure_self_contained(r#"<script src="https://example.org/x.js"></script>"#).is_err()
         );

@@ -40,7 +40,7 @@ pub(super) fn test_modules(
 ) -> Outcome {
     let missing = missing.join(", ");
     if modules.is_empty() {
-        return Outcome::Skipped(format!("not here: {missing}"));
+        return Outcome::Skipped(format!("missing: {missing}"));
     }
     // Programs of the tests load libraries from the target folder itself, where `cargo test` leaves those of an earlier build.
     let built = run(&["build", "--quiet", "--workspace", "--lib"]);
@@ -48,10 +48,9 @@ pub(super) fn test_modules(
         return built;
     }
     match run_with(&[&["test"], arguments, modules].concat(), variables) {
-        Outcome::Passed if !missing.is_empty() => Outcome::Skipped(format!(
-            "{} passed; not here: {missing}",
-            modules.join(", ")
-        )),
+        Outcome::Passed if !missing.is_empty() => {
+            Outcome::Skipped(format!("{} passed; missing: {missing}", modules.join(", ")))
+        }
         outcome => outcome,
     }
 }
@@ -64,7 +63,9 @@ pub(super) fn deny() -> Outcome {
 /// Known vulnerabilities, from a database fetched before.
 pub(super) fn advisories() -> Outcome {
     if !advisory_database().is_some_and(|folder| folder.is_dir()) {
-        return Outcome::Skipped("no advisory database here (`cargo deny fetch` gets it)".into());
+        return Outcome::Skipped(
+            "found no advisory database (`cargo deny fetch` downloads it)".into(),
+        );
     }
     run_deny(&["check", "advisories"])
 }
@@ -95,7 +96,7 @@ fn run_deny(arguments: &[&str]) -> Outcome {
     );
     if !fetched.is_ok_and(|status| status.success()) {
         return Outcome::Skipped(
-            "dependencies of other systems are not here, and cargo cannot fetch them".into(),
+            "dependencies of other systems are missing, and cargo cannot fetch them".into(),
         );
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();

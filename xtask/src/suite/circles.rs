@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_and_its_child_may_know_each_other() {
+    fn a_parent_and_its_child_may_import_each_other() {
         assert_eq!(
             circle_of_texts(&[
                 ("a.rs", "use self::b::B; use crate::a::b;"),

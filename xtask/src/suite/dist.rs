@@ -35,7 +35,7 @@ pub(super) fn check() -> Outcome {
         .output()
         .is_ok_and(|output| output.status.success())
     {
-        return Outcome::Skipped("this machine lets nobody change the root".into());
+        return Outcome::Skipped("this machine allows no change of the root folder".into());
     }
     make_and_try().into()
 }
@@ -172,7 +172,7 @@ fn try_out(root: &Path, binaries: &str) -> Result<()> {
     let said = fs::read_to_string(root.join("said"))?;
     ensure!(
         said.contains("nothing was recorded") && !said.contains("cannot be preloaded"),
-        "record said: {said}"
+        "record printed: {said}"
     );
     let unpacked = fs::read_dir(root.join("root/.cache/flowcast"))?.count();
     ensure!(

@@ -46,7 +46,7 @@ pub(super) fn check_targets() -> Outcome {
 /// Tests of the crates with unsafe code beside C, and of the rails, under the address sanitizer.
 pub(super) fn address_sanitizer() -> Outcome {
     let Some(target) = host() else {
-        return Outcome::Failed("rustc does not tell its host".into());
+        return Outcome::Failed("found no host in the output of rustc".into());
     };
     let folder = ["--target", &target, "--target-dir", "target/sanitized"];
     let crates = [

@@ -115,7 +115,7 @@ pub(super) fn check(root: &Path) -> Result<()> {
             |file: &Path| Ok(without_tests(file, &blanked(&fs::read_to_string(file)?)).to_owned());
         let found = circle_of(&source, code)?;
         problems.extend(
-            found.map(|circle| format!("{}: files import one another: {circle}", source.display())),
+            found.map(|circle| format!("{}: files import each other: {circle}", source.display())),
         );
     }
     ensure!(problems.is_empty(), "\n  {}", problems.join("\n  "));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outside_is_out_of_reach() {
+    fn files_sockets_and_clocks_are_refused() {
         assert_eq!(
             problems("read.rs", "use std::io::Read;\nuse std::fs::File;"),
             1
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_names_its_line() {
+    fn a_violation_names_its_line() {
         let found = problems_of(Path::new("a.rs"), "\n\nuse std::net::TcpStream;");
         assert!(found[0].starts_with(":3: "), "{found:?}");
     }

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_expressions_and_missing_licences_are_complaints() {
+    fn broken_expressions_and_missing_licences_are_errors() {
         for expression in ["", "MIT OR", "(MIT", "MIT MIT", "AND", "MIT )"] {
             assert!(covers(expression, &["MIT".into()]).is_err(), "{expression}");
         }

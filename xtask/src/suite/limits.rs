@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_say_which_cases_are_selected_and_how_they_end() {
+    fn marks_select_cases_and_set_their_exit_codes() {
         let all: Vec<Case> = cases("# why\n* a --n=1\n? b\nc d\n").collect();
         let case = |arguments, is_selected, codes| Case {
             arguments,

@@ -25,7 +25,7 @@ pub(super) fn check(root: &Path) -> Result<()> {
         }
     }
     ensure!(broken.is_empty(), "\n  {}", broken.join("\n  "));
-    println!("{} pages, all links lead somewhere", pages.len());
+    println!("{} pages, all links resolve", pages.len());
     Ok(())
 }
 

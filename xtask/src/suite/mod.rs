@@ -160,7 +160,7 @@ fn workspace_root() -> Result<PathBuf> {
 /// Why a step is not run, if it is not.
 fn left_out(step: &Step, options: &Options) -> Option<&'static str> {
     match options {
-        Options { quick: true, .. } if step.needs_release => Some("left out by --quick"),
+        Options { quick: true, .. } if step.needs_release => Some("skipped by --quick"),
         Options {
             long: false, only, ..
         } if step.is_long && only.is_empty() => Some("only with --long"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn long_steps_run_when_they_are_asked_for() {
+    fn long_steps_run_on_request() {
         let is_run = |long, only: &[&str]| {
             let only = only.iter().map(|name| (*name).to_owned()).collect();
             let step = STEPS.iter().find(|step| step.name == "dist").unwrap();

@@ -10,13 +10,13 @@ use super::{
 /// Programs of others that tests run, and those tests.
 const FOREIGN: [(&str, &str); 2] = [
     ("hpcc", "hpcc_verifies"),
-    ("NPopenmpi", "netpipe_finds_its_messages_as_they_were_sent"),
+    ("NPopenmpi", "netpipe_receives_its_messages_as_sent"),
 ];
 
 /// Tests that other programs on the machine can make fail, since they judge times.
 const TIMED: [&str; 3] = [
     "a_network_that_becomes_slower_while_the_program_runs_gets_less",
-    "a_network_on_which_nothing_moves_gets_nothing_new_until_it_does",
+    "a_stuck_network_gets_no_messages_until_it_moves",
     "results_of_start_up_are_stored_for_the_next_run",
 ];
 /// Other programs that take more than this share of the processors can make them fail.
@@ -104,7 +104,7 @@ fn missing() -> Option<String> {
         return Some("Open MPI's component headers are not installed".into());
     }
     (!may_make_namespaces())
-        .then(|| "this machine lets nobody make network namespaces with interfaces".into())
+        .then(|| "this machine does not allow network namespaces with interfaces".into())
 }
 
 fn may_make_namespaces() -> bool {

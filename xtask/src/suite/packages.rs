@@ -160,7 +160,7 @@ mod tests {
     use super::{super::steps::STEPS, *};
 
     #[test]
-    fn each_package_belongs_to_a_step_that_there_is() {
+    fn each_package_belongs_to_an_existing_step() {
         for package in PACKAGES {
             for needed_by in package.needed_by {
                 assert!(

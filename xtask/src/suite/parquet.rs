@@ -74,7 +74,7 @@ fn write_and_compare(python: &Path) -> Result<()> {
     )?;
     ensure!(
         status.success(),
-        "{} is not what {} is",
+        "{} differs from {}",
         parquet.display(),
         csv.display()
     );

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_does_not_end_is_ended() {
+    fn a_program_that_does_not_end_is_killed() {
         let limit = Duration::from_millis(100);
         let error = run_within(limit, Command::new("sleep").arg("60")).unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_program_says_why() {
+    fn a_failed_program_reports_its_reason() {
         assert!(find("sh").is_some() && find("no-such-program-here").is_none());
         let error = output("sh", &["-c", "echo reason >&2; exit 3"]).unwrap_err();
         assert!(error.to_string().contains("reason"), "{error}");

@@ -59,7 +59,7 @@ fn fresh(system: &Path) -> Result<PathBuf> {
     let own = environment(system, ENVIRONMENT)?;
     install(&own, NEEDED)?;
     if let Err(error) = install(&own, USEFUL) {
-        println!("{error:#}, so that some tests are skipped");
+        println!("{error:#}; some tests are skipped");
     }
     Ok(own)
 }
@@ -112,11 +112,11 @@ fn try_package(own: &Path) -> Result<()> {
     tested(&["-m", "mypy"])?;
     match output(&own, &["-c", "import basedpyright"]) {
         Ok(_) => tested(&["-m", "basedpyright"])?,
-        Err(_) => println!("skipped: basedpyright, which is missing"),
+        Err(_) => println!("skipped: basedpyright is missing"),
     }
     carries_licences(&own)?;
     if output(&own, &["-c", "import nbclient, ipykernel, matplotlib"]).is_err() {
-        println!("skipped: the notebooks, for which nbclient, ipykernel or matplotlib is missing");
+        println!("skipped: the notebooks: nbclient, ipykernel or matplotlib is missing");
         return Ok(());
     }
     let mut notebooks = files_under(Path::new("python/notebooks"), |_| true)?;

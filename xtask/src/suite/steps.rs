@@ -32,31 +32,31 @@ pub(super) struct Step {
 /// All steps.
 pub(super) const STEPS: &[Step] = &[
     step("format", "the source is formatted", || cargo::run(&["fmt", "--all", "--check"])),
-    step("layers", "the pure crates touch no file, socket, clock or environment; what is loaded is small", || {
+    step("layers", "the pure crates use no file, socket, clock or environment; loaded libraries are small", || {
         layers::check(Path::new(".")).into()
     }),
-    step("sizes", "the product has no more tokens of code than are kept", || {
+    step("sizes", "size and style of the code are within their limits", || {
         crate::lines::check(Path::new(".")).into()
     }),
-    step("links", "relative links in *.md lead somewhere", || links::check(Path::new(".")).into()),
+    step("links", "relative links in *.md resolve", || links::check(Path::new(".")).into()),
     step("words", "comments, texts and pages use the words of STYLE.md", || words::check(Path::new(".")).into()),
-    step("lint", "clippy has nothing to say", || {
+    step("lint", "clippy reports nothing", || {
         cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     }),
-    step("fuzz-targets", "the fuzz targets, which are no part of the workspace, compile", fuzz::check_targets),
+    step("fuzz-targets", "the fuzz targets, which are outside the workspace, compile", fuzz::check_targets),
     step("tests", "unit, integration, property and command line tests, and the examples in the documentation", || {
         // The same random cases each time: a suite that is green stays green. `cargo test` alone draws new ones.
         let arguments = ["test", "--workspace", "--no-fail-fast"];
         cargo::run_with(&arguments, &[("PROPTEST_RNG_SEED", "1")])
     }),
-    step("examples", "the programs that show how the library is used run", || examples().into()),
+    step("examples", "the example programs of the library run", || examples().into()),
     step("documentation", "the documentation of the code builds without a warning", || {
         cargo::run_with(&["doc", "--workspace", "--no-deps", "--lib"], &[("RUSTDOCFLAGS", "-D warnings")])
     }),
     step("record", "real MPI programs, recorded and replayed", record::check),
-    step("pages", "each command of tutorials and how-tos runs, in labs and under Open MPI", pages::check),
-    step("formats", "traces of other tools, through those tools", formats::check),
-    step("margins", "nine of ten measured flows lie in intervals of 90 %, under every model", || {
+    step("pages", "each command of the tutorials and how-tos runs, in labs and under Open MPI", pages::check),
+    step("formats", "traces of other tools are read by these tools", formats::check),
+    step("margins", "90 % intervals contain nine of ten measured flows, with every model", || {
         cargo::run(&[
             "test",
             "--release",
@@ -72,24 +72,24 @@ pub(super) const STEPS: &[Step] = &[
     })
     .long(),
     step("golden", "values known from the papers and from other simulators", || golden_cases().into()),
-    step("licences", "each dependency's licence is one that deny.toml allows", || licences::check().into()),
+    step("licences", "deny.toml allows the licence of each dependency", || licences::check().into()),
     step("deny", "cargo-deny: licences, bans, sources", cargo::deny).long(),
     step("advisories", "cargo-deny: no dependency with a known vulnerability", cargo::advisories).long(),
-    step("fuzz", "every reader and every wire format, ten minutes in all", fuzz::fuzz).long(),
+    step("fuzz", "fuzzing of every reader and every wire format, ten minutes in total", fuzz::fuzz).long(),
     step("address", "recorder, Open MPI component and rails under the address sanitizer", fuzz::address_sanitizer)
         .long(),
-    step("kills", "a thousand cuts of two rails lose, repeat and disorder no message", || {
+    step("kills", "a thousand cuts of two rails lose, repeat and reorder no message", || {
         cargo::run(&["test", "--package", "flowcast-rails", "--test", "it", "--", "--ignored", "--nocapture"])
     })
     .long(),
     step("miri", "the unsafe block of the pure crates in Miri", fuzz::miri).long(),
     step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
-    step("counts", "no message costs more instructions or accesses to memory than is kept", bench::check).on_release(),
-    step("few-limits", "commands with counts at their limits, those that take seconds", || {
+    step("counts", "no message costs more instructions or memory accesses than the stored counts", bench::check).on_release(),
+    step("few-limits", "commands with counts at their limits, the fast ones", || {
         limits::check(limits::Extent::Selection).into()
     })
     .on_release(),
-    step("limits", "every command with every count at its limit, in 2 GB and 60 s of a processor", || {
+    step("limits", "every command with every count at its limit, within 2 GB and 60 s of processor time", || {
         limits::check(limits::Extent::All).into()
     })
     .on_release()
@@ -98,23 +98,23 @@ pub(super) const STEPS: &[Step] = &[
         doubling::check(1)
     })
     .on_release(),
-    step("doubling-long", "the same at eight times the size", || doubling::check(8)).on_release().long(),
-    step("parquet", "another program reads the table of messages as it stands in the CSV", parquet::check).on_release(),
+    step("doubling-long", "the same as doubling, at eight times the size", || doubling::check(8)).on_release().long(),
+    step("parquet", "another program reads the same table of messages from Parquet as from CSV", parquet::check).on_release(),
     step("python", "the Python package in a fresh environment: its tests, types, engines and notebooks", python::check)
         .on_release(),
     step(
         "sensitivity",
-        "curves over a field of the network are what HiGHS finds by linear programs",
+        "curves over a network field equal the linear programs that HiGHS solves",
         sensitivity::check,
     )
     .on_release(),
     step(
         "report-page",
-        "report pages in a browser: what they show, pointer, keys, search, contrast, names, no outside request",
+        "report pages in a browser: content, pointer, keys, search, contrast, names, no external request",
         browser::check,
     )
     .on_release(),
-    step("dist", "the packages, installed and tried where there is nothing but the libraries they need", dist::check)
+    step("dist", "the packages, installed and tested with only the libraries that they need", dist::check)
         .on_release()
         .long(),
 ];

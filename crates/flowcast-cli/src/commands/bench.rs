@@ -287,7 +287,7 @@ fn replay_program(
             .run()?)
     })?;
     let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
-    let tail = format!(", {each:.1} bytes a message, model {model}");
+    let tail = format!(", {each:.1} bytes per message, model {model}");
     print_replay(seconds, u64::from(program.messages()), model, tail, timing)
 }
 

@@ -103,7 +103,7 @@ impl Predict {
                 batch.write_text(output, &text)?;
                 batch.commit()?;
                 say!(
-                    "flowcast: {} of {} operations are predicted in {}",
+                    "flowcast: predicted {} of {} operations: {}",
                     known.len(),
                     rows.len(),
                     output.display()
@@ -126,7 +126,7 @@ fn placed(
             Ok(placed) => Some(placed),
             Err(why) => {
                 say!(
-                    "flowcast: note: {}: line {}: {why}, so nothing is predicted",
+                    "flowcast: note: {}: line {}: not predicted: {why}",
                     file.display(),
                     row.line
                 );
@@ -170,7 +170,7 @@ fn nanoseconds(prediction: CollectivePrediction) -> [String; 3] {
 fn measured<'a>(network: &'a Network, name: &str) -> Result<&'a MeasuredCollectives> {
     let measured = network.collectives.measured.as_deref();
     measured.with_context(|| {
-        format!("{name}: found no [collectives.measured], expected a file that `flowcast fit --collectives` wrote")
+        format!("{name}: found no [collectives.measured], expected a file written by `flowcast fit --collectives`")
     })
 }
 
@@ -253,7 +253,7 @@ impl Choose {
         let mut notes = of_networks([&network]);
         notes.extend((hosts.is_empty() && network.topology.is_none()).then(|| {
             format!(
-                "{} has no [topology]: each node is on a switch of its own, all in one group",
+                "{} has no [topology]: assuming one switch per node, all in one group",
                 network.name
             )
         }));
@@ -291,7 +291,7 @@ impl Choose {
     ) -> Result<Vec<AlgorithmChoice>> {
         if !self.nodes.is_empty() && self.nodes.len() != self.ranks.len() {
             bail!(
-                "--nodes: found {} numbers, expected {}, as of --ranks",
+                "--nodes: found {} numbers, expected {}, one for each number of --ranks",
                 self.nodes.len(),
                 self.ranks.len()
             );
@@ -307,7 +307,9 @@ impl Choose {
                     hosts => ("--hosts", hosts.len() as u32),
                 };
                 if !ranks.is_multiple_of(nodes) {
-                    bail!("{option}: found {nodes} nodes for {ranks} ranks, expected a divisor");
+                    bail!(
+                        "{option}: found {nodes} nodes for {ranks} ranks, expected a divisor of the number of ranks"
+                    );
                 }
                 let places = match hosts {
                     [] => first_places(network, nodes)?,
@@ -332,7 +334,7 @@ impl Choose {
         let job = self.hosts.job()?;
         if let Some(slots) = job.slots.first() {
             say!(
-                "flowcast: note: --hosts: slots such as {slots} do not count here: --ranks fill all hosts alike"
+                "flowcast: note: --hosts: slots such as {slots} are ignored: --ranks are divided equally among the hosts"
             );
         }
         host_places(&job.hosts, self.hosts.host_blocks.as_ref()).context("--hosts")
@@ -365,7 +367,7 @@ impl Choose {
             return Ok(());
         }
         Err(anyhow!(
-            "--write: found {}, expected {}, whose algorithms {} has",
+            "--write: found {}, expected {}, the library of {}",
             asked.name(),
             expected,
             self.network
@@ -377,7 +379,7 @@ impl Choose {
 fn left_out(choice: &AlgorithmChoice) -> Option<String> {
     (!choice.left_out.is_empty()).then(|| {
         format!(
-            "{} on {} ranks, {}: not compared are algorithms that send too many messages: {}",
+            "{} on {} ranks, {}: not compared because of too many messages: {}",
             choice.op.name(),
             choice.ranks,
             choice.bytes,
@@ -417,7 +419,7 @@ fn document(choices: &[AlgorithmChoice], level: f64) -> Document {
     Document::new("collective-choice")
         .table("choices", advice)
         .line(format!(
-            "another algorithm than the library's own is faster in {gains} of {} cases, by more than noise",
+            "in {gains} of {} cases, another algorithm is faster than the library's default by more than the noise",
             choices.len()
         ))
 }

@@ -138,7 +138,7 @@ impl Saved {
     fn check(&self) -> Result<()> {
         if !(self.makespan_s >= 0.0 && self.makespan_s.is_finite()) {
             bail!(
-                "makespan_s: found {}, expected seconds from 0 on",
+                "makespan_s: found {}, expected a finite number of seconds, at least 0",
                 self.makespan_s
             );
         }
@@ -151,7 +151,7 @@ impl Saved {
             } = *rank;
             if !within(end_s, self.makespan_s) {
                 bail!(
-                    "rank {number}: found end_s {end_s}, expected 0 to the makespan, {}",
+                    "rank {number}: found end_s {end_s}, expected 0 to {}, the makespan",
                     self.makespan_s
                 );
             }
@@ -161,7 +161,9 @@ impl Saved {
                 ("overhead_s", overhead_s),
             ] {
                 if !within(part, end_s) {
-                    bail!("rank {number}: found {field} {part}, expected 0 to its end, {end_s}");
+                    bail!(
+                        "rank {number}: found {field} {part}, expected 0 to {end_s}, the end of the rank"
+                    );
                 }
             }
         }
@@ -188,7 +190,7 @@ impl Compare {
         if before[0].ranks.len() != after[0].ranks.len() {
             let counts = (before[0].ranks.len(), after[0].ranks.len());
             bail!(
-                "{}: found {} ranks, expected {} as before",
+                "{}: found {} ranks, expected {}, as in the prediction before",
                 self.after.display(),
                 counts.1,
                 counts.0
@@ -248,7 +250,7 @@ impl Compare {
                 false => ["after", "before"],
             };
             let line = format!(
-                "a prediction ({predicted}) beside a recording ({recorded}): the difference contains the error of the prediction"
+                "prediction ({predicted}) against recording ({recorded}): the difference includes the prediction error"
             );
             answer.parts.insert(0, DocumentPart::Line(line));
         } else {
@@ -346,18 +348,18 @@ fn notes(before: &[String], after: &[String]) -> Vec<String> {
 fn threshold(text: &str) -> Result<f64, String> {
     let number = share(text)?;
     if number < 0.0 {
-        return Err("expected a share from 0 on, such as 5%".to_owned());
+        return Err("expected a share of at least 0, such as 5%".to_owned());
     }
     if number == 0.0 || text.ends_with('%') {
         return Ok(number);
     }
     if number < 1.0 {
         return Err(format!(
-            "expected per cent, such as {text}% or {}%",
+            "expected a percentage, such as {text}% or {}%",
             number * 100.0
         ));
     }
-    say!("flowcast: note: --threshold {text} is now --threshold {text}%");
+    say!("flowcast: note: --threshold {text} is read as --threshold {text}%");
     Ok(number / 100.0)
 }
 
@@ -394,9 +396,9 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
         .iter()
         .map(|file: &PathBuf| {
             let expected =
-                "expected what `flowcast predict --json` prints for a trace (flowcast/replay/1)";
+                "expected the output of `flowcast predict --json` for a trace (flowcast/replay/1)";
             let saved: Saved = serde_json::from_str(&read_text(file)?)
-                .with_context(|| format!("{}: found something else, {expected}", file.display()))?;
+                .with_context(|| format!("{}: found no prediction, {expected}", file.display()))?;
             if saved.schema != "flowcast/replay/1" {
                 bail!(
                     "{}: found the schema `{}`, {expected}",
@@ -413,11 +415,11 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
         .find(|saved| saved.ranks.len() != all[0].ranks.len())
     {
         Some(_) => bail!(
-            "{}: found predictions of different numbers of ranks, expected one program",
+            "{}: found predictions with different numbers of ranks, expected predictions of one program",
             path.display()
         ),
         None if all.is_empty() => bail!(
-            "{}: found no file that ends in .json, expected predictions",
+            "{}: found no .json file, expected predictions",
             path.display()
         ),
         None => Ok(all),
@@ -478,13 +480,13 @@ fn rank_table(before: &[Saved], after: &[Saved]) -> Result<Table> {
         .column("rank", "rank", |(rank, ..)| *rank)
         .column("before_s", "end before", |(_, old, _)| seconds(old[0]))
         .column("after_s", "end after", |(_, _, new)| seconds(new[0]))
-        .column("compute_s", "more compute", |(_, old, new)| {
+        .column("compute_s", "compute diff", |(_, old, new)| {
             seconds(new[1] - old[1])
         })
-        .column("blocked_s", "more blocked", |(_, old, new)| {
+        .column("blocked_s", "blocked diff", |(_, old, new)| {
             seconds(new[2] - old[2])
         })
-        .column("overhead_s", "more overhead", |(_, old, new)| {
+        .column("overhead_s", "overhead diff", |(_, old, new)| {
             seconds(new[3] - old[3])
         })
         .into())
@@ -530,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_predictions_have_to_lie_apart() {
+    fn overlapping_predictions_give_no_certain_difference() {
         let compared = |old: &[f64], new: &[f64]| {
             let all = |times: &[f64]| times.iter().map(|time| saved(*time)).collect::<Vec<_>>();
             super::compared(&all(old), &all(new), DifferenceTest::default()).unwrap()

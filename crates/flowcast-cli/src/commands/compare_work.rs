@@ -105,7 +105,7 @@ fn difference(before: &Work, after: &Work) -> Option<String> {
         format!("{what} {before} before, {after} after")
     });
     let named: Vec<String> = named.collect();
-    Some(format!("not the same work: {}{more}", named.join("; ")))
+    Some(format!("different work: {}{more}", named.join("; ")))
 }
 
 #[cfg(test)]
@@ -113,14 +113,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_names_numbers_before_functions_and_the_largest_first() {
+    fn a_difference_lists_counts_before_functions_and_the_largest_first() {
         assert_eq!(
             difference(&Work::predicted(3, 9), &Work::predicted(3, 9)),
             None
         );
         assert_eq!(
             difference(&Work::predicted(4_520, 9), &Work::predicted(5_876, 9)).unwrap(),
-            "not the same work: messages 4,520 before, 5,876 after"
+            "different work: messages 4,520 before, 5,876 after"
         );
         let work = |calls: u64, sends: u64, others: u64| {
             let functions = ["A", "B", "C"].map(|name| (format!("calls of MPI_{name}"), others));
@@ -132,7 +132,7 @@ mod tests {
         };
         assert_eq!(
             difference(&work(13, 10, 1), &work(26, 20, 2)).unwrap(),
-            "not the same work: calls 13 before, 26 after; calls of MPI_Send 10 before, 20 after; \
+            "different work: calls 13 before, 26 after; calls of MPI_Send 10 before, 20 after; \
              calls of MPI_A 1 before, 2 after; calls of MPI_B 1 before, 2 after; calls of 1 more functions"
         );
     }

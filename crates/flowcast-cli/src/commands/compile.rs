@@ -54,7 +54,7 @@ impl Compile {
                 .document("compile")
                 .field("bytes", bytes)
                 .line(format!(
-                    "{output}: {counts}, {size} bytes ({each:.1} a message)"
+                    "{output}: {counts}, {size} bytes ({each:.1} per message)"
                 )),
         )
     }

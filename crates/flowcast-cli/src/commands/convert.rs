@@ -77,7 +77,7 @@ impl TargetForm {
             Some("prv") => Ok(TargetForm::Prv),
             Some("goal") => Ok(TargetForm::Goal),
             Some("fct") => bail!(
-                "-o: found {}, expected no compiled trace, which `flowcast compile` writes",
+                "-o: found {}, expected a format of another tool; `flowcast compile` writes compiled traces",
                 path.display()
             ),
             _ => bail!(
@@ -202,7 +202,7 @@ impl Convert {
     fn write_prv(&self, program: &Program, network: Option<&Network>) -> Result<Losses> {
         let Some(network) = network else {
             bail!(
-                "--format prv: found no network, expected --network NET (a Paraver trace says when things happen)"
+                "--format prv: found no network, expected --network NET (a Paraver trace contains times)"
             );
         };
         let prepared =

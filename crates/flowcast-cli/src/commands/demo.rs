@@ -112,7 +112,7 @@ fn measure_network() -> Result<Network> {
         progress.at_seconds(batch.elapsed.as_seconds());
         ControlFlow::Continue(())
     })
-    .map_err(|error| EnvironmentLacks(format!("loopback cannot be measured: {error}")))
+    .map_err(|error| EnvironmentLacks(format!("cannot measure loopback: {error}")))
     .context("the demonstration needs TCP over loopback")?;
     drop(progress);
     let mut network = fit.to_network("loopback", provenance);

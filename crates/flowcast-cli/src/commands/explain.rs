@@ -109,7 +109,7 @@ fn document(expanded: &Expanded) -> Document {
         .column("count", "count", |used| Grouped(used.count))
         .field("immediate", |used| used.non_blocking)
         .column("messages", "messages", |used| Grouped(used.messages))
-        .column("message_bytes", "their bytes", |used| Grouped(used.bytes.0));
+        .column("message_bytes", "bytes sent", |used| Grouped(used.bytes.0));
     let immediate: u64 = expanded.uses.iter().map(|used| used.non_blocking).sum();
     let kept = expanded.kept;
     Document::new("collectives")
@@ -117,7 +117,7 @@ fn document(expanded: &Expanded) -> Document {
         .field("kept_by_formula", kept)
         .lines(
             (immediate > 0)
-                .then(|| format!("immediate: {immediate}, whose messages move beside the program")),
+                .then(|| format!("immediate: {immediate}; their messages move in the background")),
         )
         .lines(
             (kept > 0).then(|| {

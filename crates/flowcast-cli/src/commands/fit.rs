@@ -318,7 +318,7 @@ impl Fit {
         let (Some(measured), Some(allocations), Some(system)) =
             (&args.collectives, &args.allocations, &args.system)
         else {
-            bail!("--collectives: found it without --allocations and --system, expected all three");
+            bail!("--collectives: found no --allocations or no --system, expected both");
         };
         let fit = FitCollectives {
             measured,
@@ -442,12 +442,12 @@ fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
         .field("samples_provenance", &samples.provenance)
         .shown(parameter_table(fit))
         .line(format!(
-            "g and G rest on {} of {} points{knee}.",
+            "g and G are fitted to {} of {} points{knee}.",
             fit.points_used,
             fit.points_used + fit.points_excluded
         ))
         .line(format!(
-            "The parameters miss the medians by {:.1} % on average, {:.1} % at worst (n = {}, d = {}, {} B).",
+            "Model error at the medians: {:.1} % on average, {:.1} % at worst (n = {}, d = {}, {} B).",
             error.mean_absolute * 100.0,
             error.worst * 100.0,
             worst.messages,

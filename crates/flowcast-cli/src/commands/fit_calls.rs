@@ -111,7 +111,7 @@ impl FitCalls<'_> {
         if let Some(cluster) = &self.args.only {
             times = times.of_cluster(cluster);
             if times.calls.is_empty() {
-                bail!("--only: found no row of `{cluster}`, expected some");
+                bail!("--only: found no row of the cluster `{cluster}`, expected at least one");
             }
         }
         fit_calls(&times, self.pieces()).with_context(|| self.calls.place())
@@ -145,19 +145,25 @@ impl FitCalls<'_> {
 /// Rows of the cases with their predictions. Prints a note for each case that cannot be predicted.
 fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<String> {
     let cases = read_parsed(path, CallCases::from_csv)?;
-    let predicted = cases.rows.iter().map(|(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
-        let Some(fit) = fits.get(name) else {
-            say!(
-                "flowcast: note: {}: line {line}: {name} was not fitted, so nothing is predicted",
-                path.display()
-            );
-            return Ok(None);
-        };
-        Ok(Some(fit.predict(*size, LEVEL)?))
-    }).collect::<Result<Vec<_>>>()?;
+    let predicted = cases
+        .rows
+        .iter()
+        .map(
+            |(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
+                let Some(fit) = fits.get(name) else {
+                    say!(
+                        "flowcast: note: {}: line {line}: not predicted: {name} was not fitted",
+                        path.display()
+                    );
+                    return Ok(None);
+                };
+                Ok(Some(fit.predict(*size, LEVEL)?))
+            },
+        )
+        .collect::<Result<Vec<_>>>()?;
     if let Some(short) = predicted.iter().flatten().find(|time| time.level < LEVEL) {
         say!(
-            "flowcast: note: with so few sizes some intervals hold {} of the medians",
+            "flowcast: note: too few sizes: some intervals contain only {} of the medians",
             percent(short.level)
         );
     }
@@ -166,7 +172,7 @@ fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<Str
 
 fn document(fits: &BTreeMap<CallName, CallFit>) -> Document {
     let calls = rows(fits)
-        .heading("Median errors on sizes that were left out")
+        .heading("Median errors at held-out sizes")
         .column("cluster", "cluster", |(name, _)| &name.cluster)
         .column("experiment", "experiment", |(name, _)| &name.experiment)
         .column("call", "call", |(name, _)| &name.call)
@@ -220,7 +226,7 @@ fn with_network(document: Document, network: &Network) -> Document {
         Some((field, value, interval, units))
     });
     let parameters = rows(fields)
-        .heading("The network")
+        .heading("Network")
         .column("field", "field", |(field, ..)| field)
         .column("value", "value", |(_, value, _, units)| {
             number(value, units)
@@ -240,7 +246,7 @@ fn with_network(document: Document, network: &Network) -> Document {
             network.fit.warnings.iter().cloned().collect::<Value>(),
         )
         .line(format!(
-            "The bandwidth is {}; round trips are missed by {:.2} % (median).",
+            "The bandwidth is {}; the median error of round trips is {:.2} %.",
             Quantity::Rate(network.nic.rate()).rounded(),
             100.0 * misfit
         ))

@@ -95,7 +95,7 @@ impl FitCollectives<'_> {
 }
 
 fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
-    let costs = costs_table("What steps cost (90 %)", &fit.measured.costs);
+    let costs = costs_table("Costs of steps (90 %)", &fit.measured.costs);
     let mut by_operation: BTreeMap<&str, Vec<&HeldOutError>> = BTreeMap::new();
     for held_out in &fit.held_out {
         by_operation
@@ -104,7 +104,7 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
             .push(held_out);
     }
     let errors = rows(&by_operation)
-        .heading("Errors of runs that were held out")
+        .heading("Errors of held-out runs")
         .column("operation", "operation", |(op, _)| *op)
         .column("cases", "cases", |(_, cases)| cases.len())
         .column("median_error", "median", |(_, cases)| {
@@ -116,10 +116,10 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
     let spread = fit.measured.spread;
     let all: Vec<&HeldOutError> = fit.held_out.iter().collect();
     let line = match all.is_empty() {
-        true => "one run: nothing could be held out, so nothing of this machine says how well another run is predicted"
+        true => "only one run: no run could be held out, so the error for other runs of this machine is unknown"
             .to_owned(),
         false => format!(
-            "runs that were held out are missed by {:.0} % (median); intervals are {:.2} times as wide as the fit alone would have them",
+            "median error of held-out runs: {:.0} %; intervals are {:.2} times as wide as those of the fit alone",
             100.0 * error_quantile(&all, 0.5),
             fit.measured.widening
         ),

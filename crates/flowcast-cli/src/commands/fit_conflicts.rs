@@ -123,7 +123,7 @@ pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Document
         .table("models", models(fit))
         .line(format!("{} explains this network best, {on}.", best.name()))
         .line(format!(
-            "Ports are {} duplex: with {} duplex the best model, {}, misses the conflicts by {}.",
+            "Ports are {} duplex. With {} duplex, the best model ({}) has a mean error of {}.",
             fit.duplex.name(),
             other.duplex.name(),
             other.model,
@@ -167,7 +167,7 @@ fn slowdowns(fit: &ConflictFit) -> Table {
         .cell("", |index| {
             format!("{} > {}", all[index].flow.src, all[index].flow.dst)
         })
-        .column("times_longer_than_alone", "times alone", |index| {
+        .column("times_longer_than_alone", "slowdown", |index| {
             fixed(all[index].measured.value, 3)
         })
         .column("interval", "interval", |index| {

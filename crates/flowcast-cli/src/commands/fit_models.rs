@@ -32,7 +32,7 @@ pub(super) enum Models {
 }
 
 /// Some libraries handle messages without data differently.
-const NO_BYTES: &str = "messages of 0 B are left out of all models";
+const NO_BYTES: &str = "no model is fitted to messages of 0 B";
 
 /// Round trips, patterns, and notes on data that was left out.
 pub(super) struct ModelInputs {
@@ -61,7 +61,7 @@ impl ModelInputs {
 fn round_trips(inputs: &[FitInput], args: &ImportArgs) -> Result<ImportedFiles> {
     let found: Vec<&FitInput> = inputs.iter().filter(is_one).collect();
     match found[..] {
-        [] => bail!("found no round trips, expected some beside patterns"),
+        [] => bail!("found no round trips, expected a file with round trips and the patterns"),
         [one] if one.kind == FitInputKind::RoundTrips => {
             let samples = one.parsed(PrttSamples::from_csv)?;
             Ok(ImportedFiles::from_samples(samples))
@@ -106,7 +106,7 @@ fn patterns(inputs: &[FitInput], notes: &mut Vec<String>) -> Result<Vec<PatternS
         let left = conflicts.measured.len() - patterns.len();
         if left > 0 {
             notes.push(format!(
-                "{}: {left} conflicts have messages of several sizes or starts and are not used",
+                "{}: {left} conflicts are not used, because their messages differ in size or start",
                 input.place()
             ));
         }
@@ -128,7 +128,7 @@ pub(super) fn run(
     let refused = compared.iter().filter(|model| model.negative > 0);
     notes.extend(refused.map(|refused| {
         let (model, count) = (refused.model, refused.negative);
-        format!("{model} is refused: it predicts less than no time for {count} of the points")
+        format!("{model} is rejected: it predicts negative times for {count} of the points")
     }));
     let document = models_document(&compared, options);
     let document = inputs.round_trips.told(document, notes);

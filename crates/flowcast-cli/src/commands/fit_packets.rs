@@ -132,7 +132,7 @@ impl fmt::Display for PacketFit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "packets: latency {}, {} of {} regions are within 10 %, on average {:.1} % off",
+            "packets: latency {}, {} of {} regions are predicted within 10 %; mean error {:.1} %",
             Rounded(self.latency),
             self.within(0.1),
             self.errors.len(),

@@ -70,7 +70,7 @@ fn notes(cluster: &Cluster) -> Vec<String> {
     let mut notes = of_networks([&cluster.network]);
     notes.extend(cluster.network.linpack.is_none().then(|| {
         format!(
-            "{} has no [linpack]: rates of memory and caches are assumed (`flowcast hpl fit` finds them)",
+            "{} has no [linpack]: rates of memory and caches are assumed (`flowcast hpl fit` fits them)",
             cluster.network.name
         )
     }));
@@ -154,7 +154,7 @@ impl Fit {
             .count();
         notes.extend((partly > 0).then(|| {
             format!(
-                "some panels stand for all in {partly} of {} runs",
+                "{partly} of {} runs simulate only some of the panels",
                 runs.len()
             )
         }));
@@ -166,7 +166,7 @@ fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
     let costs = costs_table("Constants (90 %)", &fit.linpack.costs);
     let fits: Vec<(&MeasuredRun, f64)> = runs.iter().zip(fit.errors.iter().copied()).collect();
     let errors = rows(&fits)
-        .heading("Runs that they were fitted to")
+        .heading("Fitted runs")
         .column("order", "N", |(run, _)| run.settings.order)
         .column("grid", "grid", |(run, _)| {
             format!("{}x{}", run.settings.rows, run.settings.columns)
@@ -177,7 +177,7 @@ fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
         .table("constants", costs)
         .table("runs", errors)
         .line(format!(
-            "runs are taken to be missed by {:.1} % (root mean square, at least 1.2 %)",
+            "assumed error of predicted runs: {:.1} % (root mean square, at least 1.2 %)",
             100.0 * fit.linpack.spread
         ))
 }
@@ -244,7 +244,7 @@ impl Predict {
                 .map(|run| run.left_out)
                 .fold(0.0, f64::max);
             tell_notes([format!(
-                "some panels stand for all in {partly} of {} runs: their times may be off by up to {:.1} % by that, which the intervals contain",
+                "{partly} of {} runs simulate only some panels; intervals include the error, up to {:.1} %",
                 runs.len(),
                 100.0 * most
             )]);
@@ -330,7 +330,7 @@ impl Choose {
             .iter()
             .find(|depth| u64::from(**depth) > panels)
         {
-            bail!("--depth: found {depth}, expected at most {panels}, the panels of the matrix");
+            bail!("--depth: found {depth}, expected at most {panels}, the number of panels");
         }
         let progress = Progress::without_end("simulations");
         let choice = choose(
@@ -362,7 +362,7 @@ fn chosen(choice: &LinpackChoice) -> Document {
         fixed(operations(settings) / time.as_seconds() / 1e9, 0)
     };
     let candidates = rows(&choice.candidates)
-        .heading("The best settings")
+        .heading("Best settings")
         .column("grid", "grid", |(settings, _)| {
             format!("{}x{}", settings.rows, settings.columns)
         })
@@ -391,14 +391,14 @@ fn chosen(choice: &LinpackChoice) -> Document {
         ("waiting for panels", best.spent.broadcast),
         ("swaps, and waiting for slower processors", best.spent.swap),
         ("solving, copying", best.spent.kernels),
-        ("the triangular system", best.spent.solution),
+        ("triangular system", best.spent.solution),
     ];
     let parts = rows(&spent)
-        .heading("What the time of the first goes to (mean of all processes)")
+        .heading("Time of the best settings by activity (mean of all processes)")
         .column("part", "part", |(name, _)| *name)
         .column("share", "share", |(_, share)| percent(*share, 1));
     let changes = rows(&choice.changes)
-        .heading("What would change it")
+        .heading("Effect of changes on the time")
         .column("change", "change", |change: &ClusterChange| change.what)
         .column("time", "time", |change: &ClusterChange| {
             percent(change.factor - 1.0, 1)

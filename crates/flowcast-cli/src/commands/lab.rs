@@ -241,7 +241,7 @@ fn specs_table<'a>(specs: impl Iterator<Item = (&'a str, &'a LabSpec)>) -> Table
     rows(specs)
         .cell("name", |(name, _)| name)
         .cell("nodes", |(_, spec)| spec.cluster.nodes)
-        .cell("ranks a node", |(_, spec)| spec.cluster.ranks_per_node)
+        .cell("ranks/node", |(_, spec)| spec.cluster.ranks_per_node)
         .cell("racks", |(_, spec)| spec.cluster.racks)
         .cell("bandwidth", |(_, spec)| {
             let rails = 0..spec.nic.bandwidth.0.len();
@@ -249,7 +249,7 @@ fn specs_table<'a>(specs: impl Iterator<Item = (&'a str, &'a LabSpec)>) -> Table
             let rates = format!("{} Mbit/s", rates.collect::<Vec<_>>().join(" + "));
             figure(rates)
         })
-        .cell("what", |(_, spec)| &spec.title)
+        .cell("description", |(_, spec)| &spec.title)
         .into()
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
         fs::metadata(path)
             .map(drop)
             .with_context(|| format!("cannot read the lab file {name}"))?;
-        anyhow::bail!("{name}: expected a lab file")
+        anyhow::bail!("{name}: found no regular file, expected a lab file")
     } else {
         Ok(profile(name, &overrides)?)
     }
@@ -306,7 +306,7 @@ pub(crate) fn self_tested(lab: &Lab) -> Result<Vec<WireCheck>> {
 fn command_in(lab: &Lab, node: Node, words: &[String]) -> Result<Command> {
     let (program, arguments) = words
         .split_first()
-        .expect("the command line asks for a command");
+        .expect("the command line contains a command");
     let mut command = lab.command_in(node, program).map_err(explained)?;
     command.args(arguments).envs(lab.launcher_environment());
     Ok(command)

@@ -150,7 +150,9 @@ impl Mapping {
         if let (Some(nodes), Some(hosts), Some(_)) = (self.nodes, hosts, &self.hosts)
             && nodes != hosts
         {
-            bail!("found {nodes} nodes by --nodes and {hosts} by --hosts, expected as many");
+            bail!(
+                "found {nodes} nodes in --nodes and {hosts} in --hosts, expected the same number"
+            );
         }
         let count = self.nodes.or(hosts);
         let (ranks, count) = match (mapping, count) {
@@ -161,8 +163,8 @@ impl Mapping {
             (Rule::List(nodes), None) => return Ok(nodes.iter().copied().map(Node).collect()),
             (Rule::List(nodes), Some(count)) => (nodes.len(), count),
             (_, count) => (
-                ranks.context("found a rule, expected --ranks N with it")?,
-                count.context("found a rule, expected --nodes N or --hosts with it")?,
+                ranks.context("found a rule without a number of ranks, expected --ranks N")?,
+                count.context("found a rule without nodes, expected --nodes N or --hosts")?,
             ),
         };
         let groups = match self.ranks_per_node {

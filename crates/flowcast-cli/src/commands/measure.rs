@@ -212,7 +212,7 @@ pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
             .to_socket_addrs()
             .is_ok_and(|mut all| all.all(needs_token))
     {
-        bail!("found no token, expected --token TOKEN, as the listening end prints it");
+        bail!("found no token, expected --token TOKEN, printed by the listening end");
     }
     Ok(token.unwrap_or(NOBODYS))
 }
@@ -234,7 +234,7 @@ impl P2p {
             return self.over_shm();
         }
         if self.cores.is_some() || self.answer_in.is_some() {
-            bail!("--cores: found TCP, expected --over shm beside it");
+            bail!("--cores: found a measurement over TCP, expected --over shm");
         }
         match self.role()? {
             Role::Bystander => Ok(()),
@@ -253,7 +253,7 @@ impl P2p {
             || self.waiting == WaitingKind::Poll
         {
             bail!(
-                "--over shm: found --listen, --connect, --rendezvous or --waiting poll, expected none: both ends are here and poll"
+                "--over shm: found --listen, --connect, --rendezvous or --waiting poll, expected none: both ends run on this machine and poll"
             );
         }
         if let Some(memory) = &self.answer_in {
@@ -295,8 +295,8 @@ impl P2p {
         };
         let Some(file) = &self.rendezvous else {
             bail!(EnvironmentLacks(format!(
-                "started by an MPI launcher as rank {} of {}, and the ranks cannot find each other: give --rendezvous \
-                 FILE, a file that both can reach",
+                "found rank {} of {} of an MPI launcher without --rendezvous, expected --rendezvous FILE: a file through \
+                 which the ranks find each other",
                 place.rank, place.size
             )));
         };
@@ -393,14 +393,14 @@ impl P2p {
             let all = self.plan().sizes.len();
             provenance.insert("sizes_left_out".into(), measured.sizes_left_out.to_string());
             say!(
-                "flowcast: note: {} of {all} sizes were left out, so that rounds fit into --time-limit {}",
+                "flowcast: note: {} of {all} sizes were left out so that rounds fit into --time-limit {}",
                 measured.sizes_left_out,
                 self.time_limit
             );
         }
         if measured.rounds == 1 {
             say!(
-                "flowcast: note: one round was taken, which gives no intervals; a longer --time-limit does"
+                "flowcast: note: only one round was measured, which gives no intervals; use a longer --time-limit"
             );
         }
         measured.samples.provenance = provenance;
@@ -479,8 +479,8 @@ fn agreed_delay(plan: &PrttPlan, previous: &PrttSamples) -> Result<Option<Time>>
     });
     if let Some((point, _)) = foreign {
         bail!(
-            "--resume: found samples of n = {}, d = {}, {} B, which this measurement does not take; expected the same \
-             --burst, --delay and sizes as before",
+            "--resume: found samples of n = {}, d = {}, {} B, which are not in the plan of this measurement; expected the \
+             same --burst, --delay and sizes as before",
             point.messages,
             point.delay,
             point.size.0
@@ -585,14 +585,14 @@ fn document(measured: &MeasuredRoundTrips, messages: u32) -> Result<Document> {
         .cell("size", |(size, ..)| size)
         .cell("round trip", |(_, one, _)| one)
         .cell(format!("{messages} in a row"), |(.., many)| many)
-        .cell("time between two", |(_, one, many)| {
+        .cell("time between messages", |(_, one, many)| {
             (many - one) * (1.0 / f64::from(messages - 1))
         });
     let (samples, stopped) = (measured.samples.len(), stop_text(measured.stop));
     let width = Some(measured.widest).filter(|width| width.is_finite());
     let precision = width.map_or(String::new(), |width| {
         format!(
-            " Half the widest 95 % interval of a median is {:.1} % of it.",
+            " The widest 95 % interval of a median is ± {:.1} %.",
             width * 100.0
         )
     });

@@ -90,7 +90,7 @@ impl MeasureClocks {
         };
         let wrong = &run.deviations;
         let line = format!(
-            "{} clocks on one time axis: beside {compared_with} they are wrong by {} at most, and by {} after {}; asymmetric ways can hide {}.",
+            "{} clocks on one time axis: compared with {compared_with}, the error is at most {}, and {} after {}; asymmetric paths can hide {}.",
             hosts.len(),
             largest(wrong.iter().map(|wrong| wrong.at_once)),
             largest(wrong.iter().map(|wrong| wrong.later)),

@@ -130,7 +130,7 @@ impl MeasurePairs {
         )?;
         if self.threshold < 0.0 {
             bail!(
-                "--threshold: found {}, expected a share from 0 on",
+                "--threshold: found {}, expected a share of at least 0",
                 self.threshold
             );
         }
@@ -198,11 +198,11 @@ impl MeasurePairs {
         let is_shm = self.place.over() == Over::Shm;
         if is_shm && (self.place.is_elsewhere() || self.topology.is_some()) {
             bail!(
-                "--over shm: found --lab, --launcher or --write, expected none: cores are of this machine and of no network"
+                "--over shm: found --lab, --launcher or --write, expected none: cores belong to this machine, not to a network"
             );
         }
         if !is_shm && self.cores.is_some() {
-            bail!("--cores: found no --over shm, expected it");
+            bail!("--cores: found a measurement without --over shm, expected --over shm");
         }
         Ok(())
     }
@@ -347,7 +347,7 @@ fn write_topology(path: &Path, racks: Option<&Groups>, samples: &PairSamples) ->
         .context("--write: found no racks, expected nodes between which messages take longer")?;
     let topology = topology(racks, samples);
     let topology = topology
-        .context("--write: found racks that are no blocks of equal size in the order of nodes")?;
+        .context("--write: found other racks, expected equal blocks of consecutive nodes")?;
     let text = with_topology(&read_own_text(path)?, topology);
     write_text(path, &text.with_context(|| path.display().to_string())?)
 }
@@ -401,7 +401,10 @@ impl Report {
         self.sizes.push((size, alone.len(), analysis.usual));
         let found = analysis.findings.iter().cloned();
         self.slow.extend(found.map(|finding| (size, finding)));
-        let maps = [("alone", Some(alone)), ("both directions at once", both)];
+        let maps = [
+            ("alone", Some(alone)),
+            ("both directions at the same time", both),
+        ];
         self.maps
             .extend(maps.into_iter().filter_map(|(company, times)| {
                 Some(PairMap {
@@ -422,7 +425,7 @@ impl Report {
                 let (nodes, p) = (joined(&nodes, " > "), small(finding.probability));
                 let times = finding.times;
                 format!(
-                    "{kind} {nodes}: {times:.2} times as long as usual with {} (p {p})",
+                    "{kind} {nodes}: {times:.2} times the usual time at {} (p {p})",
                     Rounded(*size)
                 )
             })
@@ -453,7 +456,7 @@ impl Report {
                 figure(joined(&place(found.slow).1, " > "))
             })
             .column("size_B", "size", |(size, _)| *size)
-            .column("times", "times as long", |(_, found)| fixed(found.times, 2))
+            .column("times", "ratio", |(_, found)| fixed(found.times, 2))
             .column("p", "p", |(_, found)| {
                 shown(found.probability, small(found.probability))
             });
@@ -465,7 +468,7 @@ impl Report {
         let racks = self.racks.as_ref().map(|Groups { nodes, times }| {
             let racks: Vec<String> = nodes.iter().map(|group| joined(group, " ")).collect();
             let racks = racks.join(" | ");
-            format!("{kind}: {racks}; between them a message takes {times:.2} times as long.")
+            format!("{kind}: {racks}; messages between them take {times:.2} times as long.")
         });
         let nodes = self.racks.iter().flat_map(|racks| &racks.nodes);
         Document::new("pair-measurement")

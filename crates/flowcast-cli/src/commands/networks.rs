@@ -120,7 +120,7 @@ impl Networks {
 }
 
 fn store() -> Result<Store> {
-    Store::usual().context("found no home, expected $XDG_DATA_HOME or $HOME")
+    Store::usual().context("found no home folder, expected $XDG_DATA_HOME or $HOME")
 }
 
 fn save(file: &Path, name: Option<String>) -> Result<()> {
@@ -164,7 +164,10 @@ fn upgrade(file: &Path, output: &Path) -> Result<()> {
     let current = upgraded.as_deref().unwrap_or(&text);
     Network::from_toml(current, &[]).with_context(place)?;
     if upgraded.is_none() && output == file {
-        say!("flowcast: note: {} has the present schema", file.display());
+        say!(
+            "flowcast: note: {} already has the current schema",
+            file.display()
+        );
         return Ok(());
     }
     write_text(output, current)
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_that_is_shown_with_its_sources_is_the_network() {
+    fn a_network_file_with_sources_contains_the_same_network() {
         for network in built_in() {
             let shown = with_sources(&network);
             assert_eq!(Network::from_toml(&shown, &[]).unwrap(), network, "{shown}");
@@ -283,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_for_programs_says_how_sure_each_network_is() {
+    fn the_json_list_has_the_reliability_of_each_network() {
         for network in built_in() {
             let listed = in_list(&network).unwrap();
             assert_eq!(listed["name"], network.name.as_str());

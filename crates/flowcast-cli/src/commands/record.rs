@@ -81,7 +81,7 @@ impl Record {
             .context("found no --output, expected --output TRACE")?;
         let recorder = recorder(self.recorder.as_deref())?;
         let disturbed = doctor::tell_other_programs(
-            "times of computation may be too long; the recording is marked",
+            "computation times may be too long; the recording is marked as disturbed",
         );
         let folder = &prepare(folder, disturbed)?;
         let loading = Loading {
@@ -148,7 +148,7 @@ impl Record {
             .as_ref()
             .map_or(String::new(), |reason| format!(" ({reason})"));
         let kept = format!(
-            "{folder} keeps what {ranks} ranks did until then{because}: `flowcast predict {folder} --incomplete` reads it"
+            "{folder} contains the calls of {ranks} ranks until then{because}: `flowcast predict {folder} --incomplete` reads it"
         );
         Ok(if interrupt::was_passed_on() && cut > 0 {
             Some(format!("interrupted; {kept}"))
@@ -228,7 +228,7 @@ fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document 
     let functions = rows(&sum.functions)
         .column("name", "function", |(name, _)| name)
         .column("calls", "calls", |(_, calls)| Grouped(calls.calls))
-        .column("unsuccessful", "found nothing", |(_, calls)| {
+        .column("unsuccessful", "unsuccessful", |(_, calls)| {
             Grouped(calls.unsuccessful)
         })
         .column("bytes", "bytes", |(_, calls)| Grouped(calls.bytes))
@@ -263,7 +263,7 @@ fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document 
         .field("file_bytes", sum.file_bytes)
         .table("functions", functions)
         .line(format!(
-            "{trace}: {ranks} ranks, a run of {} from MPI_Init to MPI_Finalize, {} calls, {} bytes ({:.1} a call); computation of all ranks {} \
+            "{trace}: {ranks} ranks, run time {} from MPI_Init to MPI_Finalize, {} calls, {} bytes ({:.1} per call); computation of all ranks: {} \
              wall, {} thread CPU",
             Rounded(run),
             Grouped(calls),
@@ -274,11 +274,11 @@ fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document 
         ))
         .lines(spawns.then_some(spawned))
         .lines((!words.is_empty()).then(|| {
-            format!("no model, left out of a replay: {}", words.join(", "))
+            format!("not modelled, ignored by a replay: {}", words.join(", "))
         }))
         .lines((open > 0).then(|| {
             format!(
-                "{open} ranks did not come to their end; {} of them because their budget was used up",
+                "{open} ranks were not recorded to their end; {} of them reached --max-file-size",
                 sum.stopped
             )
         }))
@@ -291,9 +291,9 @@ fn with_clocks(document: Document, clocks: Clocks) -> Document {
         Clocks::Shared => document.field("clocks", state("shared")),
         Clocks::Synchronised(known_to) => document
             .field("clocks", state("synchronised").field("known_to_s", known_to))
-            .line(format!("clocks of the hosts are known to {}", Rounded(known_to))),
+            .line(format!("clock offsets of hosts are known to within {}", Rounded(known_to))),
         Clocks::Apart(ranks) => document.field("clocks", state("apart").field("ranks", ranks)).line(
-            format!("{ranks} ranks have clocks of their own: times of different hosts cannot be compared (record with --clocks)"),
+            format!("{ranks} ranks have unsynchronised clocks: times of different hosts cannot be compared (record with --clocks)"),
         ),
     }
 }

@@ -45,7 +45,7 @@ impl SamplesFile<'_> {
         for key in self.same {
             let (found, own) = (value(&found, key), value(&own, key));
             if found != own {
-                bail!("found {key} {found}, expected that of this run, {own}");
+                bail!("found {key} {found}, expected {own} as in this run");
             }
         }
         let (found, own) = (columns(text), columns(&self.head));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_run_goes_on_and_becomes_whole() {
+    fn a_killed_run_resumes_and_completes() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("samples.csv");
         let (mut first, _) = open(&target, false, "tcp to a:1", false).unwrap();
@@ -121,7 +121,7 @@ mod tests {
             (
                 "tcp to b:1",
                 false,
-                "found path tcp to a, expected that of this run, tcp to b",
+                "found path tcp to a, expected tcp to b as in this run",
             ),
             ("tcp to a:1", true, "time_us,busy_us: another kind of run"),
         ] {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_resume_is_a_fresh_start() {
+    fn a_run_with_nothing_to_resume_starts_fresh() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("samples.csv");
         let (_, samples) = open(&target, true, "tcp to a:1", true).unwrap();

@@ -36,11 +36,12 @@ impl TcpRank {
     pub(crate) fn run(self) -> Result<()> {
         let Some(Place { rank, size }) = place_of_rank() else {
             return Err(EnvironmentLacks(
-                "found no launcher, expected mpirun or srun to start this".into(),
+                "found no launcher, expected to run under mpirun or srun".into(),
             )
             .into());
         };
-        let expected = "found no token, expected FLOWCAST_TOKEN or --token FILE from the process that measures";
+        let expected =
+            "found no token, expected FLOWCAST_TOKEN or --token FILE from the measuring process";
         let token = *self.token.given()?.context(expected)?.bytes();
         let host = provenance::host();
         let control = self.reach(&host)?;

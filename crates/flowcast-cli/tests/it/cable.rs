@@ -26,8 +26,8 @@ fn checked(output: Output) -> String {
 }
 
 #[test]
-fn frames_arrive_at_the_rate_and_after_the_delay_and_are_lost_as_asked() {
-    if !labs_can_be_had("frames_arrive_at_the_rate_and_after_the_delay_and_are_lost_as_asked") {
+fn frames_have_the_specified_rate_delay_and_loss() {
+    if !labs_can_be_had("frames_have_the_specified_rate_delay_and_loss") {
         return;
     }
     let runtime = tempfile::tempdir().unwrap();
@@ -133,8 +133,8 @@ fn a_cable_check_needs_a_cable() {
 }
 
 #[test]
-fn texts_of_a_lab_file_are_never_run() {
-    if !labs_can_be_had("texts_of_a_lab_file_are_never_run") {
+fn texts_of_a_lab_file_are_never_executed() {
+    if !labs_can_be_had("texts_of_a_lab_file_are_never_executed") {
         return;
     }
     let runtime = tempfile::tempdir().unwrap();

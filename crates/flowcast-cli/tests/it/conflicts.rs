@@ -61,7 +61,7 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     );
     assert_eq!(halted.status.code(), Some(1), "{}", said(&halted));
     assert!(
-        said(&halted).contains("conflicts are left; --resume goes on"),
+        said(&halted).contains("conflicts remain; --resume continues"),
         "{}",
         said(&halted)
     );
@@ -71,7 +71,7 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     );
     assert_eq!(blocked.status.code(), Some(2));
     assert!(
-        said(&blocked).contains("holds the samples of an interrupted run"),
+        said(&blocked).contains("contains the samples of an interrupted run"),
         "{}",
         said(&blocked)
     );
@@ -263,7 +263,7 @@ fn wrong_options_are_named() {
     );
     refused(
         "measure conflicts --size 0B -o x.csv",
-        "--size and --flows: found 0",
+        "--size, --flows: found 0",
     );
     refused(
         "measure conflicts --lab fare -o x.csv",

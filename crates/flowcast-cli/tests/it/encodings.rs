@@ -44,7 +44,7 @@ fn said(folder: &Path, arguments: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn all_readers_take_marks_utf16_and_every_end_of_a_line() {
+fn all_readers_accept_byte_order_marks_utf16_and_all_line_ends() {
     let folder = tempfile::tempdir().unwrap();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     fs::copy(examples.join("halo.dim"), folder.path().join("halo.dim")).unwrap();

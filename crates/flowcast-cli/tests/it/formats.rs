@@ -106,7 +106,7 @@ mod otf2 {
         counting[63] = 5;
         for (anchor, told) in [
             (whole, "found an archive that cannot be read"),
-            (counting, "all the properties"),
+            (counting, "fewer properties than it declares"),
         ] {
             fs::write(folder.path().join("traces.otf2"), anchor).unwrap();
             let mut command = Command::new("timeout");
@@ -168,7 +168,7 @@ mod simgrid {
 
     #[test]
     #[ignore = "needs smpirun; run by cargo xtask test formats"]
-    fn what_is_converted_takes_as_long_as_what_is_generated() {
+    fn a_converted_trace_takes_as_long_as_a_generated_one() {
         let folder = tempfile::tempdir().unwrap();
         let shape = [
             "generate",

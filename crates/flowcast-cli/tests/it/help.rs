@@ -32,7 +32,7 @@ fn printed(command: &str) -> String {
 }
 
 #[test]
-fn collectives_are_carried_out_as_the_help_of_each_command_says() {
+fn commands_execute_collectives_as_their_help_says() {
     for command in REPLAYING {
         let help = printed(&format!("{command} --help"));
         assert!(
@@ -78,7 +78,7 @@ fn options(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn each_command_begins_with_a_verb_in_one_line_and_its_page_has_the_same_options() {
+fn help_begins_with_a_verb_in_one_line_and_the_manual_page_has_the_same_options() {
     let folder = tempfile::tempdir().unwrap();
     printed(&format!("man {}", folder.path().display()));
     for page in fs::read_dir(folder.path().join("man1")).unwrap() {

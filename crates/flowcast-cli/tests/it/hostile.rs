@@ -48,7 +48,7 @@ fn with_ring() -> tempfile::TempDir {
 }
 
 #[test]
-fn no_result_has_a_time_that_is_no_number() {
+fn no_result_contains_a_time_that_is_not_a_number() {
     let folder = with_ring();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write(
@@ -56,7 +56,7 @@ fn no_result_has_a_time_that_is_no_number() {
         "[[scenario]]\nname = \"slow\"\n[scenario.slow_links]\n0 = 1e-320\n",
     );
     write("burst.csv", "arrival_us,size_B\n0,64\n1,4096\n");
-    let expected = "no finite number";
+    let expected = "not a finite number";
     for set in [
         "nic.bandwidth=1e-300B/s",
         "nic.bandwidth=1e-320MB/s",
@@ -138,7 +138,7 @@ const NAMES: [&str; 6] = [
 ];
 
 #[test]
-fn names_write_nothing_to_the_terminal_but_themselves() {
+fn names_write_no_control_sequences_to_the_terminal() {
     let folder = with_ring();
     let shown = String::from_utf8(words(folder.path(), "networks show gige-tcp").stdout).unwrap();
     for name in NAMES {
@@ -216,7 +216,7 @@ fn recording_by(name: &[u8]) -> tempfile::TempDir {
 }
 
 #[test]
-fn names_in_a_recording_stay_names_in_all_that_is_written() {
+fn names_in_a_recording_are_escaped_in_all_outputs() {
     let long = vec![b'n'; 10_000];
     let names: [&[u8]; 6] = [
         b"\x1b[31m\x1b]0;title\x07\rx",
@@ -270,7 +270,7 @@ fn names_in_a_recording_stay_names_in_all_that_is_written() {
 }
 
 #[test]
-fn the_files_of_a_trace_share_one_limit_and_stand_in_it_once() {
+fn the_files_of_a_trace_share_one_limit_and_occur_once() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &[u8]| fs::write(folder.path().join(name), text).unwrap();
     for rank in 0..6 {
@@ -292,7 +292,7 @@ fn the_files_of_a_trace_share_one_limit_and_stand_in_it_once() {
     refused(
         folder.path(),
         &["predict", "list", "-n", "gige-tcp"],
-        "of all files of a trace together",
+        "in all files of a trace",
     );
     for again in ["r0.txt.gz", "./r0.txt.gz", "link"] {
         let _ = std::os::unix::fs::symlink("r0.txt.gz", folder.path().join("link"));
@@ -300,7 +300,7 @@ fn the_files_of_a_trace_share_one_limit_and_stand_in_it_once() {
         refused(
             folder.path(),
             &["predict", "list", "-n", "gige-tcp"],
-            "found it once more, expected each file once",
+            "found the file a second time, expected each file once",
         );
     }
     write("list", b"/dev/zero\n");
@@ -338,7 +338,7 @@ fn a_flow_that_never_ends_is_refused() {
 }
 
 #[test]
-fn runs_of_linpack_that_have_no_time_or_take_too_long_are_refused() {
+fn linpack_runs_without_a_time_or_with_too_long_a_time_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     let runs = |run: &str| format!("N,P,Q,block_size,depth,bcast,swap,time_s\n{run},0.3\n");
@@ -350,7 +350,10 @@ fn runs_of_linpack_that_have_no_time_or_take_too_long_are_refused() {
     write("small.csv", &runs("300,2,2,128,1,1,0"));
     write("huge.csv", &runs("2147483648,64,64,128,1,1,0"));
     for (arguments, expected) in [
-        ("hpl fit small.csv --compute slow.csv", "no finite number"),
+        (
+            "hpl fit small.csv --compute slow.csv",
+            "not a finite number",
+        ),
         ("hpl fit huge.csv --compute fast.csv", "h to simulate"),
         (
             "hpl predict huge.csv --compute fast.csv --limit 4",

@@ -22,8 +22,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_lab_stays_up_between_commands_until_it_is_taken_down() {
-    if !labs_can_be_had("a_lab_stays_up_between_commands_until_it_is_taken_down") {
+fn a_lab_stays_up_between_commands_until_lab_down() {
+    if !labs_can_be_had("a_lab_stays_up_between_commands_until_lab_down") {
         return;
     }
     let runtime = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ fn a_lab_stays_up_between_commands_until_it_is_taken_down() {
 
     let again = lab(&[&["up", "fair", "--name", "small"][..], &set].concat());
     assert_eq!(again.status.code(), Some(2));
-    assert!(text(&again.stderr).contains("a lab named `small` is up already"));
+    assert!(text(&again.stderr).contains("a lab named `small` is already up"));
     assert_eq!(
         text(&lab(&["exec", "small", "--node", "1", "--", "hostname"]).stdout),
         "node1\n"
@@ -57,8 +57,8 @@ fn a_lab_stays_up_between_commands_until_it_is_taken_down() {
 }
 
 #[test]
-fn a_command_in_a_lab_of_its_own_gives_its_code_and_leaves_nothing() {
-    if !labs_can_be_had("a_command_in_a_lab_of_its_own_gives_its_code_and_leaves_nothing") {
+fn lab_run_returns_the_exit_code_of_the_command_and_leaves_no_lab() {
+    if !labs_can_be_had("lab_run_returns_the_exit_code_of_the_command_and_leaves_no_lab") {
         return;
     }
     let runtime = tempfile::tempdir().unwrap();
@@ -82,18 +82,20 @@ fn a_command_in_a_lab_of_its_own_gives_its_code_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_neither_a_profile_nor_a_file_is_told() {
+fn a_name_of_no_profile_and_no_file_is_reported() {
     let runtime = tempfile::tempdir().unwrap();
     let unknown = flowcast(runtime.path(), &["run", "fare", "--", "true"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("no lab profile is named `fare`; built in are: fair"));
+    assert!(
+        text(&unknown.stderr).contains("no lab profile is named `fare`; built-in profiles: fair")
+    );
     let missing = flowcast(runtime.path(), &["up", "./mine.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("cannot read the lab file ./mine.toml"));
 }
 
 #[test]
-fn the_network_of_a_changed_profile_is_called_as_its_file() {
+fn the_network_of_a_changed_profile_has_the_name_of_its_file() {
     let runtime = tempfile::tempdir().unwrap();
     let file = runtime.path().join("mine.toml");
     let changed = flowcast(

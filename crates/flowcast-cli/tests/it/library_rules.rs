@@ -104,7 +104,7 @@ fn rule(op: CollectiveOp, from: u64, choice: &str) -> LibraryRule {
 
 #[test]
 #[ignore = "needs Open MPI: cargo xtask test record"]
-fn open_mpi_combines_what_the_algorithms_of_its_rules_combine() {
+fn open_mpi_combines_like_the_algorithms_of_its_rules() {
     use CollectiveOp::*;
     let rules = [
         among(4, Allreduce, "recursive-doubling"),
@@ -204,7 +204,7 @@ fn mpich_changes_its_algorithm_at_the_sizes_of_its_rules() {
 
 #[test]
 #[ignore = "needs MPICH: cargo xtask test record"]
-fn mpich_combines_what_the_algorithms_of_its_rules_combine() {
+fn mpich_combines_like_the_algorithms_of_its_rules() {
     use CollectiveOp::*;
     let rules = [
         among(4, Allreduce, "recursive-doubling"),
@@ -232,7 +232,7 @@ fn mpich_combines_what_the_algorithms_of_its_rules_combine() {
 
 #[test]
 #[ignore = "needs MPICH: cargo xtask test record"]
-fn every_collective_operation_ends_well_under_the_own_selection() {
+fn every_collective_succeeds_with_the_selection_of_flowcast() {
     use CollectiveOp::*;
     let bench = Bench::new(MPICH);
     let program = bench.compile("every_collective.c");
@@ -270,7 +270,7 @@ fn every_collective_operation_ends_well_under_the_own_selection() {
 
 #[test]
 #[ignore = "needs MPICH: cargo xtask test record"]
-fn the_own_selection_decides_as_that_in_the_library() {
+fn the_selection_of_flowcast_decides_like_that_of_the_library() {
     let Some(library) = selection_of_mpich() else {
         println!("skipped: found no library of MPICH with its selection");
         return;

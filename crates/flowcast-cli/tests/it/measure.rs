@@ -103,7 +103,7 @@ fn two_cores_are_measured_over_shared_memory() {
 }
 
 #[test]
-fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
+fn all_pairs_of_cores_are_measured_and_resumed_after_an_interruption() {
     if std::thread::available_parallelism().unwrap().get() < 2 {
         return;
     }
@@ -122,7 +122,7 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
         (&12.into(), &12.into())
     );
     let notes = report["notes"].as_array().unwrap();
-    assert_eq!(notes[0], "Ranks 0 to 3 are on the cores 0 1 0 1.");
+    assert_eq!(notes[0], "Ranks 0 to 3 run on the cores 0 1 0 1.");
     assert!(
         notes[1]
             .as_str()
@@ -166,7 +166,7 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
     );
     assert!(
         other.status.code() == Some(2)
-            && said(&other).contains("found cores 0 1 0 1, expected that of this run, 0 1 1 0"),
+            && said(&other).contains("found cores 0 1 0 1, expected 0 1 1 0 as in this run"),
         "{}",
         said(&other)
     );
@@ -181,7 +181,7 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
 }
 
 #[test]
-fn what_does_not_go_with_shared_memory_is_told() {
+fn options_that_exclude_shared_memory_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &str| {
         let output = run(folder.path(), arguments);
@@ -221,7 +221,10 @@ fn what_does_not_go_with_shared_memory_is_told() {
         "{text}"
     );
     let (code, text) = refused("measure pairs --cores 0-3 -o cores.csv");
-    assert!(code == Some(2) && text.contains("expected it"), "{text}");
+    assert!(
+        code == Some(2) && text.contains("expected --over shm"),
+        "{text}"
+    );
     let (code, text) = refused("measure conflicts --over shm --launcher true -o conflicts.csv");
     assert!(
         code == Some(2) && text.contains("--over: found shm"),
@@ -270,7 +273,7 @@ fn listener_with(folder: &Path, options: &str) -> (Child, String) {
 const ENTERS: [u8; 24] = *b"FLOWPEER\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 #[test]
-fn who_enters_and_does_not_measure_is_refused_with_one_line() {
+fn a_peer_that_does_not_measure_is_refused_with_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let greeting = *b"flowcast-prtt/1\n";
     let numbers = |numbers: &[u32]| -> Vec<u8> {
@@ -294,7 +297,7 @@ fn who_enters_and_does_not_measure_is_refused_with_one_line() {
         (
             b"flowcast-prtt/2\n",
             3,
-            "expected a flowcast that speaks flowcast-prtt/1",
+            "expected flowcast with the protocol flowcast-prtt/1",
         ),
         (
             &numbers(&[u32::MAX]),
@@ -323,7 +326,7 @@ fn who_enters_and_does_not_measure_is_refused_with_one_line() {
 }
 
 #[test]
-fn a_measurement_is_not_disturbed_by_those_who_come_before_and_during_it() {
+fn other_connections_do_not_disturb_a_measurement() {
     let folder = tempfile::tempdir().unwrap();
     let (listening, address) = listener(folder.path());
     let says = [
@@ -360,7 +363,7 @@ fn a_measurement_is_not_disturbed_by_those_who_come_before_and_during_it() {
 }
 
 #[test]
-fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
+fn a_killed_budgeted_run_resumes_with_its_samples() {
     let folder = tempfile::tempdir().unwrap();
     let partial = folder.path().join("samples.csv.partial");
     let arguments = "measure p2p --adaptive --time-limit 20s --precision 0.001% --limit 100000000 -o samples.csv";
@@ -425,8 +428,8 @@ fn the_doctor_compares_the_clock_with_that_of_a_peer() {
         .expect("it has a check");
     let found = clock["found"].as_str().unwrap();
     // Both ends have the same clock.
-    let is_near = found.contains(" us ahead, known to ")
-        || found.contains(" us behind, known to ")
+    let is_near = found.contains(" us ahead, uncertainty ")
+        || found.contains(" us behind, uncertainty ")
         || found.contains(" ns ");
     assert!(
         clock["verdict"] == "good" && is_near && found.contains(" ppm"),
@@ -486,7 +489,7 @@ fn ranks_of_an_mpi_launcher_meet_at_a_file() {
 }
 
 #[test]
-fn ranks_that_cannot_meet_say_what_to_do() {
+fn ranks_without_a_rendezvous_file_name_the_option() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = flowcast(folder.path(), "measure p2p");
     let output = command
@@ -499,7 +502,7 @@ fn ranks_that_cannot_meet_say_what_to_do() {
 }
 
 #[test]
-fn an_interrupted_measurement_goes_on_where_it_stopped() {
+fn an_interrupted_measurement_resumes_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let partial = folder.path().join("samples.csv.partial");
     let mut rows = String::new();
@@ -516,7 +519,7 @@ fn an_interrupted_measurement_goes_on_where_it_stopped() {
         &format!("measure p2p {SHORT} -o samples.csv"),
     );
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--resume goes on"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("continue with --resume"));
     let foreign = run(
         folder.path(),
         &format!("measure p2p {SHORT} --burst 8 -o samples.csv --resume"),
@@ -541,7 +544,7 @@ fn an_interrupted_measurement_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn nobody_listening_is_told_and_leaves_nothing_behind() {
+fn a_missing_listener_is_reported_and_no_file_is_left() {
     let folder = tempfile::tempdir().unwrap();
     // Nothing listens at the reserved port 1.
     let output = run(
@@ -554,7 +557,7 @@ fn nobody_listening_is_told_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_wrong_plan_is_told_by_its_field() {
+fn an_error_in_a_plan_names_its_field() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), "measure p2p --sizes 1B -o samples.csv");
     assert_eq!(output.status.code(), Some(2));

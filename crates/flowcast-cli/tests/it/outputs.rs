@@ -43,7 +43,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn no_command_writes_over_its_input() {
+fn no_command_overwrites_its_input() {
     let folder = with_inputs();
     fs::create_dir(folder.path().join("sub")).unwrap();
     std::os::unix::fs::symlink("../q.dim", folder.path().join("sub/link")).unwrap();
@@ -237,7 +237,7 @@ fn a_killed_command_leaves_no_temporary_file() {
 }
 
 #[test]
-fn limits_of_the_system_are_told_as_a_full_disk_is() {
+fn limits_of_the_system_are_reported_like_a_full_disk() {
     let folder = with_inputs();
     let made = flowcast(
         folder.path(),
@@ -299,7 +299,7 @@ fn limits_of_the_system_are_told_as_a_full_disk_is() {
 }
 
 #[test]
-fn a_standard_output_that_is_full_is_told() {
+fn a_full_standard_output_is_reported() {
     let folder = with_inputs();
     let products = "node,intercept_s,s_per_mnk,resid_per_mnk\n1,1e-6,1e-10,0\n";
     fs::write(folder.path().join("d.csv"), products).unwrap();
@@ -379,7 +379,7 @@ fn a_standard_error_that_cannot_be_written_ends_nothing() {
 }
 
 #[test]
-fn a_full_disk_is_the_environments_fault_and_leaves_nothing() {
+fn a_full_disk_is_an_environment_error_and_no_file_is_left() {
     let folder = with_inputs();
     let full = flowcast(
         folder.path(),

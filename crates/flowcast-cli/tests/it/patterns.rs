@@ -27,7 +27,7 @@ fn predict(last: &str) -> Output {
 }
 
 #[test]
-fn an_error_in_the_last_of_a_million_lines_is_named_by_its_line() {
+fn an_error_in_the_last_of_a_million_lines_has_its_line_number() {
     for (last, expected) in [
         (
             "0 -> 1 1MB @ -3ms",

@@ -43,7 +43,7 @@ fn printed(command: &mut Command) -> Vec<u8> {
 }
 
 #[test]
-fn a_search_that_is_killed_goes_on_with_the_times_that_it_knows() {
+fn a_killed_search_resumes_with_its_known_times() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let of = |output| ["--moves", "600", "-o", output, "--json"];
@@ -61,7 +61,9 @@ fn a_search_that_is_killed_goes_on_with_the_times_that_it_knows() {
     let said = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        said.contains("map.partial holds the mappings of an interrupted search: --resume"),
+        said.contains(
+            "map.partial contains the mappings of an interrupted search: continue with --resume"
+        ),
         "{said}"
     );
     let other = place(folder, &["--model", "independent", "-o", "map", "--resume"])
@@ -75,7 +77,10 @@ fn a_search_that_is_killed_goes_on_with_the_times_that_it_knows() {
     );
     let resumed = place(folder, &of("map")).arg("--resume").output().unwrap();
     let said = String::from_utf8_lossy(&resumed.stderr);
-    assert!(said.contains("mappings are known from before"), "{said}");
+    assert!(
+        said.contains("mappings are known from the interrupted search"),
+        "{said}"
+    );
     assert_eq!(resumed.stdout, whole);
     assert_eq!(
         fs::read(folder.join("map")).unwrap(),
@@ -85,7 +90,7 @@ fn a_search_that_is_killed_goes_on_with_the_times_that_it_knows() {
 }
 
 #[test]
-fn a_limit_of_time_tells_the_moves_that_give_the_same_answer() {
+fn a_search_with_a_time_limit_reports_the_moves_that_reproduce_it() {
     let folder = tempfile::tempdir().unwrap();
     let limited = printed(&mut place(
         folder.path(),
@@ -131,7 +136,7 @@ fn memory_follows_the_ranks_that_communicate() {
     for (refused, reason) in [
         (
             "place far.steps -n gige-tcp --nodes 2 --ranks-per-node 1",
-            "at most 2, as there are slots",
+            "at most 2, the number of slots",
         ),
         ("place far.steps -n gige-tcp --nodes 2", "at most 16777216"),
         (
@@ -145,18 +150,18 @@ fn memory_follows_the_ranks_that_communicate() {
         ("mapping fill --ranks 1 --nodes 0", "1..=16777216"),
         (
             "mapping fill --ranks 3 --hosts a:1,b:1",
-            "expected at most 2, as there are slots",
+            "expected at most 2, the number of slots",
         ),
         (
             "mapping round-robin --ranks 5 --nodes 2 --ranks-per-node 2",
-            "expected at most 4, as there are slots",
+            "expected at most 4, the number of slots",
         ),
         (
             "mapping fill --ranks 2 --nodes 3 --hosts a,b",
-            "found 3 nodes by --nodes and 2 by --hosts",
+            "found 3 nodes in --nodes and 2 in --hosts",
         ),
         ("mapping far.map --hosts a,b", "a node below 2"),
-        ("mapping farther.map", "the number of a node"),
+        ("mapping farther.map", "a node number"),
     ] {
         let output = within_a_gigabyte(folder.path(), refused);
         let said = String::from_utf8_lossy(&output.stderr);

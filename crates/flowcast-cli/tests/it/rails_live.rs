@@ -117,7 +117,7 @@ fn a_rail_withdrawn_in_the_middle_loses_and_repeats_nothing() {
 }
 
 #[test]
-fn who_has_no_token_or_another_is_not_served() {
+fn a_client_without_the_token_is_not_served() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start();
     let bench = |token: &[&str]| {
@@ -174,7 +174,7 @@ fn falls_silent(to: &str, after: u64) -> String {
 }
 
 #[test]
-fn a_rail_that_falls_silent_in_the_middle_holds_neither_end() {
+fn a_rail_that_falls_silent_blocks_neither_end() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start();
     server.addresses[0] = falls_silent(&server.addresses[0], 1_000_000);
@@ -188,7 +188,7 @@ fn a_rail_that_falls_silent_in_the_middle_holds_neither_end() {
 }
 
 #[test]
-fn the_next_is_served_when_a_bench_was_killed() {
+fn the_next_client_is_served_after_a_bench_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::serving("");
     let flowcast = || Command::new(env!("CARGO_BIN_EXE_flowcast"));

@@ -70,7 +70,7 @@ const MIXES: [(&str, &str, (u64, u64), &str); 15] = [
         "matched",
         "Cancel 4, Irecv 4, Isend 40 800B, Mprobe 40, Mrecv 40, Wait 44",
         (40, 800),
-        "4 receives that got nothing",
+        "4 receives without a matching send",
     ),
     (
         "groups",
@@ -181,7 +181,7 @@ fn tables_name_the_calls_of_the_program(mpi: Mpi) {
     assert_eq!(begins, 200);
 }
 
-fn what_has_no_model_passes_through_and_is_counted(mpi: Mpi) {
+fn calls_without_a_model_are_passed_on_and_counted(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("mixes.c");
     let summary = bench.recorded("unmodelled", &[&program, "unmodelled"]);
@@ -280,7 +280,7 @@ fn fortran_is_recorded_by_each_of_its_interfaces(mpi: Mpi) {
     }
 }
 
-fn a_killed_program_leaves_what_it_had_flushed(mpi: Mpi) {
+fn a_killed_program_leaves_its_flushed_calls(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("mixes.c");
     let output = bench.record("killed", &["--buffer", "4KiB"], &[&program, "killed"]);
@@ -369,7 +369,7 @@ fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
         assert!(ended <= 1, "{place}: {told}");
         assert!(
             told.contains(&format!("{} of 4 ranks", 4 - ended))
-                && told.contains("the recorder has failed"),
+                && told.contains("the recorder failed"),
             "{place}: {told}"
         );
         let refused = bench.flowcast(&["predict", &trace, "--network", "gige-tcp"]);
@@ -452,7 +452,7 @@ fn under_the_other_launcher_a_program_runs_and_is_not_recorded(mpi: Mpi) {
     let output = bench.flowcast(&arguments);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("each of them is alone"), "{said}");
+    assert!(said.contains("an MPI_COMM_WORLD of its own"), "{said}");
     assert_eq!(
         fs::read_dir(bench.path("alone")).unwrap().count(),
         0,
@@ -472,7 +472,7 @@ fn under_the_other_launcher_a_program_runs_and_is_not_recorded(mpi: Mpi) {
     assert_eq!(library["verdict"], "bad", "{library}");
 }
 
-fn ranks_of_other_clocks_are_put_on_one_axis(mpi: Mpi) {
+fn ranks_with_different_clocks_share_one_time_axis(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("mixes.c");
     let shared = bench.recorded("shared", &[&program, "cg"]);
@@ -529,7 +529,7 @@ fn ranks_of_other_clocks_are_put_on_one_axis(mpi: Mpi) {
 }
 
 /// Programs with two or more threads on four ranks, which share two processors or fewer.
-fn threads_are_streams_that_compute_what_they_computed(mpi: Mpi) {
+fn threads_become_streams_with_their_own_computations(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("threads.c");
     let record = |kind: &str| {
@@ -539,7 +539,7 @@ fn threads_are_streams_that_compute_what_they_computed(mpi: Mpi) {
         assert!(
             answer["notes"]
                 .to_string()
-                .contains("computation takes thread CPU time"),
+                .contains("computation is measured in thread CPU time"),
             "{answer} {notes}"
         );
         let computed = worked(&open(&bench.path(kind)))
@@ -565,7 +565,7 @@ fn threads_are_streams_that_compute_what_they_computed(mpi: Mpi) {
     let mut exchange_alone = 0.0;
     for kind in ["three", "join"] {
         let (answer, notes, computed) = record(kind);
-        assert!(!notes.contains("in one row"), "{notes}");
+        assert!(!notes.contains("in one sequence"), "{notes}");
         // The wall time of sleeping threads was fifty times as much.
         assert!(
             (compute_of(&answer) - computed).abs() < 0.2 * computed,
@@ -578,7 +578,7 @@ fn threads_are_streams_that_compute_what_they_computed(mpi: Mpi) {
     // recorded if ranks share processors, so the process may end later than its threads.
     for (kind, thread, alone) in [("beside", 1, exchange_alone), ("both", 2, 0.1)] {
         let (answer, notes, _) = record(kind);
-        assert!(!notes.contains("in one row"), "{notes}");
+        assert!(!notes.contains("in one sequence"), "{notes}");
         let end = end_of(&answer, thread);
         assert!(end < alone + 0.05, "{kind}: {alone} alone, {answer}");
         assert!(compute_of(&answer) > 0.38, "{kind}: {answer}");
@@ -628,7 +628,7 @@ fn a_validation_predicts_its_recording_as_predict_does(mpi: Mpi) {
     );
 }
 
-fn a_program_that_failed_is_predicted_only_when_asked_for(mpi: Mpi) {
+fn a_failed_program_is_predicted_only_on_request(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("threads.c");
     let output = bench.record(
@@ -649,18 +649,18 @@ fn a_program_that_failed_is_predicted_only_when_asked_for(mpi: Mpi) {
 for_both!(
     tables_name_the_calls_of_the_program,
     mixes_are_recorded_call_by_call_and_replayed,
-    what_has_no_model_passes_through_and_is_counted,
+    calls_without_a_model_are_passed_on_and_counted,
     neighbours_exchange_messages_by_functions_with_large_counts_too,
     immediate_collectives_are_waited_for_in_any_order,
     fortran_is_recorded_by_each_of_its_interfaces,
-    a_killed_program_leaves_what_it_had_flushed,
+    a_killed_program_leaves_its_flushed_calls,
     a_recorder_that_cannot_write_ends_the_recording_and_not_the_program,
     a_panic_of_the_recorder_ends_the_recording_and_not_the_program,
     a_budget_is_kept_and_the_whole_loop_replayed,
     recording_costs_little,
     under_the_other_launcher_a_program_runs_and_is_not_recorded,
-    ranks_of_other_clocks_are_put_on_one_axis,
-    threads_are_streams_that_compute_what_they_computed,
+    ranks_with_different_clocks_share_one_time_axis,
+    threads_become_streams_with_their_own_computations,
     a_validation_predicts_its_recording_as_predict_does,
-    a_program_that_failed_is_predicted_only_when_asked_for,
+    a_failed_program_is_predicted_only_on_request,
 );

@@ -171,7 +171,7 @@ fn differences(command: &str, json: &Value, words: &[String], page: Option<&str>
 }
 
 #[test]
-fn command_document_and_page_of_every_kind_of_result_say_the_same() {
+fn the_command_document_and_page_of_every_kind_of_result_agree() {
     let (mut lacking, mut pages) = (Vec::new(), 0);
     for command in COMMANDS.iter().chain(MARKED) {
         let folder = tempfile::tempdir().unwrap();
@@ -191,7 +191,7 @@ fn command_document_and_page_of_every_kind_of_result_say_the_same() {
 }
 
 #[test]
-fn sets_of_a_sweep_come_with_what_the_command_says_of_its_networks() {
+fn a_sweep_includes_the_notes_on_its_networks() {
     let folder = tempfile::tempdir().unwrap();
     let lu = example("lu.S.4.dim.gz");
     let grid = [
@@ -250,7 +250,7 @@ fn networks_whose_intervals_overlap_are_not_called_the_fastest() {
 }
 
 #[test]
-fn an_interval_is_left_out_where_that_is_asked_for() {
+fn an_interval_is_omitted_on_request() {
     let lu = example("lu.S.4.dim.gz");
     let (text, json, page) = three_ways(&["predict", &lu, "-n", "infiniband-hdr", "--no-interval"]);
     for field in ["interval_s", "interval_level", "interval_covers"] {
@@ -261,7 +261,7 @@ fn an_interval_is_left_out_where_that_is_asked_for() {
         "{text}"
     );
     assert!(
-        text.contains("margin: left out, as asked for") && page.contains("left out, as asked for")
+        text.contains("margin: left out, as requested") && page.contains("left out, as requested")
     );
 }
 
@@ -279,7 +279,7 @@ fn disturbed_recording(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_recording_of_a_busy_machine_says_so_wherever_it_is_read() {
+fn every_command_reports_that_a_recording_is_of_a_busy_machine() {
     let folder = tempfile::tempdir().unwrap();
     disturbed_recording(folder.path());
     let mark = "made on a busy machine (other programs take 42 % of the processors)";
@@ -304,7 +304,7 @@ fn a_recording_of_a_busy_machine_says_so_wherever_it_is_read() {
 }
 
 #[test]
-fn the_clock_of_computations_can_be_chosen_for_recordings_alone() {
+fn the_clock_of_computations_can_be_chosen_only_for_recordings() {
     let (folder, recording) = (tempfile::tempdir().unwrap(), example("heat.rec"));
     let predicted = |compute: &str| {
         let arguments = [
@@ -321,12 +321,12 @@ fn the_clock_of_computations_can_be_chosen_for_recordings_alone() {
     for (compute, takes, other) in [
         (
             "wall",
-            "computation takes wall time as asked for",
+            "computation is measured in wall time as requested",
             "--compute cpu",
         ),
         (
             "cpu",
-            "computation takes thread CPU time as asked for",
+            "computation is measured in thread CPU time as requested",
             "--compute wall",
         ),
     ] {
@@ -352,7 +352,7 @@ fn the_clock_of_computations_can_be_chosen_for_recordings_alone() {
 }
 
 #[test]
-fn runs_of_a_busy_machine_enter_no_accuracy_record_whichever_command_reads_them() {
+fn no_command_stores_runs_of_a_busy_machine_in_an_accuracy_record() {
     let folder = tempfile::tempdir().unwrap();
     let recording = disturbed_recording(folder.path());
     fs::rename(recording, folder.path().join("heat.rec.kept")).unwrap();
@@ -438,7 +438,7 @@ fn samples_of_a_busy_machine_mark_the_fit_and_predictions_on_its_network() {
 }
 
 #[test]
-fn tables_of_a_replay_carry_the_notes_of_its_prediction() {
+fn tables_of_a_replay_contain_the_notes_of_its_prediction() {
     let folder = tempfile::tempdir().unwrap();
     let lu = example("lu.S.4.dim.gz");
     let arguments = [
@@ -465,7 +465,7 @@ fn tables_of_a_replay_carry_the_notes_of_its_prediction() {
 }
 
 #[test]
-fn advice_on_rails_marks_stand_ins_and_names_no_interface_that_it_does_not_know() {
+fn advice_on_rails_marks_stand_ins_and_names_only_known_interfaces() {
     let folder = tempfile::tempdir().unwrap();
     let networks = ["-n", "infiniband-hdr", "-n", "infiniband-hdr"];
     let advice = flowcast(

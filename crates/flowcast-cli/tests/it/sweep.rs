@@ -68,7 +68,7 @@ fn kept(result: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
+fn merged_parts_equal_the_whole_sweep_for_any_number_of_parts_and_threads() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for form in [&["--threads", "1"][..], &["--threads", "1", "--json"]] {
@@ -100,7 +100,7 @@ fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
 }
 
 #[test]
-fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
+fn an_interrupted_run_reports_its_file_and_how_to_resume() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = interruptible();
     command.current_dir(folder.path()).args([
@@ -139,7 +139,7 @@ fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.signal(), Some(2), "{told}");
     assert!(
-        told.contains("interrupted; lu.csv.partial holds what is finished")
+        told.contains("interrupted; lu.csv.partial contains the finished part")
             && told.contains("--resume"),
         "{told}"
     );
@@ -147,7 +147,7 @@ fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
 }
 
 #[test]
-fn each_set_is_kept_as_it_ends_and_not_replayed_again_after_any_signal() {
+fn each_finished_set_is_stored_and_not_replayed_again_after_any_signal() {
     let folder = tempfile::tempdir().unwrap();
     let made = flowcast(
         folder.path(),
@@ -209,7 +209,7 @@ fn each_set_is_kept_as_it_ends_and_not_replayed_again_after_any_signal() {
             "{signal}: {told}"
         );
         assert_eq!(
-            told.contains("a.csv.partial holds what is finished"),
+            told.contains("a.csv.partial contains the finished part"),
             signal != "KILL",
             "{signal}: {told}"
         );
@@ -225,7 +225,7 @@ fn each_set_is_kept_as_it_ends_and_not_replayed_again_after_any_signal() {
 }
 
 #[test]
-fn a_run_that_was_killed_in_the_middle_of_a_line_goes_on() {
+fn a_run_killed_in_the_middle_of_a_line_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let whole = swept(folder, &[]);
@@ -250,12 +250,12 @@ fn a_run_that_was_killed_in_the_middle_of_a_line_goes_on() {
     // No set is replayed twice.
     let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
     assert!(
-        String::from_utf8_lossy(&output.stderr).contains("nothing to do, all 40 sets are there")
+        String::from_utf8_lossy(&output.stderr).contains("nothing to do, all 40 sets are complete")
     );
 }
 
 #[test]
-fn sets_that_are_kept_are_not_replayed_again() {
+fn stored_sets_are_not_replayed_again() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let whole = String::from_utf8(swept(folder, &[])).unwrap();
@@ -270,7 +270,7 @@ fn sets_that_are_kept_are_not_replayed_again() {
 }
 
 #[test]
-fn a_digit_that_has_changed_is_told_and_replayed_again() {
+fn a_set_with_a_changed_digit_is_reported_and_replayed_again() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let whole = swept(folder, &[]);
@@ -288,7 +288,7 @@ fn a_digit_that_has_changed_is_told_and_replayed_again() {
     let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("note: lu.csv.partial: left out ")
+        said.contains("note: lu.csv.partial: ignored the last ")
             && said.contains("sets: 1 replayed, 39 resumed"),
         "{said}"
     );
@@ -296,7 +296,7 @@ fn a_digit_that_has_changed_is_told_and_replayed_again() {
 }
 
 #[test]
-fn every_row_is_what_predict_says_of_the_same_network() {
+fn every_row_equals_the_prediction_on_the_same_network() {
     let folder = tempfile::tempdir().unwrap();
     let text = String::from_utf8(swept(folder.path(), &[])).unwrap();
     let rows: Vec<Vec<&str>> = text
@@ -355,7 +355,7 @@ fn every_row_is_what_predict_says_of_the_same_network() {
 }
 
 #[test]
-fn parts_that_are_missing_cut_off_or_of_another_sweep_are_not_merged() {
+fn missing_truncated_and_foreign_parts_are_not_merged() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     swept(folder, &["--shard", "1/2", "-o", "a.csv"]);
@@ -371,12 +371,11 @@ fn parts_that_are_missing_cut_off_or_of_another_sweep_are_not_merged() {
         ))
     };
     assert!(
-        merge(&["b.csv"])
-            .contains("found 20 of 40 sets, expected all; the first that is missing is set 0")
+        merge(&["b.csv"]).contains("found 20 of 40 sets, expected all; the first missing set is 0")
     );
     assert!(
         merge(&["a.csv", "other.csv"])
-            .contains("other.csv: found a part of another sweep than a.csv")
+            .contains("other.csv: found a part of a different sweep than a.csv")
     );
     let text = fs::read_to_string(folder.join("b.csv")).unwrap();
     fs::write(folder.join("cut.csv"), &text[..text.len() - 4]).unwrap();
@@ -400,7 +399,7 @@ fn parts_that_are_missing_cut_off_or_of_another_sweep_are_not_merged() {
 }
 
 #[test]
-fn other_numbers_of_the_same_network_are_no_part_of_the_run_to_go_on_with() {
+fn a_run_on_a_changed_network_is_not_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let kept = kept(&swept(folder, &[]));
@@ -414,7 +413,7 @@ fn other_numbers_of_the_same_network_are_no_part_of_the_run_to_go_on_with() {
 }
 
 #[test]
-fn a_page_holds_the_lines_that_it_draws_and_is_not_made_again() {
+fn a_page_contains_the_lines_that_it_draws_and_is_not_computed_again() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let csv = String::from_utf8(swept(folder, &[])).unwrap();
@@ -424,6 +423,6 @@ fn a_page_holds_the_lines_that_it_draws_and_is_not_made_again() {
     let again = sweep(folder, &["--report", "lu.html", "--resume"]);
     assert!(String::from_utf8_lossy(&again.stderr).contains("nothing to do"));
     assert!(
-        said(&sweep(folder, &["--report", "lu.html", "--json"])).contains("--json: found a page")
+        said(&sweep(folder, &["--report", "lu.html", "--json"])).contains("--json: found --report")
     );
 }

@@ -110,11 +110,11 @@ const LIVE: &[(&str, &str)] = &[
     ),
     (
         "lab cable-check --count 20",
-        "rail from late, median Mbit/s nominal off by frames lost of the seed astray node0 node1",
+        "rail from late (median) Mbit/s nominal rate error frames lost by seed astray node0 node1",
     ),
     (
         "measure check gige-tcp --connect {2}",
-        "shows size in a row predicted from to found samples latency bandwidth message rate",
+        "parameter size in a row predicted from to measured samples latency bandwidth message rate",
     ),
     (
         "measure clocks --lab fair --lab-set cluster.nodes=2 --count 3 --repetitions 3 --span 50ms --delay 50ms",
@@ -122,11 +122,11 @@ const LIVE: &[(&str, &str)] = &[
     ),
     (
         "measure conflicts --no-self-test --lab fair --lab-set cluster.nodes=2 --flows 2 --size 200KB --window 0B --only out -o {width}.csv",
-        "conflict flows repetitions longest times longer than alone alone-half random-1 random-6",
+        "conflict flows repetitions longest slowdown alone-half random-1 random-6",
     ),
     (
         "measure p2p --sizes 1KiB,64KiB,1MiB --time-limit 300ms -o {width}-samples.csv",
-        "size round trip 16 in a row time between two KiB MiB samples rounds and",
+        "size round trip 16 in a row time between messages KiB MiB samples rounds and",
     ),
     (
         "measure pairs --no-self-test --lab fair --lab-set cluster.nodes=4 --sizes 1B -o pairs-{width}.csv",

@@ -96,7 +96,7 @@ fn a_program_without_mpi_finds_none_of_its_functions() {
 
 #[test]
 #[ignore = "needs a C compiler: cargo xtask test record"]
-fn a_library_that_nobody_knows_serves_its_program() {
+fn a_program_runs_with_an_unknown_library() {
     let bench = Bench::new();
     let options = ["-shared", "-fPIC", "-DLIBRARY"];
     let library = bench.compile("gcc", "toy_mpi.c", "libtoy_mpi.so", &options);
@@ -106,7 +106,7 @@ fn a_library_that_nobody_knows_serves_its_program() {
         (printed(&output).as_str(), output.status.code()),
         ("done\n", Some(9))
     );
-    let because = "cannot be recorded: its ABI is not known (Toy MPI 1.0)";
+    let because = "cannot be recorded: its ABI is unknown (Toy MPI 1.0)";
     assert!(said(&output).contains(because), "{}", said(&output));
     let doctor = bench
         .flowcast(&["doctor", "--json", "--", &program])
@@ -116,7 +116,7 @@ fn a_library_that_nobody_knows_serves_its_program() {
     assert!(
         checks
             .to_string()
-            .contains("its ABI is not known (Toy MPI 1.0)"),
+            .contains("its ABI is unknown (Toy MPI 1.0)"),
         "{checks}"
     );
 }
@@ -132,7 +132,7 @@ fn calls_may_end_without_a_return(compiler: &str) {
         let printed = printed(&output);
         assert!(printed.starts_with(&format!("{way}\n")), "{printed}");
         assert_eq!(bench.calls("MPI_Barrier"), barriers, "{way}");
-        let because = "a signal handler has interrupted the recorder";
+        let because = "a signal handler interrupted the recorder";
         assert_eq!(said(&output).contains(because), way == "interrupted");
         fs::remove_dir_all(bench.0.path().join("recording")).unwrap();
     }
@@ -149,7 +149,7 @@ mod open_mpi {
 
     #[test]
     #[ignore = "needs Open MPI: cargo xtask test record"]
-    fn a_library_that_a_program_loads_itself_is_recorded_and_nothing_of_it_is_found_before() {
+    fn a_library_that_a_program_loads_itself_is_recorded_and_not_found_before() {
         let bench = Bench::new();
         for options in [&[][..], &["-Wl,-rpath,/nowhere"], &["-Wl,-z,now"]] {
             let program = bench.compile("gcc", "loaded.c", "program", options);
@@ -222,7 +222,7 @@ mod mpich {
 
     #[test]
     #[ignore = "needs MPICH: cargo xtask test record"]
-    fn without_memory_the_recording_ends_and_the_program_goes_on() {
+    fn the_recording_ends_without_memory_and_the_program_continues() {
         let bench = Bench::new();
         let program = bench.compile("mpicc.mpich", "waits.c", "program", &[]);
         let limited = format!("ulimit -v 2000000; exec {program} hungry");
@@ -233,12 +233,12 @@ mod mpich {
             "{}",
             printed(&output)
         );
-        assert!(said(&output).contains("no memory"), "{}", said(&output));
+        assert!(said(&output).contains("out of memory"), "{}", said(&output));
     }
 
     #[test]
     #[ignore = "needs MPICH: cargo xtask test record"]
-    fn an_interrupted_recording_says_what_it_keeps() {
+    fn an_interrupted_recording_is_kept_and_reported() {
         let bench = Bench::new();
         let program = bench.compile("mpicc.mpich", "waits.c", "program", &[]);
         let mut command = crate::interruptible();

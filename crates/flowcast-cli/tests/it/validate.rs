@@ -157,7 +157,7 @@ fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
 }
 
 #[test]
-fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
+fn an_accuracy_record_is_stored_on_request_and_only_for_its_network() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("report.html.journal"), JOURNAL).unwrap();
@@ -221,7 +221,7 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
 }
 
 #[test]
-fn margins_of_the_nas_kernels_hold_nine_of_ten_runs_of_programs_that_they_do_not_come_from() {
+fn margins_of_the_nas_kernels_contain_nine_of_ten_held_out_runs() {
     let ledger = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../tests/data/validation/nas.toml"
@@ -267,7 +267,7 @@ fn margins_of_the_nas_kernels_hold_nine_of_ten_runs_of_programs_that_they_do_not
 }
 
 #[test]
-fn patterns_that_are_finished_are_not_run_again_and_a_journal_in_the_way_is_named() {
+fn finished_patterns_are_not_run_again_and_an_existing_journal_is_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
         folder.path().join("report.html.journal"),
@@ -278,7 +278,7 @@ fn patterns_that_are_finished_are_not_run_again_and_a_journal_in_the_way_is_name
     let blocked = validate(folder.path(), &same);
     assert_eq!(blocked.status.code(), Some(2));
     assert!(
-        said(&blocked).contains("--resume goes on with them"),
+        said(&blocked).contains("continue with --resume"),
         "{}",
         said(&blocked)
     );

@@ -144,7 +144,7 @@ mod open_mpi {
         let blocked = bench.validate(&first, &["./regions", "1024"]);
         assert_eq!(blocked.status.code(), Some(2));
         assert!(
-            said(&blocked).contains("--resume goes on with them"),
+            said(&blocked).contains("continue with --resume"),
             "{}",
             said(&blocked)
         );
@@ -217,7 +217,7 @@ mod open_mpi {
         );
         assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
         assert!(
-            said(&refused).contains("limits/formula: total off by"),
+            said(&refused).contains("limits/formula: total error"),
             "{}",
             said(&refused)
         );
@@ -249,7 +249,7 @@ mod open_mpi {
 
     #[test]
     #[ignore = "needs Open MPI: cargo xtask test record"]
-    fn a_program_that_fails_or_calls_no_mpi_is_told() {
+    fn a_program_that_fails_or_calls_no_mpi_is_reported() {
         let bench = Bench::new();
         let once = ["--network", "gige-tcp", "--repetitions", "1"];
         let none = bench.validate(&once, &["true"]);

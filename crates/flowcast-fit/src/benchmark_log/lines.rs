@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn byte_order_marks_colours_and_carriage_returns_are_taken_away() {
+    fn byte_order_marks_colours_and_carriage_returns_are_removed() {
         let text =
             "\u{feff}\u{1b}[1;32m8\u{1b}[0m  1.1\r\n\u{1b}]0;title\u{7}16 1.2\r\n 10 %\r20 1.3\n";
         let plain: Vec<String> = lines(text).into_iter().map(|line| line.text).collect();

@@ -25,7 +25,7 @@ fn network(overhead: f64) -> LogGp {
 }
 
 #[test]
-fn parameters_come_back_from_exact_round_trips() {
+fn exact_round_trips_recover_the_parameters() {
     // A gap of 3.4 us is above an overhead of 1.9 us. An overhead of 6.1 us hides it, and only 4 KiB shows it.
     for (overhead, sizes) in [(1.9, vec![Bytes(1), Bytes(4096)]), (6.1, vec![Bytes(4096)])] {
         let truth = network(overhead);
@@ -42,7 +42,7 @@ fn parameters_come_back_from_exact_round_trips() {
 }
 
 #[test]
-fn what_a_burst_costs_beyond_its_messages_is_no_part_of_the_gap() {
+fn the_fixed_cost_of_a_burst_is_no_part_of_the_gap() {
     let truth = network(1.9);
     let mut samples = PrttSamples::default();
     for (point, times) in exact(&truth, truth.overhead).points() {
@@ -83,7 +83,7 @@ fn a_lost_packet_is_left_out() {
 }
 
 #[test]
-fn samples_without_the_sender_s_time_or_second_lengths_are_not_for_it() {
+fn samples_without_the_sender_s_time_or_second_lengths_have_no_bursts() {
     let truth = network(1.9);
     let mut samples = PrttSamples::default();
     exact(&truth, truth.overhead)

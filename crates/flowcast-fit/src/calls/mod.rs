@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_table_holds_its_calls_are_fitted_or_refused(
+        fn the_calls_of_any_table_are_fitted_or_refused(
             medians in prop::collection::btree_map(any::<u64>(), -320.0..308.0f64, 1..12),
             pieces in 1..4usize,
         ) {

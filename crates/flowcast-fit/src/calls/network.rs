@@ -404,14 +404,13 @@ fn warnings(network: &Network, warmth: f64) -> Vec<String> {
     let mut warnings = Vec::new();
     if warmth < COLD {
         warnings.push(format!(
-            "MPI_Send in the ping-pong takes {warmth:.2} times as long as MPI_Isend alone: the overheads are those in a ping-pong"
+            "MPI_Send in the ping-pong takes {warmth:.2} times as long as MPI_Isend alone: the overheads apply to \
+             a ping-pong"
         ));
     }
     if network.nic.latency == Time::ZERO {
-        warnings.push(
-            "the overheads leave nothing of half a round trip for the latency, which is 0"
-                .to_owned(),
-        );
+        warnings
+            .push("the overheads take up all of half a round trip, so the latency is 0".to_owned());
     }
     let nodes = &network.machine.nodes;
     if nodes.is_empty()
@@ -420,8 +419,8 @@ fn warnings(network: &Network, warmth: f64) -> Vec<String> {
             .all(|group| group.intra_latency.is_some() && group.intra_bandwidth.is_some())
     {
         warnings.push(
-            "calls between two nodes show nothing of messages inside a node: the built-in network shared-memory stands in \
-             (--network NET states intra_latency, intra_bandwidth, ranks on a node and switches)"
+            "calls between two nodes contain no messages inside a node: the built-in network shared-memory supplies their \
+             costs (--network NET states intra_latency, intra_bandwidth, ranks on a node and switches)"
                 .to_owned(),
         );
     }
@@ -558,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn the_eager_limit_has_fewest_sizes_on_its_wrong_side() {
+    fn the_eager_limit_misplaces_the_fewest_sizes() {
         let from = |sends: &[f64]| limit(sends).map(|limit| limit.rendezvous_from);
         assert_eq!(from(&[100.0; 6]), None);
         assert_eq!(from(&[100.0, 100.0, 100.0, 100.0, 100.0, 900.0]), None);
@@ -581,7 +580,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_calls_take_their_network_is_read_back(
+        fn the_network_of_any_calls_reads_back(
             medians in prop::collection::btree_map(0..1u64 << 50, prop::array::uniform4(-9.0..18.0f64), 2..16),
         ) {
             let of_call = |(at, (experiment, call)): (usize, (&str, &str))| {

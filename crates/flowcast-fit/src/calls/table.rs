@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn invalid_rows_are_reported_with_their_lines() {
         let header = "cluster,experiment,call,bytes,median_ns\n";
         for (row, told) in [
             (

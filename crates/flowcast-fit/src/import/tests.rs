@@ -156,7 +156,7 @@ fn a_window_of_messages_needs_the_latency_of_its_size() {
     let message = samples([&bandwidth].into_iter()).unwrap_err().to_string();
     assert_eq!(
         message,
-        "osu_bw: found no osu_latency of 1kB, expected it beside the bandwidths"
+        "osu_bw: found no osu_latency of 1kB, expected it together with the bandwidths"
     );
     let latency = read_all("# OSU MPI Latency Test\n1 2.0\n1000 3.5\n").unwrap();
     let all = samples([&bandwidth, &latency].into_iter()).unwrap();
@@ -174,7 +174,7 @@ fn a_table_without_a_name_is_refused_unless_its_command_or_the_user_names_the_te
     assert_eq!(
         refused(&nccl),
         "line 1: found a table of nccl-tests that does not name its test (versions before 2.17 do not), expected its \
-         banner, or the test by --test, such as --test sendrecv"
+         banner or the name of the test, such as --test sendrecv"
     );
     let perftest = without(PERFTEST, "Send Latency Test");
     assert!(refused(&perftest).contains("a table of perftest that does not name its test"));
@@ -219,7 +219,7 @@ fn a_table_without_a_name_is_refused_unless_its_command_or_the_user_names_the_te
 }
 
 #[test]
-fn a_window_is_as_long_as_the_log_or_its_command_says() {
+fn the_log_or_its_command_determines_the_window() {
     let bandwidth = "# OSU MPI Bandwidth Test v7.4\n";
     let rows = "# Size Bandwidth (MB/s)\n1 0.4\n1000 800\n";
     let latency = "# OSU MPI Latency Test\n# Size Latency (us)\n1 2.0\n1000 3.5\n";
@@ -257,7 +257,7 @@ fn a_window_is_as_long_as_the_log_or_its_command_says() {
 }
 
 #[test]
-fn sizes_that_begin_again_are_another_run() {
+fn a_restart_of_the_sizes_begins_a_new_run() {
     let again = format!("{OSU}0 3.06\n8 3.30\n");
     let expected =
         "found OSU MPI Latency Test (line 1), OSU MPI Latency Test (line 5), expected one run";
@@ -292,7 +292,7 @@ fn sizes_that_begin_again_are_another_run() {
 }
 
 #[test]
-fn several_runs_are_told_apart_and_chosen_by_their_lines() {
+fn several_runs_are_separated_and_chosen_by_their_lines() {
     let log = format!(
         "{OSU}{}",
         OSU.replace("1.10", "3.30").replace("1.02", "3.06")
@@ -335,7 +335,7 @@ fn several_runs_are_told_apart_and_chosen_by_their_lines() {
 }
 
 #[test]
-fn lines_inside_a_table_that_are_no_rows_are_left_out_and_named() {
+fn lines_of_a_table_that_are_no_rows_are_skipped_and_named() {
     let time_out = format!(
         "{IMB}      4194304 time-out.; Time limit (secs_per_sample * msg_sizes_list_len) is over\n\n# All processes entering MPI_Finalize\n"
     );
@@ -375,7 +375,7 @@ fn lines_inside_a_table_that_are_no_rows_are_left_out_and_named() {
 }
 
 #[test]
-fn rows_whose_data_were_wrong_are_left_out_and_named() {
+fn rows_with_wrong_data_are_skipped_and_named() {
     let with_column = |log: &str, (header, name): (&str, &str), marks: [&str; 2]| {
         let mut marks = marks.into_iter();
         let lines = log.lines().map(|line| match line.trim_start() {
@@ -466,13 +466,13 @@ fn rows_of_several_processes_and_unknown_prefixes_are_named() {
     let both = prefixed(OSU, "[0] ") + "[1] 16 1.2\n";
     assert_eq!(
         refused(&both),
-        "line 5: found a row behind `[1]`, expected rows of one process, behind `[0]` as in line 3"
+        "line 5: found a row after `[1]`, expected rows of one process, after `[0]` as in line 3"
     );
     let some = prefixed(OSU, "[0] ") + "16 1.2\n";
     assert!(refused(&some).starts_with("line 5: found a row without a prefix"));
     assert_eq!(
         refused(&prefixed(OSU, "rank zero | ")),
-        "line 1: found `rank zero | ` before the banner of a benchmark, expected the banner alone or behind a rank, a node or \
+        "line 1: found `rank zero | ` before the banner of a benchmark, expected the banner alone or after a rank, a node or \
          a time"
     );
 }
@@ -500,7 +500,7 @@ fn netpipe_is_read_from_the_screen_and_from_its_file() {
 }
 
 #[test]
-fn what_is_no_benchmark_of_messages_is_refused() {
+fn other_files_than_message_benchmarks_are_refused() {
     assert!(
         refused("hello")
             .starts_with("found no samples and no output of a known benchmark, expected columns of samples (`flowcast fit --help`) or one of OSU, IMB")
@@ -519,7 +519,7 @@ fn what_is_no_benchmark_of_messages_is_refused() {
 
 proptest! {
     #[test]
-    fn what_launchers_and_terminals_add_to_each_line_changes_nothing(
+    fn additions_of_launchers_and_terminals_to_lines_have_no_effect(
         log in prop::sample::select(&LOGS),
         prefix in prop::sample::select(&[
             "", "[0] ", "[1,0]<stdout>:", "[prterun-n1-7@1,0]<stdout>: ", "0: ", " 12: ", "node01: ",

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_its_line() {
+    fn invalid_rows_are_reported_with_their_lines() {
         for (row, told) in [
             (
                 "0,0,1,alone,5",

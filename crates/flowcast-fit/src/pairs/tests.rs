@@ -77,7 +77,7 @@ fn healthy_networks_have_no_alarm() {
 }
 
 #[test]
-fn a_port_that_sends_or_receives_is_told_from_slow_ones() {
+fn a_half_duplex_port_is_distinguished_from_a_slow_one() {
     let alone = times(8, 1, |_, _| 1.0);
     let both = times(
         8,
@@ -106,7 +106,7 @@ fn in_turn(from: u32, to: u32) -> f64 {
 }
 
 #[test]
-fn racks_are_found_beside_a_slow_node_and_a_slow_link_and_healthy_networks_have_none() {
+fn racks_are_found_despite_a_slow_node_and_a_slow_link_and_healthy_networks_have_none() {
     for seed in 0..20 {
         let found = groups(
             &times(16, seed, |from, to| {
@@ -296,7 +296,7 @@ fn between_cores(from: u32, to: u32) -> f64 {
 }
 
 #[test]
-fn packages_of_cores_are_found_and_caches_where_there_is_one_package() {
+fn packages_of_cores_are_found_or_caches_within_a_single_package() {
     let blocks = |count: u32, size: u32| {
         (0..count)
             .step_by(size as usize)
@@ -324,7 +324,7 @@ fn packages_of_cores_are_found_and_caches_where_there_is_one_package() {
 }
 
 #[test]
-fn a_slow_core_is_named_among_packages_that_are_no_fault() {
+fn a_slow_core_is_named_and_packages_are_no_fault() {
     for seed in 0..20 {
         assert_eq!(found(&times(16, seed, between_cores)), [], "{seed}");
         assert_eq!(

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_predicts_less_than_no_time_stands_behind_all_others() {
+    fn a_model_with_a_negative_prediction_ranks_last() {
         let errors = [0.5, -0.5, -1.0, -1.2, -9.0].map(|error| PredictionError {
             at: 0,
             part: 0,
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_of_bursts_that_was_left_out_is_predicted_by_the_model_that_made_them() {
+    fn the_model_that_made_the_bursts_predicts_a_length_that_was_left_out() {
         let mut samples = samples();
         let points: Vec<(PrttPoint, Time)> = samples
             .points()

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_come_back_from_exact_round_trips() {
+    fn exact_round_trips_recover_the_parameters() {
         // Gigabit Ethernet in Lichei's Table 3.5.3.1 has an overhead above its gap.
         comes_back(
             "loggp",
@@ -287,7 +287,7 @@ mod tests {
         /// At the optimum, no allowed step helps: the gradient is 0 for a free value and does not point downhill for a
         /// value at 0.
         #[test]
-        fn values_without_negative_ones_meet_the_conditions_of_the_best(
+        fn non_negative_least_squares_meet_the_optimality_conditions(
             rows in prop::collection::vec(prop::collection::vec(-3.0..3.0f64, 4), 5..9),
             rest in prop::collection::vec(-5.0..5.0f64, 9),
         ) {

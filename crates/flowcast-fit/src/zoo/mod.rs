@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn contention_is_left_out_where_a_model_says_nothing_of_it() {
+    fn a_model_without_contention_has_none() {
         let time = |name, parameters: &[f64]| {
             cost(name, OpenSizes::Nothing, pattern(5, &GATHER)).at(parameters)
         };
@@ -389,7 +389,7 @@ mod tests {
 
     /// Lichei, section 3.1.3: n messages and an answer without bytes take `2L + (n+1)·g`.
     #[test]
-    fn a_flood_takes_as_long_as_the_thesis_says() {
+    fn the_time_of_a_flood_matches_the_thesis() {
         let point = PrttPoint::new(16, Time::ZERO, Bytes(1));
         let places = OpenSizes::Places(vec![Bytes(1)]);
         let cost = cost("plogp", places, TimedExchange::RoundTrip(point));
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_interpolated_and_go_on_beyond_their_ends() {
+    fn tables_are_interpolated_and_extrapolated() {
         let places = OpenSizes::Places([10, 20, 40].map(Bytes).into());
         let gaps = [5, 10, 15, 20, 30, 40, 80]
             .map(|size| product(&places.weights(Bytes(size)), &[1.0, 3.0, 4.0]));

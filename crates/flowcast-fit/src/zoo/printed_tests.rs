@@ -50,7 +50,7 @@ fn agree(name: &str, choice: OpenSizes, parameters: impl Fn([f64; 4]) -> Vec<f64
 
 /// Equations 3.2.2.1 to 3.2.2.3. On Gigabit Ethernet, o is above g: 16 messages of one byte start 6.1 us apart.
 #[test]
-fn loggp_takes_the_round_trips_of_the_thesis() {
+fn loggp_reproduces_the_round_trips_of_the_thesis() {
     let rows = [
         (1, 0.0, 1, [11.24, 56.2, 155.2]),
         (1, 0.0, 2049, [15.458_88, 72.952_64, 189.975_04]),

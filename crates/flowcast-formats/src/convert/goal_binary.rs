@@ -8,7 +8,7 @@ use crate::read::goal_binary::{
 };
 use flowcast_program::schedule::{Graph, Operation, OperationNode, Schedule};
 
-const FRACTIONS: &str = "computations of fractions of a nanosecond; they are rounded";
+const FRACTIONS: &str = "computations with fractions of a nanosecond; they are rounded";
 
 /// Writes a schedule.
 ///
@@ -107,7 +107,7 @@ fn check(schedule: &Schedule) -> io::Result<()> {
     });
     longest.map_or(Ok(()), |time| {
         let text = format!(
-            "found a computation of {time}, expected less than 584 years: the form counts nanoseconds in 64 bits"
+            "found a computation of {time}, expected less than 584 years: the format counts nanoseconds in 64 bits"
         );
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))
     })
@@ -118,7 +118,11 @@ fn any(value: Option<u32>) -> u32 {
 }
 
 fn number(count: usize) -> io::Result<[u8; 4]> {
-    let count = u32::try_from(count)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a rank is too large"))?;
+    let count = u32::try_from(count).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "found more than 4,294,967,295 operations or dependencies in a rank, expected fewer",
+        )
+    })?;
     Ok(count.to_le_bytes())
 }

@@ -154,8 +154,10 @@ fn is_of_threads(program: &Program, communicator: &Communicator) -> bool {
 
 const RMA_AND_IO: &str = "one-sided operations and requests to files";
 const EVENTS: &str = "events";
-const THREADS: &str = "waits of a thread for another one of its rank";
-const ACCELERATOR: &str = "computations of accelerators; they are written as ordinary ones";
-const SYNCHRONOUS: &str = "synchronous sends; the format decides by size which sends are";
-const BARRIER_BYTES: &str = "barriers that carry bytes; they are written without";
-const ROOT_SYNCHRONOUS: &str = "root-synchronous collectives; they are written as ordinary ones";
+const THREADS: &str = "waits of a thread for another thread of its rank";
+const ACCELERATOR: &str = "computations of accelerators; they are written as ordinary computations";
+const SYNCHRONOUS: &str =
+    "synchronous sends; in this format, the size decides whether a send is synchronous";
+const BARRIER_BYTES: &str = "barriers that carry bytes; they are written without bytes";
+const ROOT_SYNCHRONOUS: &str =
+    "root-synchronous collectives; they are written as ordinary collectives";

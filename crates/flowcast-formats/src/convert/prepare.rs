@@ -3,7 +3,8 @@
 use super::Losses;
 use flowcast_program::{blocking, program::Program};
 
-const NON_BLOCKING: &str = "non-blocking collectives; the format has none, they are written as blocking ones where they start";
+const NON_BLOCKING: &str =
+    "non-blocking collectives; the format has none, so each becomes a blocking one at its start";
 
 /// Returns the program with its non-blocking collectives replaced by blocking ones at their starts, or `None` if it has
 /// none.

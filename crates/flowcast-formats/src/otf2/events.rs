@@ -69,7 +69,7 @@ impl<'a> Events<'a> {
     pub fn event(&mut self, location: u64, time: u64, event: Event) {
         let Some(rank) = self.rank_of.get(&location) else {
             if !matches!(event, Event::Enter(_) | Event::Leave(_) | Event::Other) {
-                self.leave_out("events of threads that are no rank of MPI");
+                self.leave_out("events of threads that are not MPI ranks");
             }
             return;
         };
@@ -183,7 +183,7 @@ impl EventRank {
             end: self.now,
             ..TracedCall::default()
         });
-        self.out.calls.last_mut().expect("it was put there")
+        self.out.calls.last_mut().expect("a call was just added")
     }
 
     /// Enters a region; `function` is `None` if the region does not belong to MPI.
@@ -238,15 +238,11 @@ impl EventRank {
             }
             "send" | "ssend" | "isend" | "issend" | "recv" | "irecv" | "sendrecv" => {
                 self.call("Init", Vec::new());
-                return Some(format!(
-                    "calls of MPI_{name} of which the trace tells only the name,"
-                ));
+                return Some(format!("calls of MPI_{name} that the trace only names,"));
             }
             kind if flowcast_recording::operation(name).is_some() && !kind.ends_with("-init") => {
                 self.call("Init", Vec::new());
-                return Some(format!(
-                    "calls of MPI_{name} of which the trace tells only the name,"
-                ));
+                return Some(format!("calls of MPI_{name} that the trace only names,"));
             }
             _ => drop(self.call(name, Vec::new())),
         }
@@ -271,7 +267,7 @@ impl EventRank {
         let since = self.off_since.take()?;
         let call = self.call("Init", Vec::new());
         call.begin = since.min(call.begin);
-        Some("intervals in which measurement was off,".to_owned())
+        Some("intervals without measurement,".to_owned())
     }
 
     /// Returns the position of a communicator in the rank's list.

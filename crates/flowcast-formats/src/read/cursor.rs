@@ -189,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn eight_digits_at_a_time_are_what_they_are_one_by_one(
+        fn eight_digits_at_a_time_give_the_same_as_single_digits(
             text in proptest::collection::vec(prop_oneof![4 => b'0'..=b'9', 1 => Just(b'-'), 1 => any::<u8>()], 0..24),
         ) {
             for at in 0..=text.len() {
@@ -200,7 +200,7 @@ mod tests {
         }
 
         #[test]
-        fn a_number_is_the_one_that_the_library_reads_out_of_its_sign_and_digits(
+        fn a_number_equals_the_result_of_the_standard_library(
             text in prop_oneof!["[+-]{0,2}[0-9]{0,24}[+.:e-]{0,2}[0-9]{0,3}", "-?0{0,12}9223372036854775(80[78])?"],
         ) {
             let unsigned = text.strip_prefix('-').unwrap_or(&text);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_up_to_what_is_no_digit() {
+    fn numbers_end_before_the_first_non_digit() {
         let mut cursor = Cursor {
             text: b"12:-3\n00000000000000000000007",
             at: 0,

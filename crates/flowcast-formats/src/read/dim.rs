@@ -135,8 +135,8 @@ fn read_header(input: ScanInput<'_>) -> Result<(Header, usize), TraceError> {
         let threads = cursor.integer().ok_or_else(|| {
             input.fault(
                 0,
-                format!("threads of {task} tasks"),
-                format!("threads of {tasks} tasks"),
+                format!("the thread counts of {task} tasks"),
+                format!("the thread counts of {tasks} tasks"),
             )
         })?;
         let known = u32::try_from(threads).ok().filter(|threads| *threads >= 1);
@@ -152,7 +152,7 @@ fn read_header(input: ScanInput<'_>) -> Result<(Header, usize), TraceError> {
         if !cursor.eat(if task + 1 == tasks { b')' } else { b',' }) {
             return Err(input.fault(
                 0,
-                format!("threads of another number than {tasks} tasks"),
+                format!("thread counts of more or fewer than {tasks} tasks"),
                 HEADER_FORMAT,
             ));
         }
@@ -291,7 +291,7 @@ impl DimSection {
     ) -> Result<(), Fault> {
         let kind = cursor
             .integer()
-            .ok_or_else(|| Fault::malformed("a record, which begins with its number"))?;
+            .ok_or_else(|| Fault::malformed("a record that begins with its type number"))?;
         if kind == 0 && cursor.eat_all(&prefix.bytes[..prefix.bytes.len() - 1]) {
             self.builder.nothing();
             return cursor.end_line(format_of(0));
@@ -362,7 +362,7 @@ impl DimSection {
                 let expected = match peers.threads_of(self.task) {
                     1 => "thread 0, the only one of its task".to_owned(),
                     threads => format!(
-                        "records of thread {}: threads from 0 to {}, each in one piece",
+                        "records of thread {}: one block for each thread, from 0 to {}",
                         self.thread,
                         threads - 1
                     ),
@@ -372,7 +372,7 @@ impl DimSection {
             (Some(task), Some(_)) => Fault::value(
                 format!("a record of task {task}"),
                 format!(
-                    "records of task {}: tasks from 0 up, each in one piece",
+                    "records of task {}: one block for each task, in order from 0",
                     self.task
                 ),
             ),
@@ -571,7 +571,7 @@ impl DimMessage {
         }
         if thread >= i64::from(peers.threads_of(peer as u32)) {
             let expected = match peers.threads_of(peer as u32) {
-                1 => "-1 or 0, each task having one thread".to_owned(),
+                1 => "-1 or 0, because each task has one thread".to_owned(),
                 threads => format!("-1, or a thread of task {peer} from 0 to {}", threads - 1),
             };
             return Err(Fault::value(format!("thread {thread}"), expected));
@@ -626,8 +626,7 @@ fn size(bytes: i64) -> Result<Bytes, Fault> {
 
 #[inline]
 fn small(value: i64, what: &str) -> Result<i32, Fault> {
-    i32::try_from(value)
-        .map_err(|_| Fault::value(format!("{what} of {value}"), "a number of 32 bits"))
+    i32::try_from(value).map_err(|_| Fault::value(format!("{what} of {value}"), "a 32-bit number"))
 }
 
 #[cfg(test)]
@@ -637,7 +636,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_burst_takes_the_seconds_that_its_whole_field_gives(
+        fn a_burst_lasts_for_the_seconds_in_its_field(
             text in prop_oneof![
                 "-?0{0,3}[0-9]{0,7}\\.[0-9]{7,11}[ \t\r]{0,2}",
                 "[+ -]{0,2}[0-9]{0,24}(\\.[0-9]{0,10})?([eE][+-]?[0-9]{1,3})?",

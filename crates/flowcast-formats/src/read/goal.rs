@@ -227,7 +227,7 @@ impl<'a> RankText<'a> {
             let number = self.label(label) as usize;
             if self.named[number].replace(index).is_some() {
                 let found = format!("label {} again", shown(label));
-                return Err(Fault::value(found, "labels used once in a rank"));
+                return Err(Fault::value(found, "each label once in a rank"));
             }
         }
         Ok(())
@@ -254,7 +254,8 @@ impl<'a> RankText<'a> {
                 } = *pending;
                 let [later, earlier] = [later, earlier].map(|label: u32| {
                     self.named[label as usize].ok_or_else(|| {
-                        let expected = format!("a label of rank {} (in {name}:{line})", self.rank);
+                        let expected =
+                            format!("a label of rank {} (used in {name}:{line})", self.rank);
                         Fault::value(format!("label {}", shown(self.labels.key(label))), expected)
                     })
                 });

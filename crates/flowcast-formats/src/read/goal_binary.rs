@@ -72,13 +72,13 @@ impl<'a> GoalBinaryFields<'a> {
         let (taken, rest) = self
             .0
             .split_at_checked(count)
-            .ok_or("found a file that ends too early")?;
+            .ok_or("found fewer bytes than expected: the file is cut off or damaged")?;
         self.0 = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], BinaryDamage> {
-        Ok(self.bytes(N)?.try_into().expect("so many were taken"))
+        Ok(self.bytes(N)?.try_into().expect("the slice has N bytes"))
     }
 
     fn u8(&mut self) -> Result<u8, BinaryDamage> {
@@ -129,10 +129,14 @@ fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, BinaryDamage> {
 
 fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, BinaryDamage> {
     let (operations, roots) = (part.u32()? as usize, part.u32()? as usize);
-    let roots = part.bytes(roots.checked_mul(4).ok_or("found more roots than bytes")?)?;
+    let roots = part.bytes(
+        roots
+            .checked_mul(4)
+            .ok_or("found more roots than the file can contain")?,
+    )?;
     let stated = operations
         .checked_mul(OPERATION_BYTES)
-        .ok_or("found more operations than bytes")?;
+        .ok_or("found more operations than the file can contain")?;
     let records = part.bytes(stated)?.chunks_exact(OPERATION_BYTES);
     let dependents = part.0;
     let mut nodes = Vec::with_capacity(operations);
@@ -153,7 +157,9 @@ fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, Bina
                 after,
             }));
             if dependencies.len() > dependents.len() / 4 {
-                return Err(place("found dependents that other operations have".into()));
+                return Err(place(
+                    "found dependents that are listed for another operation, too".into(),
+                ));
             }
         }
     }
@@ -176,7 +182,7 @@ fn dependents_of(
         .zip(first.checked_add(count).and_then(|end| end.checked_mul(4)));
     let found = range
         .and_then(|(begin, end)| dependents.get(begin..end))
-        .ok_or("found dependents outside the rank")?;
+        .ok_or("found a list of dependents that ends outside the rank")?;
     let numbers = found
         .chunks_exact(4)
         .map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
@@ -206,7 +212,7 @@ fn read_operation(
     let tag = if tag == ANY { None } else { Some(tag) };
     let operation = match kind {
         SEND => Operation::Send {
-            to: peer.ok_or("found a send to any rank")?,
+            to: peer.ok_or("found a send to any rank, expected one receiver")?,
             size: Bytes(amount),
             tag,
         },
@@ -217,7 +223,7 @@ fn read_operation(
         },
         CALCULATION => Operation::Calc(Time::from_nanos(amount as f64)),
         other => {
-            let expected = "send (1), receive (2) or calculation (3); LogGOPSim 2 has others, and longer records";
+            let expected = "send (1), receive (2) or calculation (3); LogGOPSim 2 has more kinds and longer records";
             return Err(BinaryDamage(format!(
                 "found kind {other}, expected {expected}"
             )));
@@ -239,9 +245,9 @@ fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), Binary
         .zip(1..)
         .find(|((node, waits), _)| node.dependencies != **waits);
     if let Some(((node, waits), number)) = wrong {
-        let found = format!("operation {number}: found that it waits for {waits} operations");
+        let found = format!("operation {number}: found {waits} required operations");
         return Err(BinaryDamage(format!(
-            "{found}, expected {}, which name it",
+            "{found}, expected {}, the number of operations that list it as a dependent",
             node.dependencies
         )));
     }
@@ -252,6 +258,6 @@ fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), Binary
     if are_roots.eq(roots.iter().copied()) {
         Ok(())
     } else {
-        Err("found other roots than the operations that wait for nothing".into())
+        Err("found a list of roots that differs from the operations without requirements".into())
     }
 }

@@ -259,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_stands_behind_peers_is_read_as_if_nothing_came_before(
+        fn fields_after_the_peer_are_read_independently_of_earlier_lines(
             lines in proptest::collection::vec(
                 prop_oneof![
                     2 => Just(":0:8192:5:1:0".to_owned()),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_learns_nothing_from_a_longer_one_behind_it() {
+    fn a_line_is_unaffected_by_a_longer_one_after_it() {
         let text = b"32:0:0:0\n2:0:0:1:-1:9000000000000000:0:1:2\n32:0:0:0\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
         let mut known = KnownLines::default();
         assert_eq!(known.find(&Cursor { text, at: 0 }), None);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_known_by_all_its_bytes_and_no_others() {
+    fn all_bytes_of_a_line_and_no_others_identify_it() {
         let text = b"2:0:0:1:-1:8:1:1:0\n2:0:0:1:-1:8:1:1:2\n2:0:0:1:-1:8:1:1:0\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
         let at = |at| Cursor { text, at };
         let mut known = KnownLines::default();

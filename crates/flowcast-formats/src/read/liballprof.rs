@@ -78,11 +78,11 @@ pub(super) fn read(
     let ranks = ranks.into_iter().map(Option::unwrap_or_default).collect();
     let ignored = [
         (
-            "waits for any of several requests; they are taken in their order",
+            "waits for any of several requests; each completes the first one",
             some_of_several,
         ),
         (
-            "all-to-alls with a type for each rank, whose size the trace does not hold; an element counts as one byte",
+            "all-to-alls with a datatype for each rank, whose size is not in the trace; an element counts as one byte",
             without_types,
         ),
     ];
@@ -359,7 +359,7 @@ impl<'a> LiballprofSection<'a> {
         if size != self.ranks as u64 {
             return Err(Fault::value(
                 format!("rank {rank} of {size}"),
-                format!("one of {}, as there are files", self.ranks),
+                format!("{} ranks, one for each file", self.ranks),
             ));
         }
         let place = usize::try_from(rank).ok().filter(|rank| *rank < self.ranks);

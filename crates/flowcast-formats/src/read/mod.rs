@@ -111,12 +111,12 @@ const FORMATS: &[TraceFormat] = &[
         }),
     },
     TraceFormat {
-        name: "a SimGrid deployment (XML) with the files of one",
+        name: "a SimGrid deployment (XML) with the files of a trace",
         recognises: parts::is_deployment,
         read: FormatReader::Opening(read_list),
     },
     TraceFormat {
-        name: "a list of the files of one",
+        name: "a list of the files of a trace",
         recognises: parts::is_list,
         read: FormatReader::Opening(read_list),
     },

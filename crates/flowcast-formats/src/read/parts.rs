@@ -202,7 +202,8 @@ enum PartContent {
 
 fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<PartContent, TraceError> {
     let packed = (*bytes).as_ref();
-    let unread = |error: io::Error| TraceError::damaged(name, format!("cannot unpack: {error}"));
+    let unread =
+        |error: io::Error| TraceError::damaged(name, format!("cannot decompress: {error}"));
     let (packing, packed): (_, Box<dyn Read + '_>) = if packed.starts_with(&[0x1F, 0x8B]) {
         ("gzip", Box::new(flate2::read::MultiGzDecoder::new(packed)))
     } else if packed.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) {
@@ -223,7 +224,9 @@ fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<PartContent, T
     if unknown::is_tar(&plain) {
         return Err(TraceError::damaged(
             name,
-            format!("found a tar archive, {packing}, expected one trace: unpack it first"),
+            format!(
+                "found a tar archive compressed with {packing}, expected one trace: unpack the archive first"
+            ),
         ));
     }
     Ok(PartContent::Unpacked(plain))
@@ -249,7 +252,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn the_files_of_a_deployment_are_the_arguments_of_its_actors_that_name_files() {
+    fn arguments_of_actors_that_name_files_are_the_files_of_a_deployment() {
         let text = b"<?xml version='1.0'?>\n<platform version=\"4.1\">\n<!-- <argument value=\"no.txt\"/> -->\n\
             <actor host=\"a\"><argument value=\"0\"/><argument  value='p/0.txt'/></actor>\n\
             <process host=\"b\"><argument value=\"p/1.txt\" /></process>\n</platform>\n";
@@ -276,12 +279,12 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_with_much_inside_is_refused_unless_the_limit_is_raised() {
+    fn a_small_file_with_large_content_is_refused_unless_the_limit_is_raised() {
         for packed in of_zeros(USUAL_LEAST.0 + 1) {
             let packed: SharedBytes = Arc::new(packed);
             let refused = unpacked("x", packed.clone()).err().unwrap().to_string();
             assert!(
-                refused.starts_with("x: found more than 64MiB unpacked from "),
+                refused.starts_with("x: found more than 64MiB decompressed from "),
                 "{refused}"
             );
             let mut raised = Unpacking::within(Some(Bytes(USUAL_LEAST.0 + 1)));
@@ -311,11 +314,11 @@ mod tests {
         .unwrap()
         .to_string();
         assert!(
-            refused.starts_with("r4.zst: found more than 64MiB unpacked from "),
+            refused.starts_with("r4.zst: found more than 64MiB decompressed from "),
             "{refused}"
         );
         assert!(
-            refused.ends_with("of all files of a trace together") && opened == 5,
+            refused.ends_with("in all files of a trace") && opened == 5,
             "{refused}"
         );
     }

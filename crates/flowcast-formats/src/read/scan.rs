@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn seconds_are_those_of_the_plain_parser(
+        fn seconds_equal_those_of_the_plain_parser(
             text in prop_oneof![
                 "[ +-]{0,2}[0-9]{0,12}(\\.[0-9]{0,12})?[ +-]{0,1}",
                 "-?0{1,20}\\.[0-9]{9}",

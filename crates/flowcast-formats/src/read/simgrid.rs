@@ -102,7 +102,7 @@ pub(super) fn read(
         return Err(TraceError::damaged(
             name,
             format!(
-                "found rank {} in {length} bytes, expected actions of each rank below it",
+                "found rank {} in {length} bytes, expected actions of every lower rank",
                 ranks - 1
             ),
         ));
@@ -151,7 +151,7 @@ fn without_rank(name: &str, missing: usize, starts: &[Option<RankSource>]) -> Tr
     let last = starts.len() - 1;
     let problem = match starts.iter().flatten().count() {
         1 => format!(
-            "found the actions of rank {last} alone, expected those of all ranks: {NAME_THE_LIST}"
+            "found only the actions of rank {last}, expected those of all ranks: {NAME_THE_LIST}"
         ),
         _ => format!("found no action of rank {missing}, expected actions of ranks 0 to {last}"),
     };
@@ -164,9 +164,9 @@ const WITHOUT_TAGS: &str = "the form of SimGrid 3.20 or later (`isend DESTINATIO
     converts its traces";
 
 /// Advice for traces that may come from SimGrid up to 3.19.
-const DOUBTFUL: &str = "PEER TAG COUNT DATATYPE: without a datatype the line may also be of SimGrid up to 3.19, which has \
-    no tags (PEER COUNT DATATYPE), and no other line of the trace shows a tag; simgrid_convert_TI_traces.py, a tool of \
-    SimGrid, converts such traces";
+const DOUBTFUL: &str = "PEER TAG COUNT DATATYPE: without a datatype, the line may also come from SimGrid up to 3.19, \
+    which has no tags (PEER COUNT DATATYPE), and no other line of the trace has a tag; simgrid_convert_TI_traces.py, a \
+    tool of SimGrid, converts such traces";
 
 const NAME_THE_LIST: &str = "name the list of the trace's files, or the folder that holds it";
 
@@ -217,7 +217,7 @@ fn read_part(
             return Err(input.fault(
                 range.start,
                 format!("rank {rank}"),
-                format!("a rank below {ranks}, as in the first line of each part"),
+                format!("a rank below {ranks}, as in the first line of each file"),
             ));
         };
         let start = starts[rank as usize].get_or_insert(RankSource {
@@ -230,7 +230,7 @@ fn read_part(
             return Err(input.fault(
                 range.start,
                 format!("rank {rank} again"),
-                "the actions of a rank in one part",
+                "all actions of a rank in one file",
             ));
         }
         let line = &input.text[range.clone()];
@@ -426,7 +426,7 @@ impl RankReader {
             .count(index)
             .and_then(|id| datatype_bytes(usize::try_from(id).ok()?));
         known.ok_or(Fault::malformed(
-            "a datatype id from 0 to 50, or 57, in the last place",
+            "a datatype id from 0 to 50, or 57, as the last word",
         ))
     }
 
@@ -437,7 +437,7 @@ impl RankReader {
             .filter(|rank| *rank < self.ranks);
         let expected = match self.ranks {
             1 => format!(
-                "a peer among the ranks of this file, which has rank 0 alone: {NAME_THE_LIST}"
+                "a peer among the ranks of this file, which contains only rank 0: {NAME_THE_LIST}"
             )
             .into(),
             _ => Cow::Borrowed(

@@ -8,9 +8,9 @@ const KINDS: [(&[u8], &str); 15] = [
     ),
     (b"\x7fELF", "an ELF executable, library or object file"),
     (b"PK\x03\x04", "a zip archive"),
-    (b"BZh", "a file packed by bzip2"),
-    (b"\xfd7zXZ\0", "a file packed by xz"),
-    (b"\x1f\x8b", "a file packed by gzip twice"),
+    (b"BZh", "a file compressed with bzip2"),
+    (b"\xfd7zXZ\0", "a file compressed with xz"),
+    (b"\x1f\x8b", "a file compressed twice with gzip"),
     (b"\x89PNG", "a picture (PNG)"),
     (b"%PDF", "a PDF document"),
     (b"\x89HDF", "an HDF5 file"),
@@ -57,7 +57,7 @@ pub(super) fn described(bytes: &[u8]) -> String {
                 .take(8)
                 .map(|byte| format!("{byte:02x}"))
                 .collect();
-            format!("bytes that are no text ({} ...)", shown.join(" "))
+            format!("bytes that are not text ({} ...)", shown.join(" "))
         }
     }
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_called_what_they_are() {
+    fn unknown_files_are_described_by_their_kind() {
         assert_eq!(described(b""), "an empty file");
         assert_eq!(
             described(b"\x7fELF\x02\x01"),
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(described(b"GIF89a\r\n"), "`GIF89a`");
         assert_eq!(
             described(b"\xff\xfe\x00\x01\x02\x03\x04\x05\x06"),
-            "bytes that are no text (ff fe 00 01 02 03 04 05 ...)"
+            "bytes that are not text (ff fe 00 01 02 03 04 05 ...)"
         );
         let mut tar = vec![0; 512];
         tar[257..262].copy_from_slice(b"ustar");

@@ -48,14 +48,14 @@ impl CriticalPath {
             ),
             TimePart::Overhead => each(
                 overheads,
-                "time that a processor handles a message",
-                "times that a processor handles a message",
+                "message overhead",
+                "message overheads",
                 first.time,
             ),
             TimePart::Gap => each(
                 gaps,
-                "rest of a sending interface",
-                "rests of a sending interface",
+                "gap of a sending interface",
+                "gaps of sending interfaces",
                 first.time,
             ),
             TimePart::Latency => each(messages, "message", "messages", first.time),
@@ -64,7 +64,7 @@ impl CriticalPath {
             }
             TimePart::Contention => {
                 format!(
-                    "messages on the critical path wait {time} for links, buses and bandwidth that others have"
+                    "messages on the critical path wait {time} for links, buses and bandwidth that other messages use"
                 )
             }
             TimePart::Collective => each(

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_no_memory_and_not_an_error_of_the_advice() {
+    fn an_allocation_that_is_too_large_returns_null() {
         let layout = Layout::from_size_align(1 << 60, 8).expect("a small alignment");
         // SAFETY: the size is not 0.
         assert!(unsafe { HugePages.alloc(layout) }.is_null());

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_that_are_counted_have_to_be_there() {
+    fn all_declared_properties_are_required() {
         assert!(has_its_properties(&anchor(0, b"")));
         assert!(has_its_properties(&anchor(2, b"a\0true\0b\0\0trailer")));
         assert!(!has_its_properties(&anchor(3, b"a\0true\0b\0\0trailer")));

@@ -39,11 +39,11 @@ impl<'a> Archive<'a> {
             step: "opening the anchor file",
             problem: problem.to_owned(),
         };
-        let name =
-            CString::new(path.as_os_str().as_bytes()).map_err(|_| fault("a name with a zero"))?;
+        let name = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| fault("the name contains a zero byte"))?;
         let anchor = std::fs::read(path).map_err(|error| fault(&error.to_string()))?;
         if !anchor::has_its_properties(&anchor) {
-            return Err(fault("it has not all the properties that it counts"));
+            return Err(fault("it contains fewer properties than it declares"));
         }
         // SAFETY: the name ends in a zero.
         let reader = unsafe { (library.open)(name.as_ptr()) };

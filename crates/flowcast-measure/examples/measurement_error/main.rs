@@ -47,7 +47,7 @@ fn main() {
                 .count() as u64
         });
         println!(
-            "{:<44} intervals that hold the truth: L {}, o {}, g {}, G {}",
+            "{:<44} intervals that contain the true value: L {}, o {}, g {}, G {}",
             "", covers[0], covers[1], covers[2], covers[3]
         );
         covered
@@ -75,7 +75,7 @@ fn main() {
         .zip(NAMES)
         .map(|(covered, name)| format!("{name} {:.1} %", *covered as f64 / all * 100.0));
     println!(
-        "intervals at 95 % that hold the truth: {}",
+        "intervals at 95 % that contain the true value: {}",
         shares.collect::<Vec<_>>().join(", ")
     );
 }

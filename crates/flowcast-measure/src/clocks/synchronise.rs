@@ -22,13 +22,15 @@ pub enum ClockError {
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// The other end's answer is not a time.
-    #[error("found {0} ns for the time of the other end, expected a finite number")]
+    #[error("found {0} ns as the time of the other end, expected a finite number")]
     Answer(f64),
     /// The other end sent something other than a question for the time.
-    #[error("found the question {0}, expected 1 (what is the time) or 0 (done)")]
+    #[error("found the request {0}, expected 1 (send the time) or 0 (done)")]
     Question(u8),
     /// A plan with too few bursts or exchanges.
-    #[error("found {bursts} bursts of {exchanges} exchanges, expected 2 and 1 at least")]
+    #[error(
+        "found {bursts} bursts of {exchanges} exchanges, expected at least 2 bursts of at least 1 exchange"
+    )]
     Plan {
         /// Number of bursts in the plan.
         bursts: u32,

@@ -139,7 +139,7 @@ fn clock((offset, ppm): (f64, f64)) -> ClockLine {
 }
 
 #[test]
-fn every_rank_learns_once_from_one_that_knows() {
+fn every_rank_learns_once_from_a_synchronised_rank() {
     assert_eq!(rounds(1), Vec::<Vec<(Rank, Rank)>>::new());
     assert_eq!(
         rounds(6)
@@ -172,7 +172,7 @@ fn every_rank_learns_once_from_one_that_knows() {
 }
 
 #[test]
-fn without_jitter_and_asymmetry_nothing_is_left_of_offset_and_drift() {
+fn without_jitter_and_asymmetry_offset_and_drift_are_exact() {
     let clocks = [
         (0.0, 0.0),
         (3.0, 100.0),
@@ -195,7 +195,7 @@ fn without_jitter_and_asymmetry_nothing_is_left_of_offset_and_drift() {
 }
 
 #[test]
-fn asymmetry_is_what_remains_and_it_is_said() {
+fn the_remaining_error_is_the_asymmetry_and_it_is_reported() {
     let clocks = vec![clock((0.0, 0.0)), clock((1.0, 50.0))];
     let cluster = Cluster::synchronised(clocks, (9000.0, 5000.0, 0.0), 1);
     assert!(
@@ -207,7 +207,7 @@ fn asymmetry_is_what_remains_and_it_is_said() {
 }
 
 #[test]
-fn the_answering_end_of_round_trips_tells_the_time_too() {
+fn the_answering_end_of_round_trips_also_reports_its_time() {
     let (mut guide, mut learner) = loopback_pair(Waiting::Sleep).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || crate::prtt::answer(&mut guide).unwrap());
@@ -230,7 +230,7 @@ fn the_answering_end_of_round_trips_tells_the_time_too() {
 }
 
 #[test]
-fn a_peer_that_talks_nonsense_is_refused() {
+fn a_peer_that_breaks_the_protocol_is_refused() {
     let (mut guide, mut learner) = loopback_pair(Waiting::Sleep).unwrap();
     guide.send(&f64::NAN.to_le_bytes()).unwrap();
     assert!(matches!(look(&mut learner, 1), Err(ClockError::Answer(_))));
@@ -252,7 +252,7 @@ fn a_peer_that_talks_nonsense_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
     #[test]
-    fn offsets_and_drifts_are_found_to_a_microsecond_where_jitter_is_and_always_as_well_as_is_said(
+    fn offsets_and_drifts_are_found_to_a_microsecond_at_low_jitter_and_always_within_the_bound(
         clocks in prop::collection::vec((-1000.0f64..1000.0, -100.0f64..100.0), 2..40),
         way in 1000.0f64..50_000.0,
         jitter in 0.0f64..5000.0,

@@ -197,7 +197,7 @@ mod tests {
     use crate::lab::profiles::{PROFILES, profile};
 
     #[test]
-    fn goodput_and_wire_rates_stand_side_by_side_and_the_window_is_what_is_in_flight() {
+    fn a_network_has_goodput_and_wire_rates_and_its_window_is_the_bytes_in_flight() {
         let small = [("tcp.window".to_owned(), "32KiB".to_owned())];
         let network = network_of(&profile("two-racks", &small).unwrap());
         let packet = network.sharing.packet;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_directions_share_in_the_lab_they_share_in_the_network() {
+    fn rates_that_directions_share_in_the_lab_are_shared_in_the_network() {
         let set = |name, key: &str, value: &str| {
             profile(name, &[(key.to_owned(), value.to_owned())]).unwrap()
         };

@@ -153,7 +153,7 @@ impl ClockPair {
 /// Converts the failure of a synchronisation.
 pub(crate) fn refused(error: ClockError) -> LabError {
     LabError::System {
-        what: "synchronising clocks",
+        what: "synchronising the clocks",
         source: std::io::Error::other(error),
     }
 }

@@ -34,14 +34,14 @@ pub enum LabError {
         problem: String,
     },
     /// No built-in profile has this name. The texts are the name with a suggestion, and the list of profiles.
-    #[error("no lab profile is named {0}; built in are: {1}")]
+    #[error("no lab profile is named {0}; built-in profiles: {1}")]
     UnknownProfile(String, String),
     /// No lab with this name is up.
-    #[error("no lab named `{0}` is up; `flowcast lab list` shows those that are")]
+    #[error("no lab named `{0}` is up; `flowcast lab list` lists the labs that are up")]
     NotUp(String),
     /// A lab with this name is already up.
     #[error(
-        "a lab named `{0}` is up already; choose another --name or end it with `flowcast lab down {0}`"
+        "a lab named `{0}` is already up; choose another --name or end it with `flowcast lab down {0}`"
     )]
     AlreadyUp(String),
     /// The lab does not have this node.
@@ -62,9 +62,9 @@ pub enum LabError {
     },
     /// The system does not let this user create namespaces.
     #[error(
-        "this system does not let this user make user and network namespaces ({0}); in a container its seccomp profile, \
-         else user.max_user_namespaces, kernel.unprivileged_userns_clone or \
-         kernel.apparmor_restrict_unprivileged_userns is the reason"
+        "this system does not let this user create user and network namespaces ({0}); the cause is the seccomp profile \
+         in a container, and otherwise user.max_user_namespaces, kernel.unprivileged_userns_clone or \
+         kernel.apparmor_restrict_unprivileged_userns"
     )]
     NamespacesForbidden(String),
     /// A program that a lab needs is missing.
@@ -76,13 +76,15 @@ pub enum LabError {
         package: &'static str,
     },
     /// No program is available to run the link emulator.
-    #[error("a cable needs the program flowcast, which is neither this program nor on the path")]
+    #[error(
+        "a cable needs the program flowcast, but this is another program and PATH has no flowcast"
+    )]
     NoCableCarrier,
     /// The namespaces or the devices could not be set up.
     #[error("the lab could not be built: {0}")]
     Build(String),
     /// The lab does not deliver the specified rates.
-    #[error("machine too busy: {what} got {} of the expected {}; free the machine, lower nic.bandwidth, or go on with --no-self-test", megabits(*.found), megabits(*.expected))]
+    #[error("machine too busy: {what} reached {} of the expected {}; free the machine, lower nic.bandwidth, or continue with --no-self-test", megabits(*.found), megabits(*.expected))]
     Busy {
         /// Name of the check.
         what: String,
@@ -93,7 +95,7 @@ pub enum LabError {
     },
     /// A link emulator lost frames unintentionally.
     #[error(
-        "machine too busy: {astray} of {sent} frames through {what} were lost without being asked for; free the machine, lower cable.rate, or go on with --no-self-test"
+        "machine too busy: {what} lost {astray} of {sent} frames unintentionally; free the machine, lower cable.rate, or continue with --no-self-test"
     )]
     FramesLost {
         /// Link emulator that lost them.
@@ -107,10 +109,10 @@ pub enum LabError {
     #[error("repetitions: {0}")]
     Repetitions(#[from] StatsError),
     /// The rates of the lab do not form a network, so there is nothing to compare with.
-    #[error("what the self-test expects: {0}")]
+    #[error("cannot predict the rates for the self-test: {0}")]
     Network(#[from] NetworkError),
     /// The packet model cannot predict the expected rates.
-    #[error("what the self-test expects: {0}")]
+    #[error("cannot predict the rates for the self-test: {0}")]
     Prediction(#[from] SharingError),
     /// A file of the lab's state cannot be read or written.
     #[error("{path}: {source}")]

@@ -86,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_alone_gets_0_9415_and_a_ring_0_915_of_the_wire_rate() {
+    fn a_single_flow_gets_0_9415_and_a_ring_0_915_of_the_wire_rate() {
         let spec = profile("fair", &[]).unwrap();
         assert!((megabits(one_flow(&spec, 0)) - 50.0 * 0.9415).abs() < 0.01);
         assert!((megabits(ring(&spec, 0)) - 50.0 * 0.9147).abs() < 0.01);
     }
 
     #[test]
-    fn a_bus_of_one_and_a_half_leaves_each_of_a_ring_three_quarters() {
+    fn a_bus_share_of_one_and_a_half_gives_a_ring_three_quarters_of_the_rate() {
         let spec = profile("bus", &[]).unwrap();
         assert!((megabits(one_flow(&spec, 0)) - 50.0 * 0.9415).abs() < 0.01);
         assert!((megabits(ring(&spec, 0)) - 37.5 * 0.9147).abs() < 0.01);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_profile_bears_its_name_and_reads_back_equal() {
+    fn each_profile_has_its_name_and_reads_back_equal() {
         for (name, _) in PROFILES {
             let spec = profile(name, &[]).unwrap();
             assert_eq!(spec.name, name);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_copy_of_a_profile_is_called_as_its_file() {
+    fn a_changed_copy_of_a_profile_has_the_name_of_its_file() {
         let name = |text: &str, stem: &str| of_file(text, stem, &[]).unwrap().name;
         let copy = text("fair").unwrap();
         let changed = copy.replace("50Mbit/s", "60Mbit/s");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_profile_is_answered_with_the_known_ones() {
+    fn the_error_for_an_unknown_profile_lists_the_known_ones() {
         assert!(
             profile("fare", &[])
                 .unwrap_err()

@@ -175,7 +175,7 @@ impl Lab {
     /// # Errors
     /// The lab has no such node, or the system refuses the socket.
     pub fn socket_in(&self, node: Node, kind: SocketType) -> Result<OwnedFd, LabError> {
-        sockets::socket_in(&self.door(node)?, kind).map_err(system("making a socket in a node"))
+        sockets::socket_in(&self.door(node)?, kind).map_err(system("creating a socket in a node"))
     }
 
     /// Connects two nodes over a rail, with both ends in this process: (sender's end, receiver's end). A `buffer` replaces

@@ -130,7 +130,7 @@ fn cables(lab: &Lab, tolerance: f64) -> Result<Vec<WireCheck>, LabError> {
 }
 
 fn carried(check: CableCheck, tolerance: f64) -> Result<WireCheck, LabError> {
-    let what = format!("the cable of rail {} from node {}", check.rail, check.from);
+    let what = format!("the cable on rail {} from node {}", check.rail, check.from);
     let (found, expected) = (check.rate, check.nominal);
     if check.rate_error().abs() > tolerance {
         return Err(LabError::Busy {

@@ -88,7 +88,7 @@ fn receive(channel: &UnixStream) -> io::Result<OwnedFd> {
         RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
         _ => None,
     });
-    passed.ok_or_else(|| io::Error::other("the node passed no socket back"))
+    passed.ok_or_else(|| io::Error::other("the node returned no socket"))
 }
 
 /// Congestion control that fills a fixed window immediately, like slow start without a loss. Cubic leaves slow start when

@@ -227,7 +227,7 @@ impl LabSpec {
 
     /// Returns the text of a lab file, which reads back as the same lab.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a lab has only tables, texts and numbers")
+        toml::to_string(self).expect("a lab contains only tables, texts and numbers")
     }
 
     /// Returns the nodes, in order.
@@ -298,11 +298,7 @@ impl LabSpec {
             plausible_rate("bandwidth", *rate)?;
         }
         if !(1.0..=2.0).contains(&self.nic.bus_share) {
-            return refused(
-                "nic.bus_share",
-                self.nic.bus_share,
-                "a multiple from 1 to 2",
-            );
+            return refused("nic.bus_share", self.nic.bus_share, "a factor from 1 to 2");
         }
         in_range("nic.mtu", self.nic.mtu, Bytes(576), Bytes(65_000))?;
         if let Window::Fixed(size) = self.tcp.window {
@@ -332,17 +328,13 @@ impl LabSpec {
                 "{} nodes in {} racks",
                 self.cluster.nodes, self.cluster.racks
             );
-            return refused(
-                "cluster",
-                found,
-                "2 nodes in 1 rack, which is what a [cable] joins",
-            );
+            return refused("cluster", found, "2 nodes in 1 rack, as a [cable] requires");
         }
         if self.nic.duplex != Duplex::Full {
             return refused(
                 "nic.duplex",
                 self.nic.duplex.name(),
-                "`full`, as a [cable] is",
+                "`full`, as a [cable] requires",
             );
         }
         let rates = cable.rate.as_ref().map_or(&[][..], |rates| &rates.0);
@@ -350,7 +342,7 @@ impl LabSpec {
             return refused(
                 "cable.rate",
                 format!("{} rates", rates.len()),
-                "one, or one from node 0 and one from node 1",
+                "one rate, or two: from node 0 and from node 1",
             );
         }
         rates
@@ -551,7 +543,7 @@ mod tests {
         );
         assert_eq!(
             said("nic.bus_share", "3"),
-            "nic.bus_share: found `3`, expected a multiple from 1 to 2"
+            "nic.bus_share: found `3`, expected a factor from 1 to 2"
         );
         assert!(said("queues.port", "1kB").contains("queues.port"));
     }
@@ -586,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_about_a_cable_is_refused_by_field() {
+    fn an_invalid_cable_is_refused_with_the_name_of_the_field() {
         let said = |key: &str, value: &str| {
             profile("cable", &[(key.into(), value.into())])
                 .unwrap_err()
@@ -625,7 +617,7 @@ mod tests {
         assert!(said("cable.queue", "1kB").starts_with("cable.queue: found `1kB`, expected"));
         assert!(
             said("cable.rate", "1Mbit/s,1Mbit/s,1Mbit/s")
-                .starts_with("cable.rate: found `3 rates`, expected one")
+                .starts_with("cable.rate: found `3 rates`, expected one rate, or two")
         );
         assert!(said("cable.rate", "1bit/s").starts_with("cable.rate: found"));
         assert!(said("cable.jitter_distribution", "normal").contains("`uniform` or `exponential`"));

@@ -150,7 +150,7 @@ fn complaint(folder: &Path) -> String {
     let log = fs::read_to_string(folder.join("build.log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     if lines.is_empty() {
-        "no reason was given".into()
+        "it gave no reason".into()
     } else {
         lines[lines.len().saturating_sub(4)..].join("; ")
     }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_lives_and_one_with_its_number_from_another_time_does_not() {
+    fn this_process_is_alive_and_an_earlier_one_with_its_number_is_not() {
         let process = std::process::id();
         let id = SupervisorId {
             process,

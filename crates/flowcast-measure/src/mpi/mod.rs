@@ -33,7 +33,7 @@ pub enum MpiError {
     #[error("found no MPI library, expected one of {0}; start this under mpirun")]
     NoLibrary(String),
     /// The library lacks a function of MPI 3.
-    #[error("the MPI library has no {0}, expected one of MPI 3 or later")]
+    #[error("the MPI library has no {0}, expected a library of MPI 3 or later")]
     NoSymbol(String),
     /// A call of MPI failed.
     #[error("{function} failed with code {code}")]

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_order_is_told() {
+    fn an_invalid_order_is_refused_with_the_expected_form() {
         for line in [
             "",
             "stop",

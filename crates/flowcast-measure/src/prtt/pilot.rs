@@ -75,7 +75,7 @@ pub(crate) fn fitted_into_time<T: Transport>(
     if round * 2.0 > plan.max_time {
         send_script(client.transport, &[])?;
         let expected = format!(
-            "{} or more: a round of {count} sizes up to {} takes about {}, and one is for warming up",
+            "{} or more: a round of {count} sizes up to {} takes about {}, and the warm-up needs one more",
             Rounded(round * 2.0),
             largest(plan),
             Rounded(round)

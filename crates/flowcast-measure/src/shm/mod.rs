@@ -61,7 +61,7 @@ impl SharedMemory {
             .map_err(io::Error::from);
         let file = file.and_then(|file| file.set_len(2 * LENGTH as u64).map(|()| file));
         Ok(SharedMemory(
-            file.map_err(|error| failed("make shared memory", error))?,
+            file.map_err(|error| failed("create shared memory", error))?,
         ))
     }
 
@@ -115,8 +115,8 @@ impl ShmTransport {
             unsafe { [outgoing, incoming].map(|at| Ring::new(memory.as_mut_ptr().add(at))) };
         if !outgoing.claim() {
             return Err(failed(
-                "take an end of shared memory",
-                io::Error::other("it has that end already"),
+                "attach to an end of shared memory",
+                io::Error::other("another transport uses this end"),
             ));
         }
         Ok(ShmTransport {
@@ -218,7 +218,7 @@ impl Cores {
         let answering = found.ok_or_else(|| {
             failed(
                 "measure between two cores",
-                io::Error::other("this process may use one core alone"),
+                io::Error::other("this process may use only one core"),
             )
         })?;
         Ok(Cores {
@@ -244,7 +244,7 @@ impl Cores {
 /// The system does not list them.
 pub fn usable_cores() -> Result<Vec<usize>, TransportError> {
     let allowed = sched_getaffinity(None)
-        .map_err(|error| failed("read which cores it may use", error.into()))?;
+        .map_err(|error| failed("read the list of usable cores", error.into()))?;
     Ok((0..CpuSet::MAX_CPU)
         .filter(|cpu| allowed.is_set(*cpu))
         .collect())
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_the_end_left_is_received_and_then_it_is_gone() {
+    fn bytes_sent_before_an_end_closed_are_received_before_the_error() {
         let (mut one, mut other) = pair();
         other.send(&[1, 2, 3]).unwrap();
         drop(other);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_taken_once() {
+    fn an_end_accepts_only_one_transport() {
         let memory = SharedMemory::new().unwrap();
         let _end = memory.measuring_end().unwrap();
         assert!(
@@ -385,12 +385,12 @@ mod tests {
                 .measuring_end()
                 .unwrap_err()
                 .to_string()
-                .contains("it has that end already")
+                .contains("another transport uses this end")
         );
     }
 
     #[test]
-    fn memory_of_another_size_and_cores_that_are_not_there_are_refused() {
+    fn memory_of_another_size_and_missing_cores_are_refused() {
         let refused = ShmTransport::answering_end(Path::new("/dev/null"))
             .unwrap_err()
             .to_string();

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_takes_no_more_and_wraps_around() {
+    fn a_full_ring_accepts_no_more_bytes_and_wraps_around() {
         let (memory, writer, reader) = rings();
         assert_eq!(writer.write(&vec![1; CAPACITY + 5]), CAPACITY);
         assert_eq!(writer.write(&[2]), 0);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_out_of_range_is_believed_as_far_as_the_ring_goes() {
+    fn a_counter_out_of_range_is_limited_to_the_size_of_the_ring() {
         let (memory, writer, reader) = rings();
         writer.counter(0).store(u64::MAX / 2, Ordering::Release);
         assert_eq!(reader.read(&mut vec![0; 2 * CAPACITY]), CAPACITY);

@@ -65,7 +65,7 @@ fn measured_after(
 }
 
 #[test]
-fn an_interrupted_run_goes_on_within_the_same_budget() {
+fn an_interrupted_run_continues_within_the_same_budget() {
     let truth = noise().truth(cable());
     let truth = [truth.latency, truth.overhead, truth.gap]
         .map(Time::as_nanos)
@@ -119,7 +119,7 @@ fn an_interrupted_run_goes_on_within_the_same_budget() {
 }
 
 #[test]
-fn a_disturbed_cable_is_known_within_three_percent_after_two_thousand_messages() {
+fn two_thousand_messages_measure_a_disturbed_cable_within_three_percent() {
     let truth = noise().truth(cable());
     let truth = [truth.latency, truth.overhead, truth.gap]
         .map(Time::as_nanos)
@@ -194,7 +194,7 @@ fn an_undisturbed_network_is_precise_at_once_and_its_overhead_does_not_depend_on
 }
 
 #[test]
-fn an_overhead_that_hides_the_gap_at_every_size_is_found_all_the_same() {
+fn an_overhead_that_hides_the_gap_at_every_size_is_still_found() {
     let hidden = LogGp {
         latency: Time::from_micros(3.0),
         overhead: Time::from_micros(20.0),
@@ -256,7 +256,7 @@ fn budgets_of_messages_and_of_time_are_kept() {
 }
 
 #[test]
-fn plans_that_cannot_be_carried_out_are_refused() {
+fn invalid_plans_are_refused() {
     let (mut client, _server) = connect_noisy(cable(), MessageNoise::default(), 1);
     let mut refusal = |plan| {
         measure_budgeted(&mut client, &plan, PrttSamples::default(), &mut |_| {

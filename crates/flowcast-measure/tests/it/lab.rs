@@ -65,7 +65,7 @@ fn assert_rate_together(lab: &Lab, flows: &[ByteFlow], expected: Rate) {
     let name = &lab.spec().name;
     assert!(
         (0.9..1.1).contains(&share),
-        "{name}: {flows:?}: {share} of what the lab is to give"
+        "{name}: {flows:?}: {share} of the expected rate"
     );
 }
 
@@ -105,8 +105,8 @@ fn a_flow_gets_the_nominal_rate_on_each_kind_of_lab() {
 }
 
 #[test]
-fn connections_of_the_self_test_have_no_congestion_control_of_the_labs() {
-    if !labs_can_be_had("connections_of_the_self_test_have_no_congestion_control_of_the_labs") {
+fn connections_of_the_self_test_ignore_the_congestion_control_of_the_lab() {
+    if !labs_can_be_had("connections_of_the_self_test_ignore_the_congestion_control_of_the_lab") {
         return;
     }
     let lab = Lab::up(&slow(
@@ -141,8 +141,8 @@ fn two_flows_into_one_node_and_two_over_the_backbone_share() {
 }
 
 #[test]
-fn two_labs_stand_side_by_side_with_hosts_and_processes_of_their_own() {
-    if !labs_can_be_had("two_labs_stand_side_by_side_with_hosts_and_processes_of_their_own") {
+fn two_labs_at_the_same_time_have_separate_hosts_and_processes() {
+    if !labs_can_be_had("two_labs_at_the_same_time_have_separate_hosts_and_processes") {
         return;
     }
     let (one, other) = (
@@ -178,7 +178,7 @@ fn two_labs_stand_side_by_side_with_hosts_and_processes_of_their_own() {
 
 /// The re-executed test binary builds a lab and holds it.
 #[test]
-fn hold_a_lab_when_asked() {
+fn hold_a_lab_if_requested() {
     let Ok(word) = std::env::var("FLOWCAST_TEST_HOLDS_A_LAB") else {
         return;
     };
@@ -197,8 +197,8 @@ fn hold_a_lab_when_asked() {
 }
 
 #[test]
-fn a_lab_and_all_that_runs_in_it_end_with_a_killed_owner() {
-    if !labs_can_be_had("a_lab_and_all_that_runs_in_it_end_with_a_killed_owner") {
+fn a_lab_and_its_processes_end_when_the_owner_is_killed() {
+    if !labs_can_be_had("a_lab_and_its_processes_end_when_the_owner_is_killed") {
         return;
     }
     // This word is the sleep time of the lab's process, and no other command line contains it.
@@ -206,7 +206,7 @@ fn a_lab_and_all_that_runs_in_it_end_with_a_killed_owner() {
     let runtime = tempfile::tempdir().unwrap();
     let mut owner = Command::new(std::env::current_exe().unwrap());
     owner.args([
-        "lab::hold_a_lab_when_asked",
+        "lab::hold_a_lab_if_requested",
         "--exact",
         "--nocapture",
         "--test-threads=1",
@@ -268,8 +268,8 @@ fn runs(word: &str) -> bool {
 }
 
 #[test]
-fn what_a_lab_does_not_have_is_named() {
-    if !labs_can_be_had("what_a_lab_does_not_have_is_named") {
+fn a_node_and_a_rail_that_a_lab_lacks_are_named() {
+    if !labs_can_be_had("a_node_and_a_rail_that_a_lab_lacks_are_named") {
         return;
     }
     let lab = Lab::up(&slow("fair", &[("cluster.nodes", "2")])).unwrap();

@@ -101,12 +101,12 @@ fn assert_gap_is_called_hidden(truth: LogGp, plan: &PrttPlan) {
 }
 
 #[test]
-fn a_network_whose_overhead_hides_the_gap_is_told_so() {
+fn a_network_whose_overhead_hides_the_gap_is_reported() {
     assert_gap_is_called_hidden(network(0.2, 0.0002, 8.0, 5.0), &short_plan());
 }
 
 #[test]
-fn a_virtual_network_is_measured_back_to_its_parameters() {
+fn measurements_of_a_virtual_network_yield_its_parameters() {
     for truth in [
         network(1.4, 0.00103, 1.4, 2.82),
         network(3.4, 0.00409, 1.9, 24.3),
@@ -139,7 +139,7 @@ fn virtual_time_ends_a_measurement_that_is_never_precise() {
 }
 
 #[test]
-fn a_slow_network_keeps_the_time_with_fewer_sizes() {
+fn a_slow_network_is_measured_at_fewer_sizes_to_keep_the_time_limit() {
     // 30 Mbit/s: a round of all sizes takes 5.4 s, and the plan has six rounds of warm-up.
     let slow = network(3.4, 0.267, 1.9, 24.3);
     let plan = PrttPlan {
@@ -188,7 +188,7 @@ fn a_slow_network_keeps_the_time_with_fewer_sizes() {
 }
 
 #[test]
-fn a_time_in_which_no_round_fits_is_refused_with_what_a_round_takes() {
+fn a_time_limit_below_one_round_is_refused_with_the_time_of_a_round() {
     let (mut client, mut server) = connect(network(3.4, 0.267, 1.9, 24.3));
     let plan = PrttPlan {
         max_time: Time::from_seconds(0.5),
@@ -213,7 +213,7 @@ fn a_time_in_which_no_round_fits_is_refused_with_what_a_round_takes() {
 }
 
 #[test]
-fn every_round_takes_every_point_once_in_a_new_order() {
+fn every_round_measures_every_point_once_in_a_new_order() {
     let (mut client, mut server) = connect(network(3.4, 0.00409, 1.9, 24.3));
     let mut rounds: Vec<Vec<_>> = Vec::new();
     thread::scope(|scope| {
@@ -246,7 +246,7 @@ fn every_round_takes_every_point_once_in_a_new_order() {
 }
 
 #[test]
-fn an_observer_ends_the_measurement_and_samples_go_on_where_they_stopped() {
+fn an_observer_ends_the_measurement_and_it_continues_from_its_samples() {
     let mut stop_at_three = |round: &Round| {
         if round.number == 3 {
             ControlFlow::Break(())
@@ -305,7 +305,7 @@ fn loopback_has_plausible_parameters() {
 }
 
 #[test]
-fn plans_that_cannot_be_carried_out_are_refused() {
+fn invalid_plans_are_refused() {
     let (mut client, _server) = connect(network(3.4, 0.00409, 1.9, 24.3));
     let mut refusal = |plan: PrttPlan| {
         let result = measure(&mut client, &plan, PrttSamples::default(), &mut |_| {
@@ -362,7 +362,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn any_virtual_network_is_measured_back(
+    fn measurements_of_any_virtual_network_yield_its_parameters(
         gap in 0.2..10.0f64, per_byte in 2e-4..0.02f64, overhead in 0.2..10.0f64, latency in 5.0..100.0f64,
     ) {
         let plan = short_plan();

@@ -52,8 +52,8 @@ fn options(connections: FlowConnections) -> PatternOptions {
 }
 
 #[test]
-fn flows_start_at_their_times_and_take_as_long_as_the_rates_make_them() {
-    let Some(lab) = lab("flows_start_at_their_times_and_take_as_long_as_the_rates_make_them")
+fn flows_start_at_their_times_and_last_as_long_as_their_rates_require() {
+    let Some(lab) = lab("flows_start_at_their_times_and_last_as_long_as_their_rates_require")
     else {
         return;
     };
@@ -81,10 +81,10 @@ fn flows_start_at_their_times_and_take_as_long_as_the_rates_make_them() {
 }
 
 #[test]
-fn clocks_that_were_set_apart_are_found_to_a_microsecond() {
+fn offsets_between_clocks_are_found_to_a_microsecond() {
     // This rate is as fast as short messages in a row need: queues in one direction would be asymmetry.
     let Some(lab) = lab_of(
-        "clocks_that_were_set_apart_are_found_to_a_microsecond",
+        "offsets_between_clocks_are_found_to_a_microsecond",
         "1Gbit/s",
     ) else {
         return;
@@ -115,8 +115,8 @@ fn clocks_that_were_set_apart_are_found_to_a_microsecond() {
 }
 
 #[test]
-fn flows_that_share_a_connection_go_one_after_the_other() {
-    let Some(lab) = lab("flows_that_share_a_connection_go_one_after_the_other") else {
+fn flows_that_share_a_connection_are_sent_one_after_the_other() {
+    let Some(lab) = lab("flows_that_share_a_connection_are_sent_one_after_the_other") else {
         return;
     };
     let flows = [flow(1, 0, 1, 0.0), flow(2, 0, 1, 0.0)];

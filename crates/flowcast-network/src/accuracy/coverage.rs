@@ -89,7 +89,7 @@ mod tests {
     use super::{super::CaseKind, *};
 
     #[test]
-    fn errors_that_are_alike_are_covered_as_often_as_the_level_says() {
+    fn margins_cover_similar_errors_as_often_as_their_level() {
         // Ten programs with four runs each; the errors of a program's runs are similar.
         let error = |at: usize| (at as f64 * 7.0 % 40.0) / 100.0 - 0.2;
         let entry = Accuracy::of_errors(

@@ -48,42 +48,43 @@ section! {
     /// Accuracy of a model's predictions.
     #[derive(Default)]
     pub struct Accuracy {
-        /// A model of sharing or `limits`; more may follow a slash.
+        /// Sharing model or `limits`; a variant may follow a slash.
         /// Default: required. Example: `"packet/openmpi"`.
         model: String,
-        /// What was predicted; entries with the same text, `judged` and `fitted` can be compared.
+        /// Subject of the predictions. Entries with the same text, `judged` and `fitted` can be compared.
         /// Default: required. Example: `"random patterns, in no fit"`.
         validated_on: String,
-        /// `programs` and `patterns` as a whole, `regions` of programs, or `flows` of patterns.
+        /// Unit of the comparison: `programs` or `patterns` as a whole, `regions` of programs, or `flows` of patterns.
         /// Default: unknown. Example: `"flows"`.
         judged: Option<CaseKind>,
-        /// Whether parameters were fitted to what was predicted.
+        /// `true` if parameters were fitted to the predicted measurements.
         /// Default: `false`. Example: `true`.
         fitted: bool | default,
         /// Smallest and largest message size. Results of patterns apply to programs whose messages are at least half and at most
         /// twice as large.
         /// Default: unknown. Example: `["2MB", "4MB"]`.
         messages: Option<[Bytes; 2]> [default],
-        /// How many predictions, at least 1; as many as `errors`, if there are any.
+        /// Number of predictions, at least 1; equal to the number of `errors`, if there are any.
         /// Default: required. Example: `57`.
         cases: u64,
-        /// Mean of the absolute errors, as a share; an entry without it does not count when the most accurate model is chosen.
+        /// Mean of the absolute errors, as a fraction; the choice of the most accurate model ignores entries without it.
         /// Default: unknown. Example: `0.031`.
         mean: Option<f64>,
-        /// Where it was measured.
+        /// Machine of the measurement.
         /// Default: unknown. Example: `"node17, 6.1.0"`.
         machine: String | default,
-        /// When it was measured or predicted.
+        /// Date of the measurement or prediction.
         /// Default: unknown. Example: `"2026-03-01"`.
         date: String | default,
-        /// What disturbed the measurement; predictions say it.
-        /// Default: nothing. Example: `"other programs take 42 % of the processors"`.
+        /// Disturbance of the measurement; predictions report it.
+        /// Default: none. Example: `"other programs take 42 % of the processors"`.
         disturbed_by: Option<String> | default,
-        /// Absolute errors by the share of cases, from 0 to 1, that have at most these: `0.5` is the median, `1` the worst.
+        /// Quantiles of the absolute errors, by fraction of the cases, from 0 to 1: `0.5` is the median, `1` the largest
+        /// error.
         /// Default: none. Example: `{ "0.5" = 0.02, "1" = 0.12 }`.
         quantiles: BTreeMap<String, f64> [default],
-        /// By the name of what was predicted, its signed errors, -1 or more: one of a program or pattern, one for each of its flows
-        /// or regions. Parts of a name stand between dots or slashes, the most general first.
+        /// Signed errors, -1 or more, by name of the program or pattern: one error for it as a whole, or one for each of its
+        /// flows or regions. Dots or slashes separate the parts of a name, the most general first.
         /// Default: none. Example: `{ "cg.S.4" = [-0.02] }`.
         errors: BTreeMap<String, Vec<f64>> | default,
     }
@@ -342,7 +343,7 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
         return Err(refused(
             format!("accuracy.{place}.model"),
             format!("`{model}`"),
-            "limits or a model of sharing",
+            "limits or a sharing model",
         ));
     }
     if entry.cases == 0 {
@@ -352,7 +353,7 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
         return Err(refused(
             format!("accuracy.{place}.quantiles"),
             format!("`{name}`"),
-            "shares of cases from 0 to 1",
+            "fractions of cases from 0 to 1",
         ));
     }
     for (name, errors) in &entry.errors {
@@ -372,7 +373,7 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
         return Err(refused(
             format!("accuracy.{place}.cases"),
             entry.cases,
-            &format!("{errors}, as many as errors"),
+            &format!("{errors}, the number of errors"),
         ));
     }
     Ok(())
@@ -394,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_sums_up_its_errors_and_those_of_a_name_take_the_place_of_earlier_ones() {
+    fn an_entry_summarises_its_errors_and_new_errors_of_a_name_replace_earlier_ones() {
         let errors = [("a", vec![0.1, -0.2]), ("b", vec![0.3])]
             .map(|(name, errors)| (name.to_owned(), errors));
         let mut entry =
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_out_is_left_out_with_all_of_its_parts() {
+    fn a_held_out_name_is_left_out_with_all_of_its_parts() {
         let errors =
             ["cg.S.4", "cg.W.4", "cgx.S.4", "is.S.4"].map(|name| (name.to_owned(), vec![0.0]));
         let entry =
@@ -434,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_model_has_the_smallest_error_on_what_no_fit_has_seen() {
+    fn the_best_model_has_the_smallest_error_on_measurements_in_no_fit() {
         let mut network = crate::builtin::network("gige-tcp").unwrap();
         assert!(
             network
@@ -481,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_validated_on_other_sizes_says_nothing_of_messages() {
+    fn validation_on_other_sizes_does_not_apply_to_messages() {
         let of_sizes = |model: &str, sizes: [u64; 2], error: f64| Accuracy {
             messages: Some(sizes.map(Bytes)),
             ..entry(model, CaseKind::Flows, &format!("{sizes:?}"), error)
@@ -507,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn the_errors_of_a_model_are_those_nearest_to_what_is_wanted() {
+    fn the_errors_of_a_model_come_from_the_closest_entry() {
         let mut network = crate::builtin::network("gige-tcp").unwrap();
         network.accuracy = vec![
             entry("packet", CaseKind::Flows, "random", 0.1),
@@ -532,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_is_written_into_a_file_whose_comments_stay() {
+    fn writing_an_accuracy_record_keeps_the_comments_of_the_file() {
         let text = "# mine\nschema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\n\
                     latency = \"1us\" # as measured\nbandwidth = \"1GB/s\"\n[[accuracy]]\nmodel = \"fair\"\n\
                     validated_on = \"x\"\ncases = 1\n[provenance]\nhost = \"a\"\n";

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_name_stands_in_the_place_of_its_algorithm() {
+    fn each_name_has_the_index_of_its_algorithm() {
         for (place, algorithm) in Algorithm::ALL.into_iter().enumerate() {
             assert_eq!(algorithm as usize, place);
             assert_eq!(Algorithm::from_name(algorithm.name()), Some(algorithm));

@@ -12,7 +12,8 @@ use super::{AlgorithmRule, AlgorithmTable, Base, Choice, RuleExtent};
 pub enum NameError {
     /// No table exists for the library.
     #[error(
-        "library: found `{library}` `{version}`, expected OMPI or customOMPI from 4.1 on, MPICH from 4.0 on, or CRAY_MPICH 8"
+        "library: found `{library}` `{version}`, expected OMPI or customOMPI 4.1 or later, MPICH 4.0 or later, or \
+         CRAY_MPICH 8"
     )]
     Library {
         /// Name of the library.
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_named_with_what_is_known() {
+    fn an_unknown_name_is_reported_with_the_known_names() {
         let extent = RuleExtent::from_buffer(CollectiveOp::Scan, 8, Bytes(64));
         let scan = |library, name| {
             named_choice(CollectiveOp::Scan, library, "4.1.2", name, &extent)
@@ -346,7 +347,8 @@ mod tests {
         );
         assert_eq!(
             scan("CRAY_MPICH", "ring"),
-            "library: found `CRAY_MPICH` `4.1.2`, expected OMPI or customOMPI from 4.1 on, MPICH from 4.0 on, or CRAY_MPICH 8"
+            "library: found `CRAY_MPICH` `4.1.2`, expected OMPI or customOMPI 4.1 or later, MPICH 4.0 or later, or \
+             CRAY_MPICH 8"
         );
     }
 }

@@ -127,7 +127,7 @@ impl AlgorithmRule {
 }
 
 const FORM: &str = "`ranks < 8, bytes >= 12KiB: binomial` (conditions on ranks, bytes, total, each and share with < <= > >= =, or \
-     `ranks power-of-two`; after the algorithm `segment SIZE` and `width N` may stand)";
+     `ranks power-of-two`; `segment SIZE` and `width N` may follow the algorithm)";
 
 impl FromStr for AlgorithmRule {
     type Err = String;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_rule_is_named() {
+    fn errors_name_the_wrong_part_of_a_rule() {
         for (text, part) in [
             ("ranks < x: ring", "`ranks < x`"),
             ("bytes < 5: ring", "`bytes < 5`"),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_is_what_halving_leaves_to_each() {
+    fn the_share_of_a_rank_results_from_repeated_halving() {
         let extent = |ranks, bytes| RuleExtent {
             ranks,
             bytes: Bytes(bytes),

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_have_a_last_word_for_each_operation() {
+    fn the_defaults_end_with_an_unconditional_rule_for_each_operation() {
         for base in Base::ALL {
             let table = AlgorithmTable::from_base(base);
             for op in CollectiveOp::ALL {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn open_mpi_decides_as_its_source_says() {
+    fn open_mpi_decides_as_in_its_source() {
         use CollectiveOp::*;
         for (op, ranks, bytes, expected) in [
             (Allreduce, 16, 32, "recursive-doubling"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_ones_own_come_before_those_of_the_base() {
+    fn own_rules_precede_those_of_the_base() {
         let table =
             AlgorithmTable::from_toml("base = 'mpich'\n[rows]\nBcast = ['bytes < 1KiB: linear']")
                 .unwrap();

@@ -236,7 +236,7 @@ impl<'a> PatternReader<'a> {
 
     fn push_flow(&mut self, src: Node, dst: Node) -> Result<(), PatternError> {
         let id = u32::try_from(self.pattern.flows.len() + 1)
-            .map_err(|_| self.error("yet another flow", "fewer than 4294967295 flows"))?;
+            .map_err(|_| self.error("another flow", "fewer than 4294967295 flows"))?;
         self.pattern.flows.push(Flow {
             id,
             src,
@@ -290,7 +290,7 @@ impl<'a> PatternReader<'a> {
                 self.line = *line;
                 return Err(self.error(
                     &format!("node {node}, which is in no rack"),
-                    "a node that a `node` line names",
+                    "a node with a rack from a `node` line",
                 ));
             }
         }
@@ -301,7 +301,7 @@ impl<'a> PatternReader<'a> {
         self.line = self.first_step_line;
         self.error(
             "`step`",
-            "a flow, a chain or a placement: this reads patterns of one step",
+            "a flow, a chain or a placement: only patterns of one step are read here",
         )
     }
 
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_written_pattern_reads_back() {
         let flows = read("0 <- 1 -> 2 4MB @ 3ms\n7 -> 3 1234567B @ 1234567ns")
             .unwrap()
             .flows;
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn racks_may_stand_after_the_flows() {
+    fn racks_may_follow_the_flows() {
         let pattern = read("0 -> 15 4MB\nnode 0..14 rack A\nnode 15 rack B").unwrap();
         assert_eq!(pattern.racks.count(), 2);
         assert_ne!(
@@ -420,7 +420,7 @@ mod tests {
             ("# nothing", "no flow"),
             (
                 "node 0..3 rack A\nnode 3..4 rack B\n0 -> 1 1B",
-                "node 3 stands already in rack A",
+                "node 3 is already in rack A",
             ),
             ("node 0..3 rack A\n0 -> 9 1B", "x.pattern:2: found node 9"),
             ("node 0..3 rak A\n0 -> 1 1B", "`node 0..14 rack A`"),
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn step_lines_part_the_steps() {
+    fn step_lines_separate_the_steps() {
         let steps = Steps::read("x", b"0 -> 4 10MB\nstep\nstep\n0 -> 2 10MB\n4 -> 6 10MB\n")
             .unwrap()
             .steps;

@@ -12,7 +12,7 @@ pub struct Rack(pub u32);
 
 /// A node was placed twice.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("node {node} stands already in rack {rack}")]
+#[error("node {node} is already in rack {rack}")]
 pub struct PlacedTwice {
     /// The node that was placed again.
     pub node: Node,

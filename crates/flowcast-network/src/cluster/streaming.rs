@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_asks_for_its_load_and_is_the_same_for_a_seed() {
+    fn a_stream_offers_its_load_and_repeats_with_its_seed() {
         let stream = Stream {
             flows: 5000,
             nodes: 50,

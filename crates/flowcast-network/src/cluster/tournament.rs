@@ -34,7 +34,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn all_pairs_meet_once_and_nobody_twice_in_a_round() {
+    fn each_pair_meets_once_and_each_node_at_most_once_in_a_round() {
         for count in 0..34 {
             let nodes: Vec<Node> = (0..count).map(Node).collect();
             let rounds = rounds(&nodes);

@@ -86,7 +86,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn each_node_sends_to_as_many_different_others_as_asked() {
+    fn each_node_sends_to_the_requested_number_of_other_nodes() {
         let nodes: Vec<Node> = [0, 1, 2, 5, 6, 7].map(Node).to_vec();
         let plan = TwoRackPlan {
             nodes: nodes.clone(),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn more_flows_than_other_nodes_become_as_many_as_there_are() {
+    fn flows_are_limited_to_the_number_of_other_nodes() {
         let plan = TwoRackPlan {
             nodes: vec![Node(0), Node(1)],
             flows_out: 5,

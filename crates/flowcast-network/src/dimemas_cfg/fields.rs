@@ -99,7 +99,7 @@ impl<'a> Fields<'a> {
             .ok()
             .filter(|number| (least..=most).contains(number));
         found.ok_or_else(|| match most {
-            u32::MAX => self.wrong(format!("a whole number from {least} on")),
+            u32::MAX => self.wrong(format!("a whole number of at least {least}")),
             _ => self.wrong(format!("a whole number from {least} to {most}")),
         })
     }
@@ -157,7 +157,7 @@ impl<'a> Fields<'a> {
     pub(super) fn list(&mut self) -> Result<Vec<i64>, DimemasConfigError> {
         let found = parse_list(self.raw());
         found.ok_or_else(|| {
-            self.wrong("a list such as [2] {0, 1}: its length, then so many whole numbers")
+            self.wrong("a list such as [2] {0, 1}: its length, then its whole numbers")
         })
     }
 }

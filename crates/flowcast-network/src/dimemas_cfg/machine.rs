@@ -259,7 +259,7 @@ fn wrong(place: &Place, found: u32, expected: String) -> DimemasConfigError {
 
 fn below(limit: u32) -> String {
     match limit {
-        1 => "0, as there is one machine".to_owned(),
+        1 => "0, the only machine".to_owned(),
         _ => format!("a machine from 0 to {}", limit - 1),
     }
 }
@@ -367,7 +367,7 @@ impl PlacedMapping {
                 mapping: Mapping::List(nodes),
                 place: fields.place(),
             }),
-            _ => Err(fields.wrong("the node of each task, numbers from 0 on")),
+            _ => Err(fields.wrong("the node of each task, numbered from 0")),
         }
     }
 

@@ -57,7 +57,7 @@ impl Records {
             Some(line) => Err(DimemasConfigError::Line {
                 line,
                 found: "/*".into(),
-                expected: "a `*/` further on that ends the comment".into(),
+                expected: "a `*/` that ends the comment".into(),
             }),
         }
     }

@@ -69,7 +69,7 @@ impl NamedFiles {
         if !self.file_system.1.is_empty() {
             let (place, name) = &self.file_system;
             tuned.not_modelled.push(format!(
-                "{place}: {name}; the tool does not read this file, and neither is it here"
+                "{place}: {name}; ignored, because Dimemas does not read this file"
             ));
         }
         if let Some(found) = read_named(&self.communications, open, |text| {
@@ -99,7 +99,7 @@ impl Tuned {
             .filter(|(_, op, row): &&(u32, CollectiveOp, Row)| self.rows.get(op) != Some(row))
             .map(|(machine, op, _): &(u32, CollectiveOp, Row)| {
                 format!(
-                    "{} of machine {machine}: the rows of machine 0 hold for all machines",
+                    "{} of machine {machine}: the rows of machine 0 apply to all machines",
                     op.name()
                 )
             })
@@ -179,7 +179,7 @@ pub(super) fn file_system(
         notes.push(note(
             &fields,
             &block.to_string(),
-            "requests are not cut into blocks",
+            "requests are not split into blocks",
         ));
     }
     let requests = fields.count()?;
@@ -191,7 +191,7 @@ pub(super) fn file_system(
         notes.push(note(
             &fields,
             &hits.to_string(),
-            "no cache: every request takes its time",
+            "no cache is modelled: every request takes its full time",
         ));
     }
     let found = FileSystem {

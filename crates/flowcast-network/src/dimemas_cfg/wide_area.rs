@@ -28,7 +28,7 @@ const WIDE_AREA: [&str; 7] = [
     "machines",
     "dedicated connections",
     "traffic function, 1 EXP 2 LOG 3 LIN 4 CT",
-    "maximal traffic",
+    "maximum traffic",
     "bandwidth in MB/s",
     "collective model, 1 CT 2 LIN 3 LOG",
 ];
@@ -248,7 +248,7 @@ impl Accelerators {
         let Accelerators {
             node, place, count, ..
         } = self;
-        let lost = "of accelerators the relative speed is modelled, and not their number, latencies, bandwidth and buses";
+        let lost = "only the relative speed of accelerators is modelled, not their number, latencies, bandwidth or buses";
         (*count > 0).then(|| format!("{place}: {count} accelerators at node {node}; {lost}"))
     }
 }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_leaves_open_costs_what_shared_memory_costs_and_a_stated_zero_is_kept() {
+    fn missing_values_come_from_shared_memory_and_a_stated_zero_is_kept() {
         let stand_in = builtin::network(STAND_IN).unwrap().nic;
         let (latency, rate) = (
             stand_in.latency.as_nanos(),

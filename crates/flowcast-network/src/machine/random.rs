@@ -9,28 +9,28 @@ use flowcast_units::{Rate, Time, UnitError};
 section! {
     /// Quantities that vary at random, with their distributions.
     pub struct Randomness: Default + Copy {
-        /// Start of the random numbers.
+        /// Seed of the random numbers.
         /// Default: 0. Example: `7`.
         seed: u64,
-        /// Added to the relative speed for each computation.
+        /// Random addition to the relative speed, for each computation.
         /// Default: `none`. Example: `"normal 0 0.1"`.
         speed: RandomDistribution<f64>,
-        /// Added to the start-up of each message between nodes, on each side.
+        /// Random addition to the start-up time of each message between nodes, on each side.
         /// Default: `none`. Example: `"normal 0ns 500ns"`.
         latency: RandomDistribution<Time>,
-        /// Added to the bandwidth of each message between nodes.
+        /// Random addition to the bandwidth of each message between nodes.
         /// Default: `none`. Example: `"uniform -1MB/s 1MB/s"`.
         bandwidth: RandomDistribution<Rate>,
-        /// Added to the start-up of each message inside a node, on each side.
+        /// Random addition to the start-up time of each message inside a node, on each side.
         /// Default: `none`. Example: `"normal 0ns 50ns"`.
         intra_latency: RandomDistribution<Time>,
-        /// Added to the bandwidth of each message inside a node.
+        /// Random addition to the bandwidth of each message inside a node.
         /// Default: `none`. Example: `"uniform -1MB/s 1MB/s"`.
         intra_bandwidth: RandomDistribution<Rate>,
-        /// Added to the start-up of each message between sites, on each side.
+        /// Random addition to the start-up time of each message between sites, on each side.
         /// Default: `none`. Example: `"uniform -1us 2us"`.
         wide_area_latency: RandomDistribution<Time>,
-        /// Added to the bandwidth of each message between sites.
+        /// Random addition to the bandwidth of each message between sites.
         /// Default: `none`. Example: `"uniform -1MB/s 1MB/s"`.
         wide_area_bandwidth: RandomDistribution<Rate>,
     }
@@ -135,7 +135,7 @@ impl RandomQuantity for f64 {
 }
 
 const EXPECTED: &str =
-    "none, or normal or uniform and two values, such as `normal 0ns 500ns` or `uniform -1us 2us`";
+    "none, or normal or uniform with two values, such as `normal 0ns 500ns` or `uniform -1us 2us`";
 
 impl<Q: RandomQuantity> FromStr for RandomDistribution<Q> {
     type Err = UnitError;
@@ -162,7 +162,7 @@ impl<Q: RandomQuantity> FromStr for RandomDistribution<Q> {
         match shape {
             Shape::Uniform { least, most } if least > most => Err(UnitError {
                 found: text.to_owned(),
-                expected: "the least value before the greatest",
+                expected: "the smaller value before the larger one",
             }),
             _ => Ok(RandomDistribution::new(shape)),
         }

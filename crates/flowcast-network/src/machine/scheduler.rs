@@ -8,19 +8,19 @@ section! {
     /// The scheduler of a node, the same for all nodes.
     #[serde(default)]
     pub struct Scheduler {
-        /// Which waiting rank gets a free processor next: `fifo`, `round-robin` or `priority`.
+        /// Order in which waiting ranks get a free processor: `fifo`, `round-robin` or `priority`.
         /// Default: `fifo`. Example: `"round-robin"`.
         policy: Policy,
-        /// Longest time on the processor before others get it, with `round-robin`.
+        /// Time slice of a rank with `round-robin`.
         /// Default: 3us. Example: `"10us"`.
         quantum: Time,
-        /// Processor time that each turn costs before it begins.
+        /// Processor time at the start of each turn.
         /// Default: 0. Example: `"1us"`.
         context_switch: Time,
-        /// Priority of each rank, the smallest first, with `priority`; ranks without one have 0.
+        /// Priority of each rank with `priority`; the smallest number runs first, and ranks without an entry have 0.
         /// Default: none. Example: `[1, 0]`.
         priorities: Vec<i32> | default,
-        /// Whether a rank takes the processor from one of a larger number at once, with `priority`.
+        /// `true`: with `priority`, a rank preempts a running rank that has a larger number.
         /// Default: `false`. Example: `true`.
         preemptive: bool,
     }

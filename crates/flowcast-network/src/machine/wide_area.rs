@@ -14,10 +14,10 @@ use flowcast_units::{Bytes, Rate, Time};
 section! {
     /// Network within a further site. For the first site, `nic` and `machine.buses` describe it.
     pub struct Site: Default + Copy {
-        /// Bytes per second of a message between nodes of the site; 0 is infinite.
-        /// Default: that of `nic`. Example: `"100MB/s"`.
+        /// Bandwidth of a message between nodes of the site; 0 is infinite.
+        /// Default: bandwidth of `nic`. Example: `"100MB/s"`.
         bandwidth: Option<Rate>,
-        /// Messages between nodes of the site that may be in flight together; 0 is no limit.
+        /// Maximum number of concurrent messages between nodes of the site; 0 is no limit.
         /// Default: 0. Example: `2`.
         buses: u32,
     }
@@ -25,32 +25,32 @@ section! {
     /// The network between sites.
     #[serde(default)]
     pub struct WideArea {
-        /// Bytes per second of a message; 0 is infinite.
+        /// Bandwidth of a message; 0 is infinite.
         /// Default: 0. Example: `"10MB/s"`.
         bandwidth: Rate,
-        /// Links into each site; 0 is no limit.
+        /// Number of links into each site; 0 is no limit.
         /// Default: 1. Example: `2`.
         in_links: u32,
-        /// Links out of each site; 0 is no limit.
+        /// Number of links out of each site; 0 is no limit.
         /// Default: 1. Example: `2`.
         out_links: u32,
-        /// How the bandwidth falls with the traffic: `exponential`, `logarithmic`, `linear` or `constant`.
+        /// Decrease of the bandwidth with the traffic: `exponential`, `logarithmic`, `linear` or `constant`.
         /// Default: `constant`. Example: `"linear"`.
         traffic: Traffic,
-        /// The traffic at which nothing is left; 0: traffic does not count.
+        /// Traffic at which no bandwidth remains; at 0, traffic has no effect.
         /// Default: 0. Example: `"10MB/s"`.
         max_traffic: Rate,
-        /// β: how much of the program's own traffic counts.
+        /// β: weight of the program's own traffic.
         /// Default: 0. Example: `1.0`.
         traffic_weight: f64,
-        /// α: how much of the old average stays after each period.
+        /// α: fraction of the old traffic average that remains after each period, from 0 to 1.
         /// Default: 0.1. Example: `0.5`.
         traffic_memory: f64,
-        /// By site: the flight time to each site.
+        /// Flight times from each site to each site.
         flight_times: Vec<Vec<Time>> | default,
-        /// What a collective operation costs between sites.
+        /// Costs of collective operations between sites.
         collectives: Collectives | default,
-        /// Dedicated connections; of several that admit a message the first takes it.
+        /// Dedicated connections. A message uses the first one that admits it.
         connections: Vec<Connection> | default,
     }
 }
@@ -120,29 +120,29 @@ impl WideArea {
 section! {
     /// A connection between two sites, for both directions, with one link out and one link in.
     pub struct Connection {
-        /// The sites that it joins, counted from 0, in either order.
+        /// Sites at the two ends, counted from 0, in any order.
         sites: [u32; 2],
-        /// Bytes per second; 0 is infinite.
+        /// Bandwidth; 0 is infinite.
         bandwidth: Rate,
-        /// Start-up on both sides.
+        /// Start-up time on both sides.
         latency: Time,
-        /// From the last byte sent to the last byte there; without effect when the bandwidth is infinite, as in the tool.
+        /// Time between sending and receiving the last byte. It has no effect if the bandwidth is infinite, as in Dimemas.
         flight_time: Time,
-        /// The tags of the messages that may use it.
+        /// Tags of the messages that may use the connection.
         tags: Vec<i32>,
-        /// Which sizes may use it.
+        /// Condition on the size of a message.
         first: SizeCondition,
-        /// Whether both conditions must hold, or one is enough.
+        /// Combination of the two conditions: both or at least one of them.
         joined: Joined,
-        /// Which sizes may use it.
+        /// Condition on the size of a message.
         second: SizeCondition,
     }
 
     /// A condition on a size.
     pub struct SizeCondition + Copy {
-        /// On which side of `size` a message's size must lie.
+        /// Comparison of a message's size with `size`.
         is: Comparison,
-        /// The limit that a message's size is compared with.
+        /// Limit for the size of a message.
         size: Bytes,
     }
 }

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_is_refused_with_those_that_are_near() {
+    fn a_misspelt_name_is_refused_with_similar_names() {
         let error = check("machine.scheduler.qantum").unwrap_err();
         assert!(error.contains("machine.scheduler.quantum"), "{error}");
         let error = check("nic.latncy").unwrap_err();

@@ -63,7 +63,7 @@ fn of_comment(line: &str) -> Option<&'static str> {
         ("#DIMEMAS", "a Dimemas trace"),
         ("#Paraver", "a Paraver trace"),
         ("# schema: flowcast/samples", "samples, for `flowcast fit`"),
-        ("# OSU", "the output of a benchmark, for `flowcast fit`"),
+        ("# OSU", "benchmark output, for `flowcast fit`"),
     ];
     start_of(line, &known)
 }
@@ -71,8 +71,8 @@ fn of_comment(line: &str) -> Option<&'static str> {
 fn of_content(line: &str) -> Option<&'static str> {
     let known = [
         ("<platform", "a SimGrid platform"),
-        ("<topology", "a topology of hwloc"),
-        ("<object", "a topology of hwloc"),
+        ("<topology", "an hwloc topology"),
+        ("<object", "an hwloc topology"),
         ("<", "XML"),
         ("{", "JSON"),
         ("SwitchName=", "Slurm's topology.conf"),
@@ -80,7 +80,7 @@ fn of_content(line: &str) -> Option<&'static str> {
         ("BlockSizes=", "Slurm's topology.conf"),
         ("rank ", "a rankfile"),
         ("num_ranks ", "a GOAL schedule"),
-        ("rule-file-version-", "a rules file of Open MPI"),
+        ("rule-file-version-", "an Open MPI rules file"),
     ];
     let known = start_of(line, &known);
     // A rules file starts with its number of collectives.
@@ -91,7 +91,7 @@ fn of_content(line: &str) -> Option<&'static str> {
         .split_whitespace();
     known.or_else(|| {
         let is_rules = words.next().is_some_and(is_number) && words.all(is_number);
-        is_rules.then_some("numbers, such as a rules file of Open MPI")
+        is_rules.then_some("numbers, such as an Open MPI rules file")
     })
 }
 
@@ -163,7 +163,7 @@ mod tests {
             ),
             (
                 "<?xml version=\"1.0\"?>\n<topology version=\"2.0\">\n",
-                "line 2: found a topology of hwloc",
+                "line 2: found an hwloc topology",
             ),
             (
                 "<?xml version='1.0'?>\n<!-- A platform\n  schema = \"flowcast/network/2\" -->\n<platform version=\"4.1\">\n",
@@ -176,17 +176,17 @@ mod tests {
             ),
             (
                 "1 # number of collectives\n3 # collective\n",
-                "line 1: found numbers, such as a rules file of Open MPI",
+                "line 1: found numbers, such as an Open MPI rules file",
             ),
             (
                 "rule-file-version-2\n1\n",
-                "line 1: found a rules file of Open MPI",
+                "line 1: found an Open MPI rules file",
             ),
             ("{\"schema\": 1}", "line 1: found JSON"),
             ("#DIMEMAS:\"a\"\n", "line 1: found a Dimemas trace"),
             (
                 "# OSU MPI Latency Test v7\n8 1.0\n",
-                "line 1: found the output of a benchmark",
+                "line 1: found benchmark output",
             ),
         ] {
             let message = refused(text);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_missing_is_named_at_once() {
+    fn one_error_names_all_missing_fields() {
         let message = refused("schema = \"flowcast/network/2\"\nname = \"a\"\n");
         assert!(
             message.starts_with(

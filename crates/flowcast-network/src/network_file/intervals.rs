@@ -182,7 +182,7 @@ pub(crate) fn check(
 fn contradiction() -> NetworkError {
     field_error(
         "intervals",
-        "found correlations that contradict each other, expected those of a distribution".into(),
+        "found contradictory correlations, expected a positive definite correlation matrix".into(),
     )
 }
 
@@ -200,8 +200,8 @@ fn check_one(file: &Table, field: &str, interval: &ParameterInterval) -> Result<
     let Some(value) = quantity_in(file, field) else {
         return Err(refused(
             format!("intervals.{field}"),
-            "an interval of a field that the file has not, or that is no number",
-            "one that it has",
+            "an interval of a field that is missing or not a number",
+            "a numeric field of the file",
         ));
     };
     for (part, end) in [(".low", low), (".high", high)] {
@@ -223,7 +223,7 @@ fn check_one(file: &Table, field: &str, interval: &ParameterInterval) -> Result<
     if low.number() <= value.number() && value.number() <= high.number() {
         return Ok(());
     }
-    let expected = format!("an interval that holds the value {value}, or none");
+    let expected = format!("an interval that contains the value {value}");
     Err(refused(
         format!("intervals.{field}"),
         format!("{low} to {high}"),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_spread_as_the_interval_says_and_wire_rates_follow() {
+    fn draws_match_the_interval_and_wire_rates_follow() {
         let network =
             with("\"nic.bandwidth\" = { low = \"90MB/s\", high = \"105MB/s\", level = 0.9 }\n")
                 .unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_that_may_be_nothing_is_never_below() {
+    fn draws_of_a_latency_are_never_negative() {
         let network =
             with("\"nic.latency\" = { low = \"0us\", high = \"30us\", level = 0.9 }\n").unwrap();
         let drawn = network.drawn(&every, 64, 1).unwrap();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn correlations_that_no_distribution_has_are_refused() {
+    fn contradictory_correlations_are_refused() {
         let both = |other: f64| {
             vec![
                 vec![1.0, 0.9, 0.9],
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_matter_is_not_drawn() {
+    fn fields_without_influence_are_not_drawn() {
         let network =
             with("\"nic.latency\" = { low = \"5us\", high = \"20us\", level = 0.9 }\n").unwrap();
         assert_eq!(
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_the_unit_of_its_field_and_holds_its_value() {
+    fn an_interval_has_the_unit_of_its_field_and_contains_its_value() {
         for (text, expected) in [
             (
                 "\"nic.latency\" = { low = \"5MB/s\", high = \"20us\", level = 0.9 }",
@@ -387,15 +387,15 @@ mod tests {
             ),
             (
                 "\"nic.latency\" = { low = \"11us\", high = \"20us\", level = 0.9 }",
-                "found 11us to 20us, expected an interval that holds the value 10us",
+                "found 11us to 20us, expected an interval that contains the value 10us",
             ),
             (
                 "\"nic.gap_per_byte\" = { low = \"1ns/B\", high = \"2ns/B\", level = 0.9 }",
-                "a field that the file has not",
+                "a field that is missing",
             ),
             (
                 "\"point_to_point.rule\" = { low = 1, high = 2, level = 0.9 }",
-                "or that is no number",
+                "or not a number",
             ),
             (
                 "\"nic.latency\" = { low = \"5us\", high = \"20us\", level = 0.9, correlations = { \"nic.gap\" = 0.5 } }",
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_set_has_no_interval_any_more() {
+    fn setting_a_field_removes_its_interval() {
         let text = format!(
             "{FILE}[intervals]\n\"nic.latency\" = {{ low = \"5us\", high = \"20us\", level = 0.9 }}\n\
              \"nic.gap\" = {{ low = \"0us\", high = \"1us\", level = 0.9, correlations = {{ \"nic.latency\" = 0.5 }} }}\n"
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bootstrap_that_missed_the_value_is_widened_to_it() {
+    fn an_interval_that_misses_the_value_is_widened_to_it() {
         let rate = Rate::from_bytes_per_second;
         let interval = ParameterInterval::around(rate(10.0), rate(11.0), rate(12.0), 0.9);
         assert_eq!(

@@ -65,16 +65,16 @@ pub const SCHEMA: &str = "flowcast/network/2";
 section! {
     /// A network file of the current schema, section by section.
     pub(crate) struct NetworkFile {
-        /// Always `flowcast/network/2`; files of `flowcast/network/1` are [read as well](#schema-1).
+        /// Schema of the file, `flowcast/network/2`; files of `flowcast/network/1` are [read as well](#schema-1).
         /// Default: required. Example: `"flowcast/network/2"`.
         schema: String,
         /// Short name, as given to `--network`.
         /// Default: required. Example: `"gige-lam"`.
         name: String,
-        /// One line for people.
+        /// Description in one line.
         /// Default: empty. Example: `"Gigabit Ethernet, LAM/MPI"`.
         title: String [default],
-        /// Where the numbers come from.
+        /// Source of the numbers.
         /// Default: empty. Example: `"RR-5910 (2006), Table 1"`.
         source: String [default],
         point_to_point: PointToPoint,
@@ -97,32 +97,32 @@ section! {
 
     /// At most one of `bandwidth` and `gap_per_byte` is given, and at least one of the three rates.
     pub(crate) struct NicFile + Copy {
-        /// L: from the sender's last instruction to the receiver's first.
+        /// L: time from the sender's last instruction for a message to the receiver's first.
         /// Default: required. Example: `"4.7us"`.
         latency: Time,
-        /// 1/G: goodput of one flow alone, in bytes of payload; 0 is infinite.
+        /// 1/G: goodput of a single flow; 0 is infinite.
         /// Default: one of the three is required. Example: `"112.2MB/s"`.
         bandwidth: Option<Rate>,
-        /// G: the inverse of the bandwidth, in its place.
+        /// G: inverse of the bandwidth, given instead of it.
         /// Default: one of the three is required. Example: `"8.49ns/B"`.
         gap_per_byte: Option<TimePerByte>,
-        /// Bytes of frames, for `packet`; 0 is infinite.
+        /// Wire rate, headers included, for `packet`; 0 is infinite.
         /// Default: one of the three is required. Example: `"1Gbit/s"`.
         wire_rate: Option<Rate>,
-        /// o: processor time for each message on each side.
+        /// o: processor time of each message, on each side.
         /// Default: 0. Example: `"6.1us"`.
         overhead: Time [default],
         /// g: shortest time between two messages at an interface.
         /// Default: 0. Example: `"0.897us"`.
         gap: Time [default],
-        /// `full`: each direction has the rate; `half`: both share it.
+        /// `full`: each direction has the rate; `half`: both directions share it.
         /// Default: `full`. Example: `"half"`.
         duplex: Duplex | default,
-        /// Interfaces of a node, 1 to 64, each with the rate and links of its own.
+        /// Number of interfaces of a node, 1 to 64, each with its own rate and links.
         /// Default: 1. Example: `4`.
         count: Option<u32>,
-        /// Which of them a message takes: `pair`, by a hash of source and destination, or `round-robin`, one after the other for
-        /// the messages between two nodes.
+        /// Interface of a message: `pair`, by a hash of source and destination, or `round-robin`, in turn for the messages
+        /// between two nodes.
         /// Default: `pair`. Example: `"round-robin"`.
         choice: NicChoice | default,
     }
@@ -132,20 +132,20 @@ section! {
         /// Goodput; 0 is infinite.
         /// Default: one of the two is required. Example: `"9400Mbit/s"`.
         bandwidth: Option<Rate>,
-        /// Bytes of frames, for `packet`; 0 is infinite.
+        /// Wire rate, headers included, for `packet`; 0 is infinite.
         /// Default: one of the two is required. Example: `"10Gbit/s"`.
         wire_rate: Option<Rate>,
     }
 
     /// At least one of the two rates is given.
     pub(crate) struct BusFile + Copy {
-        /// Nodes on each medium, at least 1: node `n` is on medium `n / nodes`.
-        /// Default: all on one. Example: `8`.
+        /// Number of nodes on each medium, at least 1: node `n` is on medium `n / nodes`.
+        /// Default: all nodes on one medium. Example: `8`.
         nodes: Option<u32>,
-        /// Goodput of each medium, both directions together; 0 is infinite.
+        /// Goodput of each medium, shared by both directions; 0 is infinite.
         /// Default: one of the two is required. Example: `"112MB/s"`.
         bandwidth: Option<Rate>,
-        /// Bytes of frames, for `packet`; 0 is infinite.
+        /// Wire rate, headers included, for `packet`; 0 is infinite.
         /// Default: one of the two is required. Example: `"1Gbit/s"`.
         wire_rate: Option<Rate>,
     }
@@ -353,12 +353,13 @@ impl TryFrom<NicFile> for Nic {
     type Error = NetworkError;
 
     fn try_from(file: NicFile) -> Result<Nic, NetworkError> {
-        const EXPECTED: &str = "one of nic.bandwidth and nic.gap_per_byte, nic.wire_rate, or one of them and nic.wire_rate";
+        const EXPECTED: &str = "one of nic.bandwidth and nic.gap_per_byte, with or without nic.wire_rate, or \
+            nic.wire_rate alone";
         let goodput = match (file.bandwidth, file.gap_per_byte) {
             (Some(_), Some(_)) => {
                 return Err(refused(
                     "nic.bandwidth",
-                    "it beside nic.gap_per_byte",
+                    "it together with nic.gap_per_byte",
                     EXPECTED,
                 ));
             }
@@ -421,7 +422,7 @@ impl TryFrom<LinkFile> for LinkRate {
             wire_rate,
         }: LinkFile,
     ) -> Result<LinkRate, NetworkError> {
-        let expected = "it, backbone.wire_rate, or both";
+        let expected = "backbone.bandwidth, backbone.wire_rate, or both";
         given_rate(bandwidth, wire_rate, "backbone.bandwidth", expected)
     }
 }
@@ -442,7 +443,7 @@ impl TryFrom<BusFile> for Bus {
         if file.nodes == Some(0) {
             return Err(refused("bus.nodes", 0, "at least 1"));
         }
-        let expected = "it, bus.wire_rate, or both";
+        let expected = "bus.bandwidth, bus.wire_rate, or both";
         Ok(Bus {
             nodes: file.nodes,
             rate: given_rate(file.bandwidth, file.wire_rate, "bus.bandwidth", expected)?,
@@ -476,7 +477,7 @@ fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), Netw
         toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => Err(refused(
             name,
             format!("`{number}`"),
-            "a number that is finite and not negative",
+            "a finite number of 0 or more",
         )),
         _ => Ok(()),
     }
@@ -510,7 +511,7 @@ fn check_overheads(field: &str, pieces: &[OverheadPiece]) -> Result<(), NetworkE
         return Err(refused(
             format!("{field}.0.from"),
             first.from,
-            "0B, where the first piece begins",
+            "0B, the start of the first piece",
         ));
     }
     match pieces
@@ -520,7 +521,7 @@ fn check_overheads(field: &str, pieces: &[OverheadPiece]) -> Result<(), NetworkE
         Some(at) => Err(refused(
             format!("{field}.{}.from", at + 1),
             pieces[at + 1].from,
-            "more than in the piece before",
+            "more than in the previous piece",
         )),
         None => Ok(()),
     }

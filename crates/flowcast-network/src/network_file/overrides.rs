@@ -168,9 +168,9 @@ fn insert_in_list(
         _ if place == "*" && !items.is_empty() => 0..items.len(),
         _ => {
             let places = if items.is_empty() {
-                "a list that has places".to_owned()
+                "a list with entries".to_owned()
             } else {
-                format!("a place in the list, {name}.0 to {name}.{last}, or {name}.*")
+                format!("an entry of the list, {name}.0 to {name}.{last}, or {name}.*")
             };
             let problem = format!("found `{place}`, expected {places}");
             return Err(field_error(key, problem));

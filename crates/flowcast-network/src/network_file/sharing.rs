@@ -15,8 +15,8 @@ use crate::{
 section! {
     /// The section on disk.
     pub(crate) struct SharingFile: Default {
-        /// The model when none is asked for ([which it is](predict.md#which-model-predicts)): `limits` (programs), `independent`,
-        /// `fair`, `degree-fair`, `flow-cuts`, `asymmetric`, `closed-loop`, `alpha-fair`, `packet` or `ib-penalty`.
+        /// Default model ([details](predict.md#which-model-predicts)): `limits` (programs), `independent`, `fair`,
+        /// `degree-fair`, `flow-cuts`, `asymmetric`, `closed-loop`, `alpha-fair`, `packet` or `ib-penalty`.
         /// Default: `fair`. Example: `"flow-cuts"`.
         model: Option<String>,
         flow_cuts: FlowCutParameters | default,

@@ -17,49 +17,49 @@ use flowcast_units::{Rate, Time};
 section! {
     /// The section on disk. At most one of the shapes is given.
     pub(crate) struct TopologyFile: Default {
-        /// Which of several ways a message takes.
-        /// Default: by shape. Example: `"ecmp"`.
+        /// Choice among the routes of a message.
+        /// Default: the first of the shape. Example: `"ecmp"`.
         routing: Option<String>,
-        /// Seed of the hashes by which ways are chosen.
+        /// Seed of the hashes that choose routes.
         /// Default: 0. Example: `7`.
         seed: u64 | default,
-        /// Equal copies of the switches; interface `i` of a node is on copy `i mod planes`.
+        /// Number of equal copies of the switches; interface `i` of a node is on copy `i mod planes`.
         /// Default: 1. Example: `4`.
         planes: Option<u32>,
-        /// Ports `k` of each switch of a fat tree of three levels, an even number.
+        /// Number of ports `k` of each switch of a fat tree with three levels, an even number.
         fat_tree: Option<u32>,
-        /// Switches in each dimension, joined to rings.
+        /// Number of switches in each dimension, connected in rings.
         torus: Option<Vec<u32>>,
-        /// Switches in each dimension, joined to rows.
+        /// Number of switches in each dimension, connected in rows.
         mesh: Option<Vec<u32>>,
-        /// Of `fat_tree` and `k_ary_n_tree`: nodes for each cable upward at the lowest switches.
+        /// Number of nodes per upward cable of the lowest switches, for `fat_tree` and `k_ary_n_tree`.
         /// Default: 1. Example: `2`.
         oversubscription: Option<u32>,
-        /// Nodes on each switch of `torus` and `mesh`.
+        /// Number of nodes on each switch, for `torus` and `mesh`.
         /// Default: 1. Example: `2`.
         nodes_per_switch: Option<u32>,
         /// Goodput of each cable, in each direction, above 0.
-        /// Default: that of the interfaces. Example: `"9415Mbit/s"`.
+        /// Default: rate of the interfaces. Example: `"9415Mbit/s"`.
         bandwidth: Option<Rate>,
-        /// Bytes of frames of each cable, in each direction, above 0.
-        /// Default: that of the interfaces. Example: `"10Gbit/s"`.
+        /// Wire rate of each cable, in each direction, above 0.
+        /// Default: rate of the interfaces. Example: `"10Gbit/s"`.
         wire_rate: Option<Rate>,
-        /// What each cable adds to the latency of a message that crosses it.
+        /// Latency that each cable adds to a message that crosses it.
         /// Default: 0. Example: `"100ns"`.
         latency: Time | default,
         k_ary_n_tree: Option<KAryTreeFile>,
         dragonfly: Option<DragonflyFile>,
         dragonfly_plus: Option<DragonflyPlusFile>,
         graph: Option<GraphFile>,
-        /// Levels of a tree, the one above the nodes first.
+        /// Levels of a tree, the level above the nodes first.
         levels: Vec<LevelFile> | default,
     }
 
     /// A k-ary n-tree on disk.
     pub(crate) struct KAryTreeFile + Copy {
-        /// Cables down from each switch, `k`.
+        /// Number of downward cables of each switch, `k`.
         arity: u32,
-        /// Levels of switches, `n`.
+        /// Number of levels of switches, `n`.
         levels: u32,
     }
 
@@ -67,9 +67,9 @@ section! {
     pub(crate) struct CablesFile: Default + Copy {
         /// Goodput of each cable, in each direction, above 0.
         bandwidth: Option<Rate>,
-        /// Bytes of frames of each cable, in each direction, above 0.
+        /// Wire rate of each cable, in each direction, above 0.
         wire_rate: Option<Rate>,
-        /// Time that each cable adds to the latency of a message.
+        /// Latency that each cable adds to a message that crosses it.
         latency: Time | default,
     }
 
@@ -77,19 +77,19 @@ section! {
     pub(crate) struct DragonflyFile + Copy {
         /// Number of groups.
         groups: u32,
-        /// Switches of a group, all joined to one another.
+        /// Number of switches in a group, each connected to all others.
         switches: u32,
-        /// Nodes of each switch.
+        /// Number of nodes on each switch.
         nodes: u32,
-        /// Global cables of each switch that has any.
+        /// Number of global cables of each switch that has any.
         global: u32,
-        /// Cables between two groups; as many as fit if absent.
+        /// Number of cables between two groups; by default as many as possible.
         per_pair: Option<u32>,
-        /// How the global cables of a group are dealt to its switches: `absolute` or `spread`.
+        /// Assignment of the global cables of a group to its switches: `absolute` or `spread`.
         arrangement: Arrangement | default,
-        /// The cables inside groups.
+        /// Cables inside groups.
         local_cables: CablesFile | default,
-        /// The cables between groups.
+        /// Cables between groups.
         global_cables: CablesFile | default,
     }
 
@@ -97,61 +97,61 @@ section! {
     pub(crate) struct DragonflyPlusFile + Copy {
         /// Number of groups.
         groups: u32,
-        /// Leaf switches of a group, which have the nodes.
+        /// Number of leaf switches in a group; the nodes are attached to them.
         leaves: u32,
-        /// Spine switches of a group, which have the global cables.
+        /// Number of spine switches in a group; the global cables are attached to them.
         spines: u32,
-        /// Nodes of each switch that has nodes.
+        /// Number of nodes on each leaf switch.
         nodes: u32,
-        /// Global cables of each switch that has any.
+        /// Number of global cables of each switch that has any.
         global: u32,
-        /// Cables between two groups; as many as fit if absent.
+        /// Number of cables between two groups; by default as many as possible.
         per_pair: Option<u32>,
-        /// How the global cables of a group are dealt to its switches: `absolute` or `spread`.
+        /// Assignment of the global cables of a group to its switches: `absolute` or `spread`.
         arrangement: Arrangement | default,
-        /// The cables inside groups.
+        /// Cables inside groups.
         local_cables: CablesFile | default,
-        /// The cables between groups.
+        /// Cables between groups.
         global_cables: CablesFile | default,
     }
 
     /// An arbitrary graph on disk.
     pub(crate) struct GraphFile {
-        /// Nodes of each switch, in the order of the switches.
+        /// Switch of each node, in the order of the nodes.
         nodes: Vec<u32>,
-        /// The cables, by class.
+        /// Classes of cables.
         cables: Vec<EdgesFile>,
     }
 
     /// Cables of one class in a graph on disk.
     pub(crate) struct EdgesFile {
-        /// Name of the class, for tables and pictures.
+        /// Name of the class in tables and figures.
         class: String,
-        /// Pairs of switches that cables of the class join.
+        /// Pairs of switches that cables of the class connect.
         between: Vec<[u32; 2]>,
-        /// Cables between the two of each pair, at least 1.
+        /// Number of cables between the two switches of each pair, at least 1.
         count: u32 [default = "one", skip_serializing_if = "is_one"],
         /// Goodput of each cable, in each direction, above 0.
         bandwidth: Option<Rate>,
-        /// Bytes of frames of each cable, in each direction, above 0.
+        /// Wire rate of each cable, in each direction, above 0.
         wire_rate: Option<Rate>,
-        /// Time that each cable adds to the latency of a message.
+        /// Latency that each cable adds to a message that crosses it.
         latency: Time | default,
     }
 
     /// One level of switches on disk.
     pub(crate) struct LevelFile + Copy {
-        /// Nodes or switches below each switch.
+        /// Number of nodes or switches below each switch.
         down: u32,
-        /// Switches above each switch; 0 at the top.
+        /// Number of switches above each switch; 0 at the top.
         up: u32 [default = "one"],
-        /// Cables to each switch above, at least 1.
+        /// Number of cables to each switch above, at least 1.
         cables: u32 [default = "one", skip_serializing_if = "is_one"],
         /// Goodput of each cable, in each direction, above 0.
         bandwidth: Option<Rate>,
-        /// Bytes of frames of each cable, in each direction, above 0.
+        /// Wire rate of each cable, in each direction, above 0.
         wire_rate: Option<Rate>,
-        /// Time that each cable adds to the latency of a message.
+        /// Latency that each cable adds to a message that crosses it.
         latency: Time | default,
     }
 }
@@ -182,7 +182,7 @@ impl TryFrom<TopologyFile> for Topology {
                 refused(
                     "routing",
                     format!("`{name}`"),
-                    format!("one of {}, which this shape knows", names.join(", ")),
+                    format!("one of {}, the routings of this shape", names.join(", ")),
                 )
             })?;
         }
@@ -209,8 +209,8 @@ impl TopologyFile {
         if let (Some((first, _)), Some((second, _))) = (names.next(), names.next()) {
             return Err(refused(
                 second,
-                format!("it beside {first}"),
-                "one of the two",
+                format!("it together with {first}"),
+                "only one of the two",
             ));
         }
         if let Some(ports) = self.fat_tree {
@@ -271,10 +271,10 @@ impl TopologyFile {
 
     /// Rejects fields that no shape has taken.
     fn refuse_rest(&self) -> Result<(), SharingError> {
-        const TREES: &str = "topology.fat_tree or topology.k_ary_n_tree beside it";
-        const GRIDS: &str = "topology.torus or topology.mesh beside it";
-        const ALIKE: &str = "a shape whose cables are all alike beside it (fat_tree, k_ary_n_tree, torus, mesh), or it where \
-            the classes of cables stand";
+        const TREES: &str = "it together with topology.fat_tree or topology.k_ary_n_tree";
+        const GRIDS: &str = "it together with topology.torus or topology.mesh";
+        const ALIKE: &str = "it together with a shape whose cables are all equal (fat_tree, k_ary_n_tree, torus, mesh), \
+            or in the section of a class of cables";
         let rest = [
             (
                 "oversubscription",
@@ -376,7 +376,7 @@ impl GraphFile {
                 return Err(refused(
                     &format!("{section}class"),
                     format!("{:?}", file.class),
-                    "a name of its own for each class of cables, and not `node`",
+                    "a unique name for each class of cables, other than `node`",
                 ));
             }
             let cables = CablesFile {

@@ -54,7 +54,7 @@ mod tests {
     use flowcast_units::{Bytes, Node, Time};
 
     #[test]
-    fn what_a_model_does_not_reach_is_another_component() {
+    fn flows_out_of_reach_of_the_model_are_another_component() {
         let ends = [(0, 1), (1, 0), (2, 1), (3, 4), (0, 0)];
         let flows: Vec<Flow> = (0..)
             .zip(&ends)

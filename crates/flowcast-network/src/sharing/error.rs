@@ -51,9 +51,7 @@ pub enum SharingError {
         most: f64,
     },
     /// There are more packets or connections than numbers for them.
-    #[error(
-        "packet: found {found} packets of a connection or connections, expected at most {most}"
-    )]
+    #[error("packet: found {found} connections or packets per connection, expected at most {most}")]
     TooManyPackets {
         /// Number of requested packets or connections.
         found: u64,
@@ -62,8 +60,8 @@ pub enum SharingError {
     },
     /// There are more packets than the limit for a run.
     #[error(
-        "packet: found {found} packets or more, expected at most {most}: raise sharing.packet.most_packets, or take a model \
-         without packets, such as fair"
+        "packet: found {found} packets or more, expected at most {most}: raise sharing.packet.most_packets, or choose a \
+         model without packets, such as fair"
     )]
     TooMuchWork {
         /// Number of packets in the messages.
@@ -73,7 +71,7 @@ pub enum SharingError {
     },
     /// A path crosses more links than the model supports.
     #[error(
-        "found a way over {found} links, expected at most {most} under this model (fair and its kin follow any)"
+        "found a route over {found} links, expected at most {most} under this model (fair and similar models have no limit)"
     )]
     TooManyHops {
         /// Number of links on the path.
@@ -93,7 +91,7 @@ pub enum SharingError {
     },
     /// The topology has no such node.
     #[error(
-        "node {node}: found a flow from or to it, expected a node below {nodes}, as many as [topology] joins"
+        "node {node}: found a flow from or to it, expected a node below {nodes}, the number of nodes in [topology]"
     )]
     NoSuchNode {
         /// The node whose number is too large.
@@ -102,14 +100,17 @@ pub enum SharingError {
         nodes: u64,
     },
     /// Both the pattern and the network place nodes.
-    #[error("found `node .. rack` lines beside a network with [topology], expected one of the two")]
+    #[error(
+        "found `node .. rack` lines and a network with [topology], expected only one of the two"
+    )]
     RacksInTopology,
     /// The network states twice how its nodes are connected.
-    #[error("found [bus] beside [topology], expected one of the two")]
+    #[error("found [bus] and [topology], expected only one of the two")]
     BusInTopology,
     /// At these rates, flows end at no finite time.
     #[error(
-        "found {flows} flows that never end, expected rates that end them: look for a value that is too small in the network"
+        "found {flows} flows that never end, expected a finite end of each flow: look for a value that is too small in \
+         the network"
     )]
     Endless {
         /// Number of these flows.
@@ -117,7 +118,7 @@ pub enum SharingError {
     },
     /// The closed loop's equations were not solved to the required accuracy.
     #[error(
-        "closed-loop found no steady rates for {flows} flows: a link is {residual:.1e} of its capacity off its balance \
+        "closed-loop found no steady rates for {flows} flows: the load of a link is off by {residual:.1e} of its capacity \
          (try another sharing.closed_loop.alpha or sharing.closed_loop.kappa)"
     )]
     Unsettled {

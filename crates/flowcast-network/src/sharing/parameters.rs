@@ -51,14 +51,14 @@ section! {
 
     /// `[sharing.closed_loop]`: parameters of the model `closed-loop`.
     pub struct LoopParameters: Default + Copy {
-        /// Exponent of the fairness, 0.1 to 100: 1 proportional, large max-min.
+        /// Exponent of the fairness, 0.1 to 100: 1 is proportional fairness, large values approach max-min fairness.
         /// Default: 1. Example: `1.0`.
         alpha: Option<f64>,
-        /// Weight of the delay that acknowledgements meet, 0 to 2.
+        /// Weight of the queueing delay of acknowledgements, 0 to 2.
         /// Default: 1. Example: `1.0`.
         kappa: Option<f64>,
-        /// Whether messages go as the packets of a window [that fill and empty queues](../explanation/sharing-models.md); needs
-        /// `sharing.packet.window`, reads `sharing.packet.segment`, alpha = kappa = 1.
+        /// `true`: packets of a window [fill and empty the queues](../explanation/sharing-models.md); needs
+        /// `sharing.packet.window` and alpha = kappa = 1, and reads `sharing.packet.segment`.
         /// Default: `false`. Example: `true`.
         transient: Option<bool>,
     }
@@ -66,17 +66,17 @@ section! {
     /// `[sharing.alpha_fair]`: parameters of the model `alpha-fair`.
     pub struct AlphaParameters: Default + Copy {
         /// Exponent of the fairness, 0.1 to 100.
-        /// Default: that of `sharing.closed_loop`. Example: `2.4`.
+        /// Default: `sharing.closed_loop.alpha`. Example: `2.4`.
         alpha: Option<f64>,
     }
 
     /// `[sharing.asymmetric]`: parameters of the models `asymmetric` and `degree-fair`.
     pub struct SaturationParameters: Default + Copy {
-        /// Flows over the backbone from which it is the limit.
-        /// Default: when it is full. Example: `10`.
+        /// Smallest number of flows over the backbone at which it is a limit.
+        /// Default: any number, if it is slower than the interfaces. Example: `10`.
         backbone_from: Option<u32>,
-        /// Goodput that one flow of a saturated backbone may take, a rate above 0.
-        /// Default: its part. Example: `"9400Mbit/s"`.
+        /// Maximum goodput of a flow over a saturated backbone, above 0.
+        /// Default: its share of the backbone. Example: `"9400Mbit/s"`.
         backbone_share: Option<Rate>,
     }
 
@@ -95,50 +95,50 @@ section! {
 
     /// `[sharing.packet]`; [`Protocol`](super::protocol::Protocol) has ranges and defaults.
     pub struct PacketParameters: Default + Copy {
-        /// Latency of a message beyond the time of its frames on the wire.
+        /// Latency of a message in addition to the time of its frames on the wire.
         /// Default: `nic.latency`. Example: `"76us"`.
         latency: Option<Time>,
-        /// Payload of a full packet, 256B to 65kB: the MTU less 52.
+        /// Payload of a full packet, 256B to 65kB: the MTU minus 52B.
         /// Default: `1448B`. Example: `"1448B"`.
         segment: Option<Bytes>,
-        /// Most bytes that a flow keeps in flight, one packet to 1GB.
+        /// Maximum number of bytes in flight of a flow, one packet to 1GB.
         /// Default: 44kB; 4MiB unless `congestion` is `fixed`. Example: `"160KiB"`.
         window: Option<Bytes>,
-        /// Of a program's message, what the sender's system takes before it is acknowledged, a window to 1GB: a rendezvous
-        /// sender goes on when it holds the rest.
+        /// Send buffer for a message of a program, one window to 1GB. A rendezvous sender continues as soon as the buffer
+        /// contains the remaining bytes.
         /// Default: none. Example: `"256KiB"`.
         send_buffer: Option<Bytes>,
-        /// `fixed`, `reno`, `cubic` or `bbr`.
+        /// Congestion control: `fixed`, `reno`, `cubic` or `bbr`.
         /// Default: `fixed`. Example: `"cubic"`.
         congestion: Option<Congestion>,
         /// Congestion window of a new connection, one packet to 1GB.
         /// Default: 10 packets. Example: `"14480B"`.
         first_window: Option<Bytes>,
-        /// Bytes that wait at most before a port of the switch, one frame to 1GB.
+        /// Size of the queue of a switch port, one frame to 1GB.
         /// Default: no limit. Example: `"100kB"`.
         queue: Option<Bytes>,
-        /// Bytes that a link lets through at once after a pause, as token buckets do, up to 1GB.
+        /// Size of the burst that a link passes after a pause, like a token bucket, up to 1GB.
         /// Default: 0. Example: `"3kB"`.
         burst: Option<Bytes>,
-        /// `each` message has its own, or those of a `pair` of nodes share one.
+        /// `each`: one connection per message; `pair`: one connection per pair of nodes.
         /// Default: `each`. Example: `"pair"`.
         connections: Option<Connections>,
-        /// Whether an idle connection falls back to its first window.
+        /// `true`: an idle connection returns to its first window.
         /// Default: `true`. Example: `false`.
         idle_restart: Option<bool>,
-        /// How often the pattern was sent before over the same connections, 0 to 1000.
+        /// Number of earlier transmissions of the pattern over the same connections, 0 to 1000.
         /// Default: 0. Example: `2`.
         warm_ups: Option<u32>,
-        /// Whether a sender keeps its own interface's queue small.
-        /// Default: unless `congestion` is `fixed`. Example: `true`.
+        /// `true`: a sender keeps its data in its own interface's queue small.
+        /// Default: `true` unless `congestion` is `fixed`. Example: `true`.
         small_queues: Option<bool>,
-        /// With `--replicates`: how much later than its time a message may start.
+        /// Maximum delay of the start of a message, with `--replicates`.
         /// Default: 100us. Example: `"100us"`.
         jitter: Option<Time>,
-        /// With `--replicates`: standard deviation, as a share, of what a message alone takes, 0 to 1.
+        /// Relative standard deviation of the time of a message without contention, from 0 to 1, with `--replicates`.
         /// Default: 0. Example: `0.015`.
         noise: Option<f64>,
-        /// Most packets of a run, at least 1; a run with more is refused. 100 million take some 5 to 10 s.
+        /// Maximum number of packets of a run, at least 1; a run with more is an error. 100 million packets take 5 to 10 s.
         /// Default: 100000000. Example: `2000000000`.
         most_packets: Option<u64>,
     }

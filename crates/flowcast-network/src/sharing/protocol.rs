@@ -125,7 +125,7 @@ impl Protocol {
                 "sharing.packet.noise",
                 given.noise.unwrap_or(0.0),
                 0.0..=1.0,
-                "a share from 0 to 1",
+                "a fraction from 0 to 1",
             )?,
             most_packets: given.most_packets.unwrap_or(MOST_PACKETS),
         })

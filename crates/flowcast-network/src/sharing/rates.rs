@@ -71,14 +71,14 @@ pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windo
             field,
             value,
             1.0..=1.0,
-            "1 beside sharing.closed_loop.transient",
+            "1 with sharing.closed_loop.transient",
         )?;
     }
     if sharing.packet.window.is_none() {
         return Err(SharingError::parameter(
             "sharing.packet.window",
             None,
-            "the bytes that a flow keeps in flight, for sharing.closed_loop.transient",
+            "the bytes in flight of a flow, for sharing.closed_loop.transient",
         ));
     }
     let Protocol {
@@ -139,7 +139,7 @@ pub fn finite_rate(network: &Network) -> Result<Rate, SharingError> {
 
 fn cuts(given: &FlowCutParameters) -> Result<Cuts, SharingError> {
     const EXPECTED: &str =
-        "a flow cut of 0 or more, as gige-lam, gige-mpich and myrinet-mx have it";
+        "a flow cut of 0 or more, such as those of gige-lam, gige-mpich and myrinet-mx";
     let cut = |field, value: Option<f64>| {
         value
             .filter(|cut| (0.0..=1e6).contains(cut))
@@ -194,7 +194,7 @@ fn saturation(network: &Network) -> Result<Saturation, SharingError> {
         return Err(SharingError::parameter(
             "sharing.asymmetric.backbone_share",
             Some(cap),
-            "a rate above 0 beside that of the interface",
+            "a rate above 0, relative to that of the interface",
         ));
     }
     Ok(Saturation {

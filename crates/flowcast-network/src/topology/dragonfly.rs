@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn spread_cables_between_two_groups_are_at_as_many_switches_as_there_are() {
+    fn spread_cables_between_two_groups_use_as_many_switches_as_possible() {
         for shape in shapes() {
             let most = match shape.arrangement {
                 Arrangement::Absolute => continue,
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_walks_of_at_most_one_global_cable_or_two() {
+    fn routes_are_walks_over_at_most_one_or_two_global_cables() {
         for shape in shapes() {
             for (routing, most) in [(Routing::Minimal, 1), (Routing::Valiant, 2)] {
                 let routed = routed(shape, routing);
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn switch_n_has_the_cable_to_group_n_where_there_is_room() {
+    fn switch_n_has_the_cable_to_group_n_if_there_are_enough_cables() {
         let routed = routed(shapes()[1], Routing::Minimal);
         // As in SimGrid's Dragonfly zone: from group 0 through its switch 2 to switch 0 of group 2.
         let names: Vec<String> = hops(&routed, 1, 11)
@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_neither_of_two_are_all_others() {
+    fn the_others_are_all_indices_except_two() {
         let others: Vec<u32> = (0..3).map(|place| another(place, 3, 1)).collect();
         assert_eq!(others, [0, 2, 4]);
     }

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_shortest_and_spread_by_destination() {
+    fn routes_are_shortest_and_spread_by_destination() {
         for routing in [Routing::DModK, Routing::Ecmp, Routing::Random] {
             check_ways(&ring(routing), 5);
         }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_are_not_joined_are_named() {
+    fn unconnected_nodes_are_named() {
         let edges = Edges {
             between: vec![[0, 1]],
             count: 1,

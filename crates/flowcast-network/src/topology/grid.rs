@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_as_long_as_the_distance() {
+    fn routes_are_as_long_as_the_distance() {
         for (sides, is_torus) in [
             (&[5, 4][..], true),
             (&[4, 3, 2], true),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn where_both_ways_round_are_as_long_the_way_goes_upward_but_to_coordinate_0() {
+    fn of_two_equally_long_routes_the_upward_one_is_taken_except_to_coordinate_0() {
         let ring = grid(&[4], true);
         assert!(!hops(&ring, 0, 2)[0].is_backward);
         assert!(!hops(&ring, 3, 1)[0].is_backward);

@@ -92,7 +92,7 @@ fn check_distances(topology: &Topology) {
 }
 
 #[test]
-fn distances_are_as_long_as_the_shortest_ways() {
+fn distances_equal_the_lengths_of_the_shortest_routes() {
     let groups = |inside, per_pair, arrangement| TopologyShape::Dragonfly {
         groups: Dragonfly {
             groups: 4,
@@ -147,7 +147,7 @@ fn distances_are_as_long_as_the_shortest_ways() {
 }
 
 #[test]
-fn a_topology_tells_levels_and_what_leaves_them() {
+fn a_topology_has_levels_and_rates_of_the_links_that_leave_them() {
     let groups = Dragonfly {
         groups: 9,
         inside: Inside::All { switches: 4 },

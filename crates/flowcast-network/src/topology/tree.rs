@@ -113,7 +113,7 @@ impl Tree {
             if switches > 1 << 20 {
                 return refused(
                     place,
-                    format!("{switches} switches of a group above"),
+                    format!("{switches} switches above a group"),
                     "at most 1048576",
                 );
             }
@@ -123,7 +123,7 @@ impl Tree {
             return refused(
                 levels.len() - 1,
                 "more than 2147483648 nodes".into(),
-                "at most as many",
+                "at most 2147483648",
             );
         }
         Ok(Tree { levels })
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fat_tree_of_four_port_switches_is_that_of_the_paper() {
+    fn a_fat_tree_of_four_port_switches_matches_the_paper() {
         let tree = Tree::fat(4, 1).unwrap();
         assert_eq!(tree.nodes(), Some(16));
         let tree = routed(tree, Routing::DModK);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn each_core_switch_serves_as_many_destinations_as_any_other() {
+    fn all_core_switches_serve_the_same_number_of_destinations() {
         for ports in [2, 4, 8] {
             let tree = Tree::fat(ports, 1).unwrap();
             let mut served: BTreeMap<Cable, BTreeSet<u32>> = BTreeMap::new();
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn shift_permutations_meet_on_no_cable_of_a_k_ary_n_tree() {
+    fn flows_of_a_shift_share_no_cable_of_a_k_ary_n_tree() {
         for (arity, levels) in [(2, 3), (3, 3), (4, 2), (4, 3)] {
             let tree = Tree::k_ary(arity, levels, 1).unwrap();
             let nodes = tree.nodes().unwrap() as u32;
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_walks_up_and_down() {
+    fn routes_are_walks_up_and_down() {
         let parallel = vec![
             Level {
                 cables: 2,

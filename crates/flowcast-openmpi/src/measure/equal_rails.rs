@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn rails_within_a_fifth_are_equal_and_others_stay_as_they_are() {
+    fn rails_within_a_fifth_are_equal_and_others_stay_unchanged() {
         assert_eq!(evened_out([90.0, 80.0]), [85.0, 85.0]);
         assert_eq!(
             evened_out([90.0, 8.0, 80.0, 9.0, 900.0]),

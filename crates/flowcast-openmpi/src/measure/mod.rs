@@ -136,7 +136,7 @@ fn ask(
     let Some(to) = partner.invite() else {
         log(
             state,
-            "no answer in time from the rank to measure with; the networks count as Open MPI assumes them",
+            "no answer in time from the partner of the measurement; the networks take Open MPI's own parameters",
         );
         return None;
     };
@@ -171,7 +171,7 @@ fn ask(
     if found.is_none() {
         log(
             state,
-            "no result in time; the networks count as Open MPI assumes them",
+            "no result in time; the networks take Open MPI's own parameters",
         );
     }
     found
@@ -191,7 +191,7 @@ fn all_hold(state: &State, partner: &mut Partner<'_>, stored: &[Rail], deadline:
         log(
             state,
             &format!(
-                "{} has become {what} than an earlier run stored; the networks are measured again",
+                "{} is {what} than in the stored results of an earlier run; the networks are measured again",
                 rail.name
             ),
         );
@@ -211,7 +211,7 @@ fn keep(state: &State, store: &CostStore, results: &[MeasuredRail]) {
             .as_ref()
             .map(|network| store.save(&rail.name, network));
         let problem = match saved {
-            None => "time was too short to measure it closely".to_owned(),
+            None => "the time was too short for an accurate measurement".to_owned(),
             Some(Err(error)) => error.to_string(),
             Some(Ok(())) => continue,
         };
@@ -461,7 +461,7 @@ fn look(state: &'static State) {
             .collect();
         log(
             state,
-            &format!("the networks have changed: {} now", all.join(", ")),
+            &format!("the networks have changed; now {}", all.join(", ")),
         );
     }
 }
@@ -478,7 +478,7 @@ fn tell_stuck(state: &State, stuck: &BTreeSet<PeerPath>) {
             "every network moves again".to_owned()
         } else {
             format!(
-                "nothing moves on {} connections over {}: they get nothing new until it does",
+                "nothing moves on {} connections over {}; they get no new messages until it does",
                 stuck.len(),
                 names.join(", ")
             )

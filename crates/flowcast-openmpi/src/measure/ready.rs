@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_seen_from_when_it_says_so() {
+    fn a_process_is_visible_from_its_announcement_on() {
         let name = ProcessName {
             jobid: std::process::id(),
             vpid: 7,

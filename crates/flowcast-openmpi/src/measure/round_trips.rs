@@ -258,7 +258,7 @@ pub(super) fn provenance(
         ("library", format!("Open MPI {version}")),
         (
             "method",
-            "parametrised round trips while MPI starts, without intervals".to_owned(),
+            "parametrised round trips at the start of MPI, without intervals".to_owned(),
         ),
     ]
     .map(|(key, value)| (key.to_owned(), value))

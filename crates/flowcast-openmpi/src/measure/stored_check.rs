@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_as_it_was_stored_holds_after_few_trains() {
+    fn an_unchanged_rail_holds_after_few_trains() {
         assert_eq!(
             of(&rail(1000.0), &rail(1000.0), |_| 1.0),
             (StoredCheck::Holds, 9)
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_of_another_rate_does_not_hold() {
+    fn a_rail_with_another_rate_does_not_hold() {
         assert_eq!(
             of(&rail(1000.0), &rail(500.0), |_| 1.0),
             (StoredCheck::Slower, 9)

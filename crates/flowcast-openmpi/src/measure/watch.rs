@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_that_becomes_slower_than_the_others_is_found_out_and_so_is_its_return() {
+    fn a_rail_that_becomes_slower_is_detected_and_so_is_its_recovery() {
         let mut rails = [watched(), watched()];
         assert_eq!(full(&mut rails, 1000, [1.0, 1.15]), [1.0, 1.0], "no change");
         // Four seconds.
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_rail_with_time_to_spare_is_what_it_was_measured_in_the_end() {
+    fn an_idle_slow_rail_returns_to_its_measured_parameters() {
         let mut rails = [watched(), watched()];
         assert!(full(&mut rails, 100, [1.0, 5.0])[1] > 4.0);
         (0..200).for_each(|_| rails[1].had_time_to_spare(PERIOD as f64));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rail_that_was_measured_too_slow_is_taken_beside_the_others() {
+    fn a_rail_that_was_measured_too_slow_is_used_beside_the_others() {
         let mut rails = [watched(), watched()];
         let [fast, slow] = full(&mut rails, 1000, [0.5, 1.0]);
         assert!(fast == 1.0 && (slow / 2.0 - 1.0).abs() < 0.2, "{slow}");

@@ -96,11 +96,11 @@ struct Incomplete {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 enum Misfit {
     #[error(
-        "found {0} bytes that are no piece of a message, expected a header that begins with FLPC"
+        "found {0} bytes that are not a piece of a message, expected a header that begins with FLPC"
     )]
     Header(usize),
     #[error(
-        "found a piece of {length} bytes at {offset} that does not fit those before it in a message of {total} bytes"
+        "found a piece of {length} bytes at {offset} that does not fit the earlier pieces of a message of {total} bytes"
     )]
     Piece {
         length: usize,
@@ -279,13 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_piece_completes_a_message_wherever_it_comes() {
+    fn an_empty_piece_completes_a_message_at_any_position() {
         assert!(join(&header(3, 9), b"").unwrap().is_none());
         assert!(join(&header(3, 0), b"a payload").unwrap().is_some());
     }
 
     #[test]
-    fn pieces_that_do_not_fit_those_before_them_are_no_message() {
+    fn pieces_that_do_not_fit_earlier_ones_are_refused() {
         let other = |change: &dyn Fn(&mut PieceHeader)| {
             let mut header = header(4, 5);
             change(&mut header);

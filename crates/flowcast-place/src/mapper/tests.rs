@@ -79,7 +79,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_is_found_is_valid_and_the_same_on_any_number_of_threads(
+    fn the_mapping_found_is_valid_and_independent_of_the_number_of_threads(
         messages in prop::collection::vec([0..40u32, 0..40u32, 0..1000u32], 0..120),
         slots in prop::collection::vec(0..6u32, 1..10),
         shape in 0..4usize,
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn of_few_ranks_the_best_mapping_is_found(
+    fn the_best_mapping_of_few_ranks_is_found(
         messages in prop::collection::vec([0..6u32, 0..6u32, 0..100u32], 1..20),
         slots in prop::collection::vec(0..3u32, 4..6),
         shape in 0..4usize,
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn a_search_that_is_stopped_finds_what_one_of_as_many_moves_finds(
+    fn a_stopped_search_finds_the_same_as_a_search_limited_to_its_moves(
         messages in prop::collection::vec([0..30u32, 0..30u32, 0..1000u32], 1..90),
         rounds in 1..6usize,
     ) {

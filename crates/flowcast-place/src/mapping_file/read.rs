@@ -43,7 +43,7 @@ fn read_nodes(lines: &[TextPart]) -> Result<Vec<u32>, HostListError> {
         .map(|line| {
             let node = line.text.parse::<u32>().ok();
             node.filter(|node| *node < MOST_RANKS)
-                .ok_or_else(|| line.wrong("the number of a node, one on each line"))
+                .ok_or_else(|| line.wrong("a node number, one on each line"))
         })
         .collect()
 }
@@ -70,7 +70,7 @@ fn read_rankfile(
             None => hosts.named(line, place)?,
         };
         if nodes.insert(rank, node).is_some() {
-            return Err(line.wrong(format!("one line for rank {rank}")));
+            return Err(line.wrong(format!("only one line for rank {rank}")));
         }
     }
     let ranks = nodes
@@ -110,7 +110,7 @@ fn read_hosts(file: &str, text: &str, hosts: &mut HostNumbers) -> Result<Vec<u32
         let count = entry.slots.unwrap_or(1) as usize;
         for name in entry.names()? {
             if (nodes.len() + count) as u64 > u64::from(MOST_RANKS) {
-                return Err(entry.wrong(format!("at most {MOST_RANKS} ranks in all")));
+                return Err(entry.wrong(format!("at most {MOST_RANKS} ranks in total")));
             }
             let node = hosts
                 .node(&name)
@@ -151,7 +151,7 @@ impl HostNumbers<'_> {
         if self.are_given {
             return Err(match &self.names[..] {
                 [first, .., last] => format!(
-                    "one of the {} hosts of the list, of which {first} is the first and {last} the last",
+                    "one of the {} hosts of the list (first {first}, last {last})",
                     self.names.len()
                 ),
                 names => format!("{}, the only host of the list", names.concat()),
@@ -162,7 +162,7 @@ impl HostNumbers<'_> {
         }
         if self.any_numbered {
             return Err(
-                "a node by number, such as +n0, as before, or a list of all hosts".to_owned(),
+                "a node number such as +n0, as on earlier lines, or a list of all hosts".to_owned(),
             );
         }
         let node = u32::try_from(self.names.len()).map_err(|_| "fewer hosts".to_owned())?;
@@ -174,7 +174,7 @@ impl HostNumbers<'_> {
     /// Returns the node of `+n3`.
     fn numbered(&mut self, line: &TextPart, number: &str) -> Result<u32, HostListError> {
         if !self.are_given && !self.names.is_empty() {
-            return Err(line.wrong("a host by name, as before, or a list of all hosts"));
+            return Err(line.wrong("a host name, as on earlier lines, or a list of all hosts"));
         }
         self.any_numbered = true;
         let node = number
@@ -185,11 +185,8 @@ impl HostNumbers<'_> {
                 false => *node < MOST_RANKS,
             });
         node.ok_or_else(|| match self.names.len() {
-            0 => line.wrong("the number of a node after +n"),
-            hosts => line.wrong(format!(
-                "the number of a node after +n, from 0 to {}",
-                hosts - 1
-            )),
+            0 => line.wrong("a node number after +n"),
+            hosts => line.wrong(format!("a node number after +n, from 0 to {}", hosts - 1)),
         })
     }
 }
@@ -218,24 +215,24 @@ mod tests {
     }
 
     #[test]
-    fn one_node_on_a_line_is_the_node_of_each_rank() {
+    fn a_node_number_on_each_line_is_the_node_of_a_rank() {
         assert_eq!(
             list("# four ranks\n0\n\n0 # again\n2\r\n1\n"),
             (vec![0, 0, 2, 1], vec![])
         );
         assert_eq!(
             message("0\na\n", &[]),
-            "m:2: found `a`, expected the number of a node, one on each line"
+            "m:2: found `a`, expected a node number, one on each line"
         );
         assert_eq!(
             message("0\n-1\n", &[]),
-            "m:2: found `-1`, expected the number of a node, one on each line"
+            "m:2: found `-1`, expected a node number, one on each line"
         );
         assert!(message("99999999999\n", &[]).starts_with("m:1: found `99999999999`"));
     }
 
     #[test]
-    fn a_rule_stands_alone() {
+    fn a_rule_is_the_only_line_of_its_file() {
         for (text, rule) in [
             ("fill", Mapping::Fill),
             ("round-robin\n", Mapping::RoundRobin),
@@ -276,7 +273,7 @@ mod tests {
         for (text, expected) in [
             (
                 "rank 0=a slot=0\nrank 0=b slot=0",
-                "m:2: found `rank 0=b slot=0`, expected one line for rank 0",
+                "m:2: found `rank 0=b slot=0`, expected only one line for rank 0",
             ),
             (
                 "rank 0=a slot=0\nrank 2=b slot=0",
@@ -301,15 +298,15 @@ mod tests {
             ("rank 0=a", "m:1: found `rank 0=a`, expected a line"),
             (
                 "rank 0=+n1 slot=0\nrank 1=a slot=0",
-                "m:2: found `rank 1=a slot=0`, expected a node by number",
+                "m:2: found `rank 1=a slot=0`, expected a node number such as +n0",
             ),
             (
                 "rank 0=a slot=0\nrank 1=+n1 slot=0",
-                "m:2: found `rank 1=+n1 slot=0`, expected a host by name",
+                "m:2: found `rank 1=+n1 slot=0`, expected a host name",
             ),
             (
                 "rank 0=+nx slot=0",
-                "m:1: found `rank 0=+nx slot=0`, expected the number of a node after +n",
+                "m:1: found `rank 0=+nx slot=0`, expected a node number after +n",
             ),
         ] {
             let found = message(text, &[]);
@@ -322,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_with_counts_take_that_many_ranks_in_turn() {
+    fn a_host_with_a_count_gets_that_many_ranks() {
         assert_eq!(
             list("a:2\nb\na:1 binding=user:0\n"),
             (vec![0, 0, 1, 0], names(&["a", "b"]))
@@ -339,7 +336,7 @@ mod tests {
             ),
             (
                 "a:9999999\nb:9999999\n",
-                "m:2:1: found `b:9999999`, expected at most 16777216 ranks in all",
+                "m:2:1: found `b:9999999`, expected at most 16777216 ranks in total",
             ),
             (":2\n", "m:1:1: found `:2`, expected a host such as"),
         ] {
@@ -361,7 +358,7 @@ mod tests {
         assert_eq!(known, Ok(Mapping::List(vec![1, 0])));
         assert_eq!(
             message("n1\nn7\n", &["n0", "n1"]),
-            "m:2:1: found `n7`, expected one of the 2 hosts of the list, of which n0 is the first and n1 the last"
+            "m:2:1: found `n7`, expected one of the 2 hosts of the list (first n0, last n1)"
         );
         assert_eq!(
             message("n7\n", &["n0"]),
@@ -372,8 +369,8 @@ mod tests {
     fn is_rule_of_lists(error: &host_list::HostListError) -> bool {
         let rules = [
             "expected each host once",
-            "expected slots of all",
-            "expected slots from 1",
+            "expected slots for all",
+            "expected at least 1 slot",
         ];
         rules.iter().any(|rule| error.to_string().contains(rule))
     }

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_is_written_as_its_reader_wants_it() {
+    fn each_format_is_written_as_its_reader_expects() {
         let hosts = names(&["a", "b"]);
         let written = |form, hosts| write(form, &job(hosts)).unwrap();
         assert_eq!(written(MappingFormat::Nodes, &[]), "1\n0\n0\n1\n");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_ordered_onto_sockets_take_the_cores_of_each_socket_in_turn() {
+    fn ranks_assigned_to_sockets_fill_the_cores_of_each_socket_in_order() {
         let job = Job {
             node_of_rank: [0, 0, 0, 1, 0].map(Node).to_vec(),
             domain_of_rank: vec![1, 0, 1, 1, 0],
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_in_any_form_reads_back_equal(
+        fn every_format_reads_back_equal(
             ranks in prop::collection::vec((0u32..6, 0u32..3), 1..40),
             ordered in any::<bool>(),
         ) {

@@ -20,7 +20,7 @@ pub(super) fn write(source: &ReorderSource) -> String {
 #include <mpi.h>
 #include <stdio.h>
 
-/* The rank that each process takes, by its rank in MPI_COMM_WORLD. */
+/* New rank of each process, indexed by its rank in MPI_COMM_WORLD. */
 static const int new_rank[{processes}] = {{
 {}
 }};
@@ -48,7 +48,7 @@ fn grid(dims: &[u32]) -> String {
     let (count, cells, dims) = (dims.len(), joined(dims, " x "), joined(dims, ", "));
     format!(
         "
-/* The Cartesian communicator of the program, {cells}, periodic in the dimensions where periods is not 0. */
+/* Cartesian communicator of the program, {cells}, periodic in the dimensions where periods is not 0. */
 int reorder_grid(const int periods[{count}], MPI_Comm *grid)
 {{
     static const int dims[{count}] = {{{dims}}};

@@ -20,7 +20,7 @@ pub(super) fn write(source: &ReorderSource) -> String {
   implicit none
   integer, intent(out) :: reordered, ierror
   integer :: rank, processes
-  ! The rank that each process takes, by its rank in MPI_COMM_WORLD.
+  ! New rank of each process, indexed by its rank in MPI_COMM_WORLD.
   integer, save :: new_rank(0:{})
 ",
         processes.saturating_sub(1)
@@ -58,7 +58,7 @@ fn grid(dims: &[u32]) -> String {
     let (count, cells, dims) = (dims.len(), joined(dims, " x "), joined(dims, ", "));
     format!(
         "
-! The Cartesian communicator of the program, {cells}, periodic in the dimensions where periods is true.
+! Cartesian communicator of the program, {cells}, periodic in the dimensions where periods is true.
 subroutine reorder_grid(periods, grid, ierror)
   use mpi
   implicit none

@@ -40,7 +40,7 @@ const NUMBERS_ON_A_LINE: usize = 16;
 pub enum ReorderError {
     /// The job has another number of processes on a node than the mapping has ranks.
     #[error(
-        "found {launched} launched processes on node {node}, expected {mapped} as the mapping puts there"
+        "found {launched} launched processes on node {node}, expected {mapped} as in the mapping"
     )]
     Processes {
         /// The first node with different numbers.
@@ -142,8 +142,7 @@ impl Reordering<'_> {
             "Gives each process the rank that a mapping of flowcast puts on its node.".to_owned(),
             "Use the new communicator wherever the program had MPI_COMM_WORLD.".to_owned(),
             String::new(),
-            "The job has to be launched with these processes on its nodes, in this order:"
-                .to_owned(),
+            "Launch the job with these processes on its nodes, in this order:".to_owned(),
         ];
         lines.extend(self.processes(launched));
         let job = Job {
@@ -158,14 +157,14 @@ impl Reordering<'_> {
         if !commands.is_empty() {
             lines.extend([
                 String::new(),
-                "Commands that do so, that of Open MPI 4 on the first of the nodes or on none of them:".to_owned(),
+                "Commands for this launch. Run that of Open MPI 4 on the first node, or outside the nodes:".to_owned(),
             ]);
             lines.extend(commands.iter().map(|command| format!("  {command}")));
         }
         if self.grid.is_some_and(|grid| grid.is_column_major) {
             lines.push(String::new());
-            lines.push("The dimensions of the grid stand in reverse: the program counts the first one fastest,".into());
-            lines.push("MPI the last.".into());
+            lines.push("The dimensions of the grid are reversed: the first one varies fastest in the program,".into());
+            lines.push("the last one in MPI.".into());
         }
         lines
     }
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_stands_in_the_source_with_how_to_launch() {
+    fn the_source_contains_the_table_and_the_launch_commands() {
         let reordering = Reordering {
             job: &job(&NODES, &[]),
             launched: None,
@@ -293,13 +292,13 @@ mod tests {
     }
 
     #[test]
-    fn the_ranks_of_a_node_are_taken_socket_by_socket() {
+    fn ranks_of_a_node_fill_one_socket_after_the_other() {
         let ranks = new_ranks(&job(&[Node(0); 4], &[1, 0, 1, 0]), &[Node(0); 4]);
         assert_eq!(ranks.unwrap(), [1, 3, 0, 2].map(Rank));
     }
 
     #[test]
-    fn a_grid_has_a_cell_for_each_rank_and_mpi_counts_its_last_dimension_fastest() {
+    fn a_grid_has_a_cell_for_each_rank_and_its_last_dimension_varies_fastest() {
         let mut grid = ProgramGrid {
             dims: vec![3, 2],
             is_column_major: true,
@@ -318,11 +317,11 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_launched_otherwise_is_told() {
+    fn a_job_with_other_processes_on_a_node_is_refused() {
         let error = new_ranks(&job(&NODES, &[]), &[0, 0, 0, 0, 2, 2].map(Node)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "found 4 launched processes on node 0, expected 3 as the mapping puts there"
+            "found 4 launched processes on node 0, expected 3 as in the mapping"
         );
     }
 

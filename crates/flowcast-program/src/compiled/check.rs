@@ -29,7 +29,7 @@ pub(super) struct Totals {
 /// # Errors
 /// The first disagreement.
 pub(super) fn check(program: &Program) -> Result<Totals, Damage> {
-    check_tables(program).ok_or("found a table that names something outside the tables")?;
+    check_tables(program).ok_or("found a table with a reference outside the tables")?;
     check_progress(program)
         .ok_or("found progress streams that are not in the order of their ranks' communicators")?;
     check_threads(program)
@@ -154,12 +154,12 @@ impl<'a> ProgramCheck<'a> {
         let mut at = 0;
         while at < words.len() {
             let (op, next) = opcodes::decode(words, at)
-                .ok_or("found an instruction of unknown kind, or a part of one")?;
+                .ok_or("found an instruction that is unknown or incomplete")?;
             self.instruction(stream, op, &mut begun)?;
             at = next;
         }
         if begun.received != self.program.posts(stream) {
-            return Err("found another number of receives in a stream than in the tables".into());
+            return Err("found different numbers of receives in a stream and in the tables".into());
         }
         Ok(())
     }
@@ -189,7 +189,10 @@ impl<'a> ProgramCheck<'a> {
             Op::Access(access) => is_inside(access, program.accesses.len()),
             Op::Compute(_) | Op::Accelerator(_) | Op::Nothing | Op::Ignored(_) => Some(()),
         };
-        Ok(is_right.ok_or("found an instruction that names something outside the tables, or nothing that was begun")?)
+        Ok(is_right.ok_or(
+            "found an instruction with a reference outside the tables, \
+                            or to an operation that was not started",
+        )?)
     }
 
     fn send(&mut self, stream: Rank, class: u32, slot: Slot) -> Option<()> {
@@ -218,7 +221,8 @@ impl<'a> ProgramCheck<'a> {
             .ok_or("found a collective outside the table")?;
         if on != made.communicator {
             return Err(
-                "found a collective call on another communicator than its execution".into(),
+                "found a collective call on a communicator that differs from that of its execution"
+                    .into(),
             );
         }
         if self.members[on as usize].binary_search(&stream).is_err() {
@@ -244,7 +248,7 @@ impl<'a> ProgramCheck<'a> {
 
     fn whole(self) -> Result<Totals, Damage> {
         if self.filled.contains(&false) {
-            return Err("found a receive that nobody sends".into());
+            return Err("found a receive without a send".into());
         }
         if !self
             .executions
@@ -252,7 +256,9 @@ impl<'a> ProgramCheck<'a> {
             .zip(&self.program.instances)
             .all(|(execution, on)| execution.0 as usize == self.members[*on as usize].len())
         {
-            return Err("found a collective that not all members of its communicator call".into());
+            return Err(
+                "found a collective that only some members of its communicator call".into(),
+            );
         }
         Ok(self.totals)
     }

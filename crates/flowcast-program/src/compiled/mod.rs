@@ -27,7 +27,8 @@ const HEADER_BYTES: usize = 32;
 const PROGRAM: u32 = 1;
 const SCHEDULE: u32 = 2;
 const FOLDED: u32 = 3;
-const OTHER_CHECKSUM: &str = "found another checksum than the file's own: it is cut off or damaged";
+const OTHER_CHECKSUM: &str =
+    "found content that does not match the checksum: the file is cut off or damaged";
 
 /// Returns the compiled form of a trace, as parts to be written one after another.
 pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
@@ -93,7 +94,7 @@ const fn version_of(kind: u32) -> u32 {
 
 /// Encodes tables for the file.
 fn encode_tables(tables: &impl Serialize) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(tables).expect("tables hold numbers and names");
+    let mut bytes = serde_json::to_vec(tables).expect("tables contain numbers and names");
     bytes.resize(bytes.len().next_multiple_of(8), b' ');
     bytes
 }
@@ -118,12 +119,12 @@ pub fn read(name: &str, bytes: SharedBytes) -> Result<Trace, TraceError> {
 fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
     let file = (**bytes).as_ref();
     if file.len() < HEADER_BYTES {
-        return Err("found a part of a header, expected 32 bytes of it".into());
+        return Err("found an incomplete header, expected 32 bytes".into());
     }
     let (version, kind) = (u32_at(file, 8), u32_at(file, 24));
     if version != version_of(kind) {
         return Err(Damage(format!(
-            "found version {version} of the compiled form, expected {}: compile the trace again",
+            "found version {version} of the compiled format, expected {}: compile the trace again",
             version_of(kind)
         )));
     }
@@ -160,7 +161,7 @@ fn whole<T>(bytes: &SharedBytes, (read, end): (T, usize)) -> Result<T, Damage> {
     if end == (**bytes).as_ref().len() {
         Ok(read)
     } else {
-        Err("found bytes behind the last stream".into())
+        Err("found bytes after the last stream".into())
     }
 }
 

@@ -195,7 +195,9 @@ pub(super) fn read(
         .iter()
         .fold(0u64, |sum, (_, posts)| sum + u64::from(*posts));
     if executions.max(slots) > words as u64 {
-        return Err("found more messages or collectives in the tables than instructions".into());
+        return Err(
+            "found more messages or collectives in the tables than there are instructions".into(),
+        );
     }
     if tables.progress.len() > tables.ranks.len() {
         return Err("found more progress streams than streams".into());
@@ -237,7 +239,7 @@ pub(super) fn read(
         let class = program
             .classes
             .get_mut(number as usize)
-            .ok_or("found a persistent send of no class")?;
+            .ok_or("found a persistent send without a class")?;
         class.mode.persistent = true;
     }
     let file = (**bytes).as_ref();

@@ -85,13 +85,12 @@ pub(super) fn read(input: &mut dyn Read, tables: ScheduleTables) -> Result<Sched
             .chunks_exact(NODE_BYTES)
             .map(|bytes| decode_node(bytes, ranks));
         let nodes =
-            all(decoded).ok_or("found an operation that names something outside the schedule")?;
+            all(decoded).ok_or("found an operation with a reference outside the schedule")?;
         take(input, dependencies, DEPENDENCY_BYTES, &mut part)?;
         let decoded = part
             .chunks_exact(DEPENDENCY_BYTES)
             .map(|bytes| decode_dependency(bytes, nodes.len()));
-        let dependencies =
-            all(decoded).ok_or("found a dependency on an operation that does not exist")?;
+        let dependencies = all(decoded).ok_or("found a dependency on a missing operation")?;
         graphs.push(graph(nodes, &dependencies));
     }
     match input.read(&mut [0]) {
@@ -99,7 +98,7 @@ pub(super) fn read(input: &mut dyn Read, tables: ScheduleTables) -> Result<Sched
             name: tables.name,
             graphs,
         }),
-        Ok(_) => Err("found bytes behind the last rank".into()),
+        Ok(_) => Err("found bytes after the last rank".into()),
         Err(error) => Err(Damage(error.to_string())),
     }
 }

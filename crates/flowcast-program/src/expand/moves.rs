@@ -275,7 +275,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn halves_are_cut_each_for_itself() {
+    fn halves_are_divided_independently() {
         let layout = BlockLayout::Halves {
             total: 11,
             segment: 4,
@@ -298,7 +298,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_rank_sends_is_what_its_pairs_hold(sent in proptest::collection::vec(0u64..1 << 40, 1..20), seed in 0u64..1 << 30) {
+        fn a_rank_sends_the_bytes_of_its_pairs(sent in proptest::collection::vec(0u64..1 << 40, 1..20), seed in 0u64..1 << 30) {
             let received: Vec<u64> = (0..sent.len() as u64).map(|rank| seed * (rank + 1) % 977).collect();
             let layout = BlockLayout::pairs(sent.clone(), &received);
             for (from, sent) in (0..).zip(&sent) {

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn children_are_served_as_open_mpi_was_seen_to_serve_them() {
+    fn children_are_served_in_the_order_observed_in_open_mpi() {
         let children = |tree: CollectiveTree, rank| tree.branch(rank, 16).children;
         assert_eq!(children(CollectiveTree::Knomial(4), 0), [4, 8, 12, 1, 2, 3]);
         assert_eq!(children(CollectiveTree::BinomialNearest, 0), [1, 2, 4, 8]);

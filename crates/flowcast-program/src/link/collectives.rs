@@ -69,11 +69,11 @@ fn collective_counts(
                 }
                 Some(_) => (
                     format!("a collective of rank {rank} on communicator {id}"),
-                    "a communicator that the rank belongs to",
+                    "a communicator of which the rank is a member",
                 ),
                 None => (
                     format!("a collective on communicator {id}"),
-                    "a communicator that is defined",
+                    "a defined communicator",
                 ),
             };
             return Err(TraceError::At {
@@ -181,7 +181,7 @@ pub(super) fn check_collectives(program: &Program) -> Result<(), TraceError> {
                     return Err(TraceError::At {
                         place: program.place(rank, record),
                         found: format!("{} by rank {rank}", own.name()),
-                        expected: format!("{expected}, which rank {other} calls at this turn"),
+                        expected: format!("{expected}, the call of rank {other} at this position"),
                     });
                 }
                 Some(_) => {}

@@ -1,6 +1,6 @@
-//! Arrow's C data and stream interfaces, as far as tables of numbers and texts need them
-//! (<https://arrow.apache.org/docs/format/CStreamInterface.html>). The buffers are those of the table, which every
-//! structure keeps.
+//! Parts of Arrow's C data and stream interfaces that tables of numbers and texts need
+//! (<https://arrow.apache.org/docs/format/CStreamInterface.html>). Structures share the buffers of the table and keep
+//! it alive.
 
 use std::{
     ffi::{CString, c_char, c_int, c_void},
@@ -12,7 +12,7 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::{Columns, Values};
 
-/// `ArrowSchema` of the C data interface: a type with its name.
+/// `ArrowSchema` of the C data interface: a type with a name.
 #[repr(C)]
 struct Schema {
     format: *const c_char,
@@ -26,7 +26,7 @@ struct Schema {
     private: *mut c_void,
 }
 
-/// `ArrowArray` of the C data interface: the buffers of a column, or the columns of a table.
+/// `ArrowArray` of the C data interface: buffers of a column, or columns of a table.
 #[repr(C)]
 struct Array {
     length: i64,
@@ -51,27 +51,27 @@ struct ArrowStream {
     private: *mut c_void,
 }
 
-/// What a schema points to.
+/// Data that a schema points to.
 struct SchemaParts {
     format: CString,
     name: CString,
     children: Vec<*mut Schema>,
 }
 
-/// What an array points to.
+/// Data that an array points to.
 struct ArrayParts {
     _columns: Arc<Columns>,
     buffers: Vec<*const c_void>,
     children: Vec<*mut Array>,
 }
 
-/// A table that is given once.
+/// Table that the stream returns once.
 struct Left {
     columns: Arc<Columns>,
     is_given: bool,
 }
 
-/// The table as a stream of one batch.
+/// Returns the table as a stream of one batch.
 pub(crate) fn stream(py: Python<'_>, columns: Arc<Columns>) -> PyResult<Bound<'_, PyCapsule>> {
     let left = Box::new(Left {
         columns,
@@ -87,10 +87,10 @@ pub(crate) fn stream(py: Python<'_>, columns: Arc<Columns>) -> PyResult<Bound<'_
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
-/// The type of the table.
+/// Returns the type of the table.
 pub(crate) fn schema<'py>(py: Python<'py>, columns: &Columns) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = Schema::of_table(columns)
-        .ok_or_else(|| PyValueError::new_err("found a zero in the name of a column"))?;
+        .ok_or_else(|| PyValueError::new_err("found a NUL character in the name of a column"))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
@@ -100,7 +100,7 @@ unsafe impl Send for ArrowStream {}
 unsafe impl Send for Schema {}
 
 impl Drop for ArrowStream {
-    /// A consumer that takes the stream sets `release` to none.
+    /// A consumer that takes the stream sets `release` to `None`.
     fn drop(&mut self) {
         if let Some(release) = self.release {
             // SAFETY: the stream is whole and is not used any more.
@@ -119,7 +119,7 @@ impl Drop for Schema {
 }
 
 impl Schema {
-    /// None if a name has a zero in it.
+    /// Returns `None` if a name contains a NUL character.
     fn new(format: &str, name: &str, children: Vec<Schema>) -> Option<Schema> {
         let children = children
             .into_iter()
@@ -184,7 +184,7 @@ impl Array {
         }
     }
 
-    /// The first buffer would say which values are missing: none is.
+    /// The first buffer would mark missing values, but none is missing.
     fn of_table(columns: &Arc<Columns>) -> Array {
         Array::new(
             columns,
@@ -212,7 +212,7 @@ impl Array {
         )
     }
 
-    /// Nothing more comes.
+    /// Returns the array that marks the end of a stream.
     fn end() -> Array {
         let (buffers, children) = (null_mut(), null_mut());
         let (private, dictionary) = (null_mut(), null_mut());
@@ -259,7 +259,7 @@ unsafe extern "C" fn stream_next(stream: *mut ArrowStream, out: *mut Array) -> c
 }
 
 unsafe extern "C" fn stream_error(_stream: *mut ArrowStream) -> *const c_char {
-    c"found a zero in the name of a column".as_ptr()
+    c"found a NUL character in the name of a column".as_ptr()
 }
 
 unsafe extern "C" fn release_stream(stream: *mut ArrowStream) {

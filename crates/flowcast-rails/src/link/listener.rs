@@ -73,7 +73,7 @@ impl Listener {
         Ok(Listener {
             listeners: addresses
                 .iter()
-                .map(|at| listen(*at).map_err(|error| failed(format!("listen at {at}"), error)))
+                .map(|at| listen(*at).map_err(|error| failed(format!("listen on {at}"), error)))
                 .collect::<Result<_, _>>()?,
             arriving: VecDeque::new(),
             waiting: Vec::new(),
@@ -90,7 +90,7 @@ impl Listener {
             .map(|listener: &TcpListener| {
                 listener
                     .local_addr()
-                    .map_err(|error| failed("tell the listening address".into(), error))
+                    .map_err(|error| failed("get the listening address".into(), error))
             })
             .collect()
     }

@@ -253,7 +253,7 @@ fn a_rail_cut_at_any_moment_loses_repeats_and_disorders_nothing() {
 }
 
 #[test]
-fn a_rail_that_is_cut_in_its_introduction_ends_no_other_and_comes_back() {
+fn a_rail_cut_during_its_introduction_ends_no_other_rail_and_reconnects() {
     for (cut, whole_one) in [(0, 1), (1, 0)] {
         for at in [0, 1, 40, 80] {
             let (door, addresses) = door(2);
@@ -286,7 +286,7 @@ fn a_rail_that_is_cut_in_its_introduction_ends_no_other_and_comes_back() {
 }
 
 #[test]
-fn a_rail_that_is_alone_and_cut_comes_back_and_loses_nothing() {
+fn a_single_rail_that_is_cut_reconnects_and_loses_nothing() {
     let (door, addresses) = door(1);
     let other = answering(door);
     let cut = cut_again_and_again(addresses[0], vec![20_000, 300_000, 100]);
@@ -347,7 +347,7 @@ fn a_thousand_cuts_lose_repeat_and_disorder_nothing() {
 }
 
 #[test]
-fn a_rail_cut_while_pieces_are_under_way_loses_repeats_and_disorders_nothing() {
+fn a_rail_cut_while_pieces_are_in_flight_loses_repeats_and_disorders_nothing() {
     let split = Some(SplitRule {
         from: Bytes(10_000),
         minimal_piece: Bytes(1000),
@@ -418,7 +418,7 @@ fn a_rail_that_stalls_again_and_again_loses_repeats_and_disorders_nothing() {
 }
 
 #[test]
-fn a_spoilt_frame_ends_its_rail_and_arrives_whole_over_another() {
+fn a_corrupt_frame_ends_its_rail_and_arrives_whole_over_another() {
     let (door, addresses) = door(2);
     let other = answering(door);
     let spoilt = cable(addresses[1], Mishap::Spoil(50_000));
@@ -516,7 +516,7 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
 }
 
 #[test]
-fn a_link_without_rails_says_so() {
+fn a_link_without_rails_is_an_error() {
     let (door, addresses) = door(1);
     let other = thread::spawn(move || {
         RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap()
@@ -531,7 +531,7 @@ fn a_link_without_rails_says_so() {
 }
 
 #[test]
-fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
+fn both_ends_report_the_messages_that_arrived_before_every_rail_was_cut() {
     let (door, addresses) = door(2);
     let other = thread::spawn(move || {
         let mut link = RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
@@ -634,7 +634,7 @@ fn a_rail_that_stays_silent_whenever_it_is_connected_holds_nothing_up() {
 }
 
 #[test]
-fn a_rail_that_spoils_or_delays_either_direction_loses_nothing() {
+fn a_rail_that_corrupts_or_delays_either_direction_loses_nothing() {
     let late = Mishap::Delay(Duration::from_millis(2));
     for ill in [
         Mishap::Spoil(0),
@@ -711,7 +711,7 @@ fn an_end_that_computes_loses_no_rail() {
 }
 
 #[test]
-fn a_sender_without_credit_gives_up_an_end_that_says_nothing_more() {
+fn a_sender_without_credit_gives_up_a_silent_receiver() {
     let (door, addresses) = door(1);
     let other =
         thread::spawn(move || RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)));
@@ -769,7 +769,7 @@ fn strangers(to: SocketAddr) -> Vec<TcpStream> {
 }
 
 #[test]
-fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
+fn unknown_and_silent_connections_neither_end_nor_delay_a_conversation() {
     let (door, addresses) = door(1);
     let idle = strangers(addresses[0]);
     let other = answering(door);
@@ -797,7 +797,7 @@ fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
 }
 
 #[test]
-fn a_peer_that_says_nothing_more_is_given_up() {
+fn a_silent_peer_is_given_up() {
     let (door, addresses) = door(1);
     let other = thread::spawn(move || {
         let mut link = RailLink::accept(door, rule(), LinkWaiting::Sleep, Some(TIMEOUT)).unwrap();
@@ -813,7 +813,7 @@ fn a_peer_that_says_nothing_more_is_given_up() {
 }
 
 #[test]
-fn a_size_beyond_the_longest_message_is_refused_before_memory_is_asked_for() {
+fn a_size_beyond_the_longest_message_is_refused_before_memory_is_allocated() {
     for size in [u64::MAX, 1 << 62, 1 << 34, (1 << 20) + 1] {
         let (door, addresses) = door(1);
         let other = thread::spawn(move || {

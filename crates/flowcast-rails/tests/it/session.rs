@@ -301,7 +301,7 @@ fn a_sender_without_credit_waits_until_the_receiver_consumes() {
 }
 
 #[test]
-fn what_another_scheduler_gave_to_a_rail_is_not_held_against_it() {
+fn messages_of_another_scheduler_do_not_count_against_a_rail() {
     let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::RoundRobin)));
     (0..9).for_each(|_| pair.send(0, 4000, DeliveryOrder::Unordered));
     let adaptive = Steering::Adaptive(AdaptiveRule::default(), None);
@@ -315,7 +315,7 @@ fn what_another_scheduler_gave_to_a_rail_is_not_held_against_it() {
 }
 
 #[test]
-fn pieces_use_up_credit_and_a_message_stays_whole_where_there_is_not_enough() {
+fn pieces_use_credit_and_a_message_stays_whole_without_enough_credit() {
     let mut pair = Pair::new(Steering::Dividing(SPLIT));
     for _ in 0..200 {
         pair.send(0, 4000, DeliveryOrder::Unordered);
@@ -349,7 +349,7 @@ fn a_piece_on_a_rail_that_fails_takes_another_and_the_message_arrives_whole() {
 }
 
 #[test]
-fn a_message_sent_without_any_rail_leaves_with_the_first_that_comes() {
+fn a_message_sent_without_a_rail_leaves_on_the_first_rail_that_connects() {
     let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(
         Discipline::EarliestDelivery,
     )));
@@ -363,7 +363,7 @@ fn a_message_sent_without_any_rail_leaves_with_the_first_that_comes() {
 }
 
 #[test]
-fn a_rail_that_carries_nothing_is_given_up_while_the_others_carry_its_messages() {
+fn a_rail_that_delivers_nothing_is_given_up_and_other_rails_take_its_messages() {
     let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::RoundRobin)));
     (0..200).for_each(|_| pair.send(0, 10, DeliveryOrder::Ordered));
     let others = [RailId(1), RailId(2)];
@@ -385,7 +385,7 @@ fn a_rail_that_carries_nothing_is_given_up_while_the_others_carry_its_messages()
 }
 
 #[test]
-fn a_rail_that_comes_back_takes_messages_once_the_other_end_was_heard_on_it() {
+fn a_reconnected_rail_takes_messages_once_the_other_end_was_heard_on_it() {
     let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(
         Discipline::EarliestDelivery,
     )));

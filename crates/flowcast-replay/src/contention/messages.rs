@@ -258,7 +258,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_queue_gives_out_as_a_list_does(steps in proptest::collection::vec((0u8..4, any::<u8>()), 1..100)) {
+        fn a_queue_gives_the_order_of_a_list(steps in proptest::collection::vec((0u8..4, any::<u8>()), 1..100)) {
             let mut messages = MessageStore::default();
             let mut queue = Queue::EMPTY;
             let mut list: Vec<u32> = Vec::new();

@@ -98,7 +98,7 @@ fn steps_a_tenth_as_long_hardly_move_the_end_of_a_halo() {
 }
 
 #[test]
-fn the_end_is_the_same_whatever_the_threads() {
+fn the_end_does_not_depend_on_the_number_of_threads() {
     let ends = [1, 3].map(|threads| makespan(&halo(10, threads), 1).to_bits());
     assert_eq!(ends[0], ends[1]);
 }

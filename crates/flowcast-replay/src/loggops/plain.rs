@@ -191,7 +191,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         let (message, is_here) = self
             .flows
             .get_mut(&slot)
-            .expect("what arrives has departed");
+            .expect("an arriving message has departed");
         *is_here = true;
         let channel = message.channel();
         let mut slots = self.in_order.remove(&channel).unwrap_or_default();
@@ -502,7 +502,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         SimulateError::Unmatched {
             place: self.schedule.place(message.to.index(), recv),
             found: format!(
-                "a receive that is smaller than the message of {} that it meets ({sent})",
+                "a receive that is smaller than its message of {} ({sent})",
                 message.size
             ),
             expected: "room for the whole message, as in MPI".to_owned(),
@@ -513,7 +513,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         SimulateError::Unmatched {
             place: self.schedule.place(message.from.index(), message.node),
             found: format!(
-                "a send from rank {} to rank {} that nobody receives",
+                "a send from rank {} to rank {} without a receive",
                 message.from, message.to
             ),
             expected: "a receive with its source and tag".to_owned(),
@@ -542,9 +542,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
                 )) if is_done(Rank(peer)) => {
                     return SimulateError::Unmatched {
                         place: self.schedule.place(index, node),
-                        found: format!(
-                            "a receive of rank {index} from rank {peer} that nobody sends"
-                        ),
+                        found: format!("a receive of rank {index} from rank {peer} without a send"),
                         expected: "a send with its destination and tag".to_owned(),
                     };
                 }
@@ -595,7 +593,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
             rank: rank_id,
             owner: rank_id,
             place: self.schedule.place(rank, stuck as u32),
-            what: "operations of its own that require it in turn".to_owned(),
+            what: "its own operations, which require each other in a cycle".to_owned(),
             on: vec![rank_id],
         }
     }

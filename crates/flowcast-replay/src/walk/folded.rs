@@ -231,7 +231,7 @@ fn emptied<'a>(mut states: Vec<RankState<'_, 1>>) -> Vec<RankState<'a, 1>> {
     states.clear();
     states
         .into_iter()
-        .map(|_| unreachable!("there is none left"))
+        .map(|_| unreachable!("the vector is empty"))
         .collect()
 }
 

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_overtakes_late_ends_the_jump_where_it_does() {
+    fn a_rank_that_overtakes_late_ends_the_jump_at_that_point() {
         // The second rank takes 1 more in each iteration, and starts 1000 behind the first rank's dependence on it.
         let matrix = vec![vec![Some(10), Some(-1000)], vec![None, Some(11)]];
         for count in [900, 1009, 1010, 1011, 1012, 5000] {
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_have_nothing_to_do_with_each_other_are_jumped_together() {
+    fn independent_ranks_jump_together() {
         let matrix = vec![vec![Some(7), None], vec![None, Some(3)]];
         let (now, walked) = jumped(&matrix, 1 << 40);
         assert_eq!((now.time(0), now.time(1)), (7 << 40, 3 << 40));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_whose_times_part_too_far_says_so() {
+    fn a_loop_with_diverging_times_is_reported() {
         let matrix = vec![vec![Some(1 << 45), None], vec![None, Some(0)]];
         let mut now = Boundary::new(2);
         let walked = repeat(1 << 10, &mut now, |now| {
@@ -379,7 +379,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn jumps_give_what_single_iterations_give(matrix in matrices(), count in 1u64..3000) {
+        fn jumps_give_the_result_of_single_iterations(matrix in matrices(), count in 1u64..3000) {
             prop_assert_eq!(jumped(&matrix, count).0, walked_one_by_one(&matrix, count));
         }
     }

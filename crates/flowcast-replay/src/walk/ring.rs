@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrivals_come_out_in_their_order_and_none_is_lost() {
+    fn arrivals_leave_in_order_and_none_is_lost() {
         let ring = SpanRing::new();
         let count = 10 * PLACES as u32;
         let at = |slot: Slot| Time::from_nanos(f64::from(slot.0) / 2.0);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_takes_no_more_until_one_is_read() {
+    fn a_full_ring_accepts_no_arrival_until_one_is_read() {
         let ring = SpanRing::new();
         let (mut writer, mut reader) = (RingWriter::new(&ring), RingReader::new(&ring));
         let all = || (0..PLACES as u32).map(Slot);

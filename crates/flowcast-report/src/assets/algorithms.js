@@ -48,7 +48,7 @@ function legendOf(names, colourOf) {
   }
   const sample = document.createElement("i");
   sample.style.background = pale("a1");
-  entry("pale: fastest, but no surer than noise; the library's own decision stays", sample);
+  entry("pale: fastest, but by no more than noise; the library's own choice is kept", sample);
   return legend;
 }
 

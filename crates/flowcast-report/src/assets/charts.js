@@ -70,7 +70,7 @@ function drawBars(element, { label, low, width, counts, colour }) {
   const paths = uPlot.paths.bars({ size: [0.9, Infinity], align: 0 });
   return namedChart(element, label, {
     scales: { x: { time: false, range: [low, low + counts.length * width] }, y: { range: (_, least, most) => [0, Math.max(1, most) * 1.05] } },
-    axes: [chartAxis("error of a flow, predicted less measured (%)", { space: 80, values: (_, splits) => splits.map(signed) }), chartAxis("number of flows", { size: 60 })],
+    axes: [chartAxis("error of a flow, predicted minus measured (%)", { space: 80, values: (_, splits) => splits.map(signed) }), chartAxis("number of flows", { size: 60 })],
     series: [{ label: "error", value: bin }, { label: "flows", paths, fill: colour, stroke: colour, points: { show: false } }],
   }, [x, counts]);
 }

@@ -30,4 +30,4 @@ function durations({ pattern, flows }) {
 const most = 24;
 drawBelow("Errors of all flows", drawBars, models.map((model, at) => histogram(model, modelColour(at))));
 const more = data.patterns.length > most ? `, the first ${most} of ${data.patterns.length}` : "";
-drawBelow(`Durations${more}: bars are groups of measured ones, points the medians and the predictions`, drawPoints, data.patterns.slice(0, most).map(durations));
+drawBelow(`Durations${more}: bars are groups of measured durations, points are medians and predictions`, drawPoints, data.patterns.slice(0, most).map(durations));

@@ -197,11 +197,11 @@ function listenToOverview() {
 
 function sayWhatWasLeftOut() {
   const said = app.nets.flatMap(({ name, shares, intervals, messages, messages_left_out: others, steps_left_out: steps }) => [
-    !shares ? "" : `${name}: instead of ${count(intervals)} intervals this file has the time of each activity in each ${duration(shares.bucket_ns)} of ${shares.ranks_per_lane > 1 ? `each ${shares.ranks_per_lane} ranks` : "each rank"}; at every zoom the shares are sums of these times.`,
-    others === 0 ? "" : `${name}: the ${count(messages.n)} messages longest in flight can be seen one by one and searched, ${count(others)} others not.`,
-    steps === 0 ? "" : `${name}: the critical path has ${count(steps)} steps and is not drawn.`,
+    !shares ? "" : `${name}: instead of ${count(intervals)} intervals, this file contains the time of each activity in each ${duration(shares.bucket_ns)} of ${shares.ranks_per_lane > 1 ? `each ${shares.ranks_per_lane} ranks` : "each rank"}. Shares at every zoom level are sums of these times.`,
+    others === 0 ? "" : `${name}: only the ${count(messages.n)} messages that are longest in flight can be shown one by one and searched, not the other ${count(others)}.`,
+    steps === 0 ? "" : `${name}: the critical path has ${count(steps)} steps, too many to draw.`,
   ]).filter(Boolean);
-  byId("left-out").textContent = said.length ? said.join(" ") + " Totals, curves, calls, sizes and the matrix count everything." : "Nothing was left out: every interval and every message of the replay is in this file.";
+  byId("left-out").textContent = said.length ? said.join(" ") + " Totals, curves, calls, sizes and the matrix include everything." : "Nothing was left out: this file contains every interval and every message of the replay.";
 }
 
 function readAddress() {

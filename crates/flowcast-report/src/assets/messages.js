@@ -12,7 +12,7 @@ function showMessages(app, net) {
 function showTiles(net) {
   const { number, median_ns: middle, longest_ns: longest } = net.flights;
   const total = net.sizes.reduce((sum, size) => sum + size.bytes, 0);
-  const tiles = [["messages", count(number)], ["sent in all", amount(total)], ["mean size", number ? amount(Math.round(total / number)) : "–"]];
+  const tiles = [["messages", count(number)], ["bytes sent", amount(total)], ["mean size", number ? amount(Math.round(total / number)) : "–"]];
   if (number) tiles.push(["median time in flight", median(middle, longest)], ["longest", duration(longest)]);
   const tile = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
   document.getElementById("tiles").replaceChildren(...tiles.map(tile));
@@ -87,7 +87,7 @@ function showMatrix(app, net) {
   }
   showHeat(cells.length ? most : 0);
   const known = new Map(cells.map((one) => [one[0] * side + one[1], one]));
-  canvas.setAttribute("aria-label", `${cells.length} of ${side * side} pairs exchange messages; the most bytes between one pair are ${amount(cells.length ? most : 0)}`);
+  canvas.setAttribute("aria-label", `${cells.length} of ${side * side} pairs exchange messages; the largest number of bytes between one pair is ${amount(cells.length ? most : 0)}`);
   canvas.onpointermove = (event) => pointCell(app, canvas, grid, known, event);
   canvas.onpointerleave = () => app.tip(null);
 }

@@ -38,12 +38,12 @@ function drawModels() {
     const [n, delay] = kind.split(" ");
     const curves = found.models.map((model, at) => ({ name: model.model, colour: colours[at % colours.length], values: of(model).map((point) => point.predicted_us), hidden: hidden(at) }));
     curves.push({ name: "measured", colour: cssColour("ink"), dots: true, values: first.map((point) => point.measured_us) });
-    const heading = `${n === "1" ? "Round trips" : `${n} messages in a row`}${Number(delay) > 0 ? `, ${delay} us apart` : ""}, predicted without their size and measured`;
+    const heading = `${n === "1" ? "Round trips" : `${n} messages in a row`}${Number(delay) > 0 ? `, ${delay} us apart` : ""}: measured, and predicted without the samples of that size`;
     draw(heading, "time of a round trip", first.map((point) => point.size_B), curves, microseconds);
   }
   const sizes = found.models[0].by_size.map((size) => size.size_B);
   const residuals = found.models.map((model, at) => ({ name: model.model, colour: colours[at % colours.length], values: model.by_size.map((size) => size.error), hidden: hidden(at) }));
-  draw("Mean error of each size that was left out, predicted less measured", "mean error (%)", sizes, residuals, percent);
+  draw("Mean error of each held-out size, predicted minus measured", "mean error (%)", sizes, residuals, percent);
 }
 
 drawModels();

@@ -8,7 +8,7 @@ for (let first = 0; first < rows.length; first += most) {
   parts.push({
     label: `Runs and regions ${first + 1} to ${first + part.length} of ${rows.length}`,
     what: "run or region",
-    up: "error, predicted less measured (%)",
+    up: "error, predicted minus measured (%)",
     names: part.map(({ name }) => name),
     isShare: true,
     series: data.predictions.map(({ prediction: name }, at) => ({ name, colour: modelColour(at), values: part.map(({ errors }) => errors[name]) })),

@@ -41,7 +41,7 @@ function showSelection(app) {
   });
   const sent = nets.map((net, k) => sentIn(net, ...spans[k]));
   const about = nets.map((net) => (net.messages_left_out ? "about " : ""));
-  if (app.align !== "time") rows.unshift(row("time that this part takes", spans.map(([from, to]) => duration(to - from))));
+  if (app.align !== "time") rows.unshift(row("duration of this part", spans.map(([from, to]) => duration(to - from))));
   rows.push(row("messages sent", sent.map((sums, k) => `${about[k]}${count(sums.messages)}`)));
   rows.push(row("bytes sent", sent.map((sums, k) => `${about[k]}${amount(sums.bytes)}`)));
   const names = element("tr", {}, element("th", { scope: "col" }, "Mean rank"), ...nets.map((net) => element("th", { scope: "col", className: "n" }, net.name)));

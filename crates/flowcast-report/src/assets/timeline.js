@@ -13,7 +13,7 @@ function makePanel(app, net) {
   const heading = element("h3", {}, net.name, element("span", { className: "quiet", textContent: `${duration(net.end)} on ${net.count} ranks` }), note, pictureButtons(() => panel));
   const box = element("div", { className: "panel" }, heading, drawing);
   base.setAttribute("role", "img");
-  base.setAttribute("aria-label", `Timeline of ${net.count} ranks on ${net.name}, ${duration(net.end)} long; the tables above and below say the same in numbers`);
+  base.setAttribute("aria-label", `Timeline of ${net.count} ranks on ${net.name}, ${duration(net.end)} long; the tables above and below contain the same data`);
   const panel = { app, net, base, overlay, drawing, note, box, scroll: 0, drawn: [], hover: null };
   setLanes(panel);
   listen(panel);
@@ -164,7 +164,7 @@ function pathOver(panel, g, context) {
 function lanesInView(panel, g) {
   if (g.whole <= g.height) return "";
   const lane = (y) => panel.lanes[Math.min(panel.lanes.length - 1, g.lane_at(y))].name;
-  return `${lane(AXIS)} to ${lane(AXIS + g.height - 1)} in view, arrow keys for the others`;
+  return `${lane(AXIS)} to ${lane(AXIS + g.height - 1)} in view; the arrow keys scroll to the others`;
 }
 
 // Below the width of a bucket nothing is known.

@@ -231,7 +231,7 @@ mod tests {
     proptest! {
         /// Each bucket contains the time of the segments within it, compared with a count of every nanosecond.
         #[test]
-        fn shares_are_those_of_the_segments(
+        fn shares_equal_those_of_the_segments(
             ranks in prop::collection::vec(prop::collection::vec((0u32..40, 0usize..9), 0..30), 1..5),
             longer in 0u64..100,
         ) {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_intervals_give_way_to_shares_and_many_ranks_share_lanes() {
+    fn too_many_intervals_become_shares_and_many_ranks_share_lanes() {
         let segments: Vec<Segment> = (0..150_000)
             .map(|i: u32| {
                 segment(

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_longer_than_a_line_are_put_as_they_are() {
+    fn texts_longer_than_a_line_stay_unchanged() {
         let long = "long".repeat(LINE);
         let own = printed(|text| {
             let short = ShortText::new("1:2");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lines_are_handed_over() {
+    fn all_lines_are_written() {
         let written =
             printed(|text| (0..100_000).for_each(|line| text.number(line).end_line().unwrap()));
         assert!(

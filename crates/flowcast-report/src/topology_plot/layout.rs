@@ -232,10 +232,10 @@ pub(super) fn layout(topology: &Topology, width: f64) -> Result<TopologyLayout, 
     }
     let mut notes = vec![format!("routing: {}", topology.routing)];
     if all.is_none() {
-        notes.push("any number of lowest switches; the first are drawn".to_owned());
+        notes.push("number of lowest switches not fixed; the first are drawn".to_owned());
     } else if !behind.is_empty() {
         notes.push(format!(
-            "drawn: {} of {} switches, and each of their cables; numbers at lines count parallel cables",
+            "drawn: {} of {} switches and all their cables; numbers at lines are numbers of parallel cables",
             drawn.len(),
             switches.len()
         ));

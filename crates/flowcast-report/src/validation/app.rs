@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_predictor_fares_by_total_communication_and_regions() {
+    fn a_predictor_has_errors_of_total_communication_and_regions() {
         let fared = validation().fared().unwrap();
         near(fared[0].total, 0.1);
         near(fared[0].communication, 0.0);

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_against_medians_are_those_of_a_hand_calculation() {
+    fn errors_against_medians_agree_with_a_hand_calculation() {
         let validation = validation();
         let flows = validation.flows().unwrap();
         let fair = &flows[0];

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_rails_the_slower_one_takes_all_eager_messages() {
+    fn the_slower_of_two_rails_takes_all_eager_messages() {
         let mut ob1 = Ob1::new(&rails(&[800.0, 200.0]), Bytes(65_536));
         for pair in [1, 1, 2, 1, 2] {
             assert_eq!(given(&mut ob1, pair, 30_000), [(0, 30_000)]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn of_three_rails_each_takes_its_turn_after_two_steps() {
+    fn each_of_three_rails_takes_its_turn_after_two_steps() {
         let mut ob1 = Ob1::new(&rails(&[100.0, 200.0, 300.0]), Bytes(65_536));
         let taken: Vec<u8> = (0..6).map(|_| ob1.first(7).0).collect();
         assert_eq!(taken, [1, 0, 2, 1, 0, 2]);

@@ -231,7 +231,7 @@ mod tests {
         }
 
         #[test]
-        fn a_set_alone_is_served_in_the_order_of_its_own_rails(
+        fn a_single_set_is_served_in_the_order_of_its_rails(
             shares in prop::collection::vec(1u32..=20, 2..=16),
             bits in 1u16..,
             before in prop::collection::vec(any::<u16>(), 0..200),

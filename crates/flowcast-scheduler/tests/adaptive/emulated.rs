@@ -79,7 +79,7 @@ mod tests {
     use flowcast_units::TimePerByte;
 
     #[test]
-    fn a_message_under_way_meets_the_change() {
+    fn a_message_in_flight_is_affected_by_a_change() {
         let cost = LogGp {
             gap_per_byte: TimePerByte::from_nanos(10.0),
             ..LogGp::default()

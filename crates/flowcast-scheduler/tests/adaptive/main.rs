@@ -33,7 +33,7 @@ fn hundred() -> LogGp {
 }
 
 #[test]
-fn a_rail_that_no_longer_is_what_was_measured_is_measured_by_what_it_carries() {
+fn a_rail_that_differs_from_its_parameters_is_measured_by_its_messages() {
     let mut adaptive = Adaptive::new(&[hundred(), hundred()], AdaptiveRule::default()).unwrap();
     let delay = hundred().overhead * 2.0 + hundred().latency;
     let ticks = |time: Time| Ticks::from_time(time, ());
@@ -69,7 +69,7 @@ fn a_rail_that_no_longer_is_what_was_measured_is_measured_by_what_it_carries() {
     assert_eq!(
         adaptive.remeasured(RailId(1)),
         None,
-        "it is what was measured again"
+        "the rail equals its new parameters"
     );
 }
 
@@ -295,19 +295,19 @@ fn inversions_alone_take_the_share_of_a_slow_rail_within_50_ms() {
     );
     assert!(
         world.share(400.0, 700.0) < 1.1 * before,
-        "they give no parameters: the share while slow is not exact"
+        "no parameters follow from them, so the share while slow is not exact"
     );
     assert!(world.share(750.0, 1000.0) > 0.75 * before);
 }
 
 #[test]
-fn without_feedback_the_share_stays() {
+fn without_feedback_the_share_is_constant() {
     let world = play(Feedback::None, 90.0, 16_384);
     assert!(world.share(350.0, 700.0) > 0.9 * world.share(0.0, 300.0));
 }
 
 #[test]
-fn on_rails_as_measured_the_choices_are_those_of_earliest_delivery() {
+fn choices_on_unchanged_rails_equal_those_of_earliest_delivery() {
     let rails = [
         hundred(),
         LogGp {
@@ -382,7 +382,7 @@ fn long_messages_reported_together_are_no_change() {
 }
 
 #[test]
-fn a_long_message_is_divided_by_what_is_believed_of_the_rails() {
+fn a_long_message_is_divided_by_the_estimated_rates_of_the_rails() {
     let split = SplitRule {
         from: Bytes(1000),
         minimal_piece: Bytes(1000),

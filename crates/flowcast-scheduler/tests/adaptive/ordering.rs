@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_overtaken_by_one_of_another_rail_is_an_inversion() {
+    fn a_message_that_another_rail_overtakes_is_an_inversion() {
         let mut witness = OrderWitness::new(Ticks::from_nanos(50));
         let mut arrived = |rail, nanos| witness.arrived(RailId(rail), Ticks::from_nanos(nanos));
         assert_eq!(

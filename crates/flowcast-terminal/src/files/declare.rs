@@ -109,7 +109,7 @@ fn check_alone(output: &Output<'_>) -> Result<()> {
         && (found.is_err() || access(&place, Access::WRITE_OK).is_ok());
     if !is_allowed {
         bail!(EnvironmentLacks(format!(
-            "{option}: cannot write {}: found no right to",
+            "{option}: cannot write {}: found no write permission",
             path.display()
         )));
     }

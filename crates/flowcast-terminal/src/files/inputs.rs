@@ -19,13 +19,13 @@ pub(super) const STANDARD_INPUT: &str = "/dev/stdin";
 pub fn note_read(path: &Path) {
     if let Ok(path) = fs::canonicalize(path) {
         READ.lock()
-            .expect("nobody panics while it is held")
+            .expect("no holder of the lock panics")
             .insert(path);
     }
 }
 
 pub(super) fn was_read(path: &Path) -> bool {
-    let read = READ.lock().expect("nobody panics while it is held");
+    let read = READ.lock().expect("no holder of the lock panics");
     let is_standard_input =
         || Identity::at(path).is_some_and(|own| Identity::at(STANDARD_INPUT.as_ref()) == Some(own));
     fs::canonicalize(path).is_ok_and(|path| read.contains(&path)) || is_standard_input()
@@ -34,6 +34,6 @@ pub(super) fn was_read(path: &Path) -> bool {
 /// Removes a file from the inputs, by its canonical path.
 pub(super) fn forget(path: &Path) {
     READ.lock()
-        .expect("nobody panics while it is held")
+        .expect("no holder of the lock panics")
         .remove(path);
 }

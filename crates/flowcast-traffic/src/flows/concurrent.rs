@@ -130,7 +130,7 @@ impl FlowsPrediction {
             Limit::OutgoingOfPair { partner } => {
                 format!("income/outgo conflict with flow {}, outgoing", id(partner))
             }
-            Limit::Queues => "queues of its way, packet by packet".into(),
+            Limit::Queues => "queues on its route, packet by packet".into(),
             Limit::Between => "left over between two active neighbours".into(),
             Limit::StartOrEnd => "left over at the start or end of its path".into(),
         }

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_gives_back_what_was_put_in() {
+    fn a_frame_returns_its_content() {
         let largest = MOST_CONNECTIONS as u32 - 1;
         let mut frame = Frame::data(largest, u32::MAX, Place::Last);
         for _ in 1..MOST_HOPS {

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_back_carries_the_answer() {
+    fn messages_in_the_other_direction_carry_acknowledgements() {
         // A frame of 100 bytes crosses two links. Each end acknowledges the first message that arrives immediately, and its
         // ACK precedes its own message; the last message is acknowledged after 40 ms.
         let (mut live, ends) = two_nodes(true);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_goes_back_every_second_message_is_answered() {
+    fn without_messages_in_the_other_direction_every_second_message_is_acknowledged() {
         let (mut live, [there, back]) = two_nodes(true);
         let now = send(&mut live, Time::ZERO, 1, |_| back);
         let before = hops_at_rest(&mut live, now);
@@ -295,7 +295,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn directions_that_answer_each_other_carry_all_messages_with_fewer_frames(
+        fn directions_that_acknowledge_each_other_carry_all_messages_with_fewer_frames(
             writes in prop::collection::vec((any::<bool>(), 0u32..300, 0u64..5000), 1..60),
             small_queues: bool,
         ) {
@@ -327,7 +327,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_comes_one_by_one_arrives_as_if_it_had_been_known(
+        fn messages_submitted_one_by_one_arrive_as_if_known_in_advance(
             (mut messages, fabric) in patterns(),
             wire in wires(),
             copies in 1usize..40,

@@ -91,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packets_are_there_once_they_came(numbers in prop::collection::vec(0u32..20, 0..60)) {
+        fn a_packet_is_present_after_its_arrival(numbers in prop::collection::vec(0u32..20, 0..60)) {
             let (mut order, mut came) = (SegmentOrder::default(), BTreeSet::new());
             for number in numbers {
                 let first_missing = (0..).find(|n| !came.contains(n)).unwrap();

@@ -327,17 +327,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_tournament_of_links_changes_nothing((messages, fabric) in patterns(), wire in wires()) {
+    fn the_tournament_of_links_does_not_change_results((messages, fabric) in patterns(), wire in wires()) {
         prop_assert_eq!(simulate(&messages, &fabric, &wire).unwrap(), by_twin(&messages, &fabric, &wire));
     }
 
     #[test]
-    fn periods_that_are_passed_over_change_nothing((messages, fabric, wire) in long_patterns()) {
+    fn skipped_periods_do_not_change_results((messages, fabric, wire) in long_patterns()) {
         prop_assert_eq!(simulate(&messages, &fabric, &wire).unwrap(), by_twin(&messages, &fabric, &wire));
     }
 
     #[test]
-    fn every_byte_arrives_once_whatever_is_lost((messages, fabric) in patterns(), wire in wires()) {
+    fn every_byte_arrives_once_despite_losses((messages, fabric) in patterns(), wire in wires()) {
         let carried = simulate(&messages, &fabric, &wire).unwrap();
         for (message, (completion, intervals)) in messages.iter().zip(carried.completions.iter().zip(&carried.intervals)) {
             let came: f64 =

@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_flows_over_separate_links_has_periods_of_its_own() {
+    fn flows_over_separate_links_have_separate_periods() {
         // A flow without others on its links sends two packets in 24.608 us; one whose links also carry acknowledgements
         // sends two in 25.328 us. Their states return together after 38.954464 ms.
         let part = part(&[(0, 1), (1, 2), (3, 4)], PacketParameters::default());
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_controls_that_have_opened_their_windows_are_steady_too() {
+    fn congestion_controls_with_open_windows_are_steady_too() {
         for congestion in [Congestion::Reno, Congestion::Cubic] {
             let given = PacketParameters {
                 congestion: Some(congestion),
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_begins_again_ends_the_steady_state() {
+    fn a_restarted_connection_ends_the_steady_state() {
         let (mut messages, fabric) = bulk(&[(0, 1), (0, 1), (2, 1)]);
         messages[1].start = Time::from_seconds(0.2);
         let mut wire = wire(PacketParameters::default());

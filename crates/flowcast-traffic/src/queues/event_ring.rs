@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_ring_gives_out_what_a_list_does(steps in proptest::collection::vec(0u8..5, 1..300)) {
+        fn a_ring_returns_the_same_events_as_a_list(steps in proptest::collection::vec(0u8..5, 1..300)) {
             let (mut ring, mut list) = (EventRing::new(), VecDeque::new());
             for (number, step) in steps.into_iter().enumerate() {
                 if step < 3 {

@@ -65,17 +65,17 @@ fn any_changes() -> impl Strategy<Value = Vec<(u32, u32, u32)>> {
 
 proptest! {
     #[test]
-    fn a_tournament_gives_out_the_least_key(members in 1u32..400, changes in any_changes()) {
+    fn a_tournament_returns_the_smallest_key(members in 1u32..400, changes in any_changes()) {
         compare(Tournament::new(members), members, changes)?;
     }
 
     #[test]
-    fn a_ladder_gives_out_the_least_key(members in 1u32..400, changes in any_changes()) {
+    fn a_ladder_returns_the_smallest_key(members in 1u32..400, changes in any_changes()) {
         compare(Ladder::new(members as usize), members, changes)?;
     }
 
     #[test]
-    fn an_indexed_heap_gives_out_the_earliest(steps in proptest::collection::vec((0u32..20, 0u32..50), 1..200)) {
+    fn an_indexed_heap_returns_the_earliest(steps in proptest::collection::vec((0u32..20, 0u32..50), 1..200)) {
         let (mut queue, mut list) = (IndexedHeap::default(), List(Vec::new()));
         for (member, time) in steps {
             let time = Time::from_nanos(f64::from(time));
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn lanes_give_out_events_by_time_and_insertion(steps in proptest::collection::vec((0u8..7, 0u32..4), 1..200)) {
+    fn lanes_return_events_by_time_and_insertion(steps in proptest::collection::vec((0u8..7, 0u32..4), 1..200)) {
         let delays = [0.0, 1.0, 2.5].map(Time::from_nanos);
         let (mut queue, mut list) = (LaneQueue::default(), List::default());
         queue.open_lanes(delays.to_vec());

@@ -33,7 +33,7 @@ pub struct LibraryRule {
 pub enum LibraryRuleError {
     /// The library does not have this algorithm, or not with this segment or width.
     #[error(
-        "{} among {} ranks: found `{}`, expected what {library} can be told: {expected}", rule.op.name(), rule.ranks, rule.choice
+        "{} on {} ranks: found `{}`, expected a choice that {library} accepts: {expected}", rule.op.name(), rule.ranks, rule.choice
     )]
     Choice {
         /// Rule whose algorithm the library does not accept.
@@ -45,7 +45,7 @@ pub enum LibraryRuleError {
     },
     /// The library does not consider the size for this operation.
     #[error(
-        "{} among {} ranks from {} on: found a size, expected 0 bytes: {library} has one algorithm for all sizes there",
+        "{} on {} ranks from {} on: found a size, expected 0 bytes: {library} uses one algorithm for all sizes here",
         rule.op.name(), rule.ranks, rule.from
     )]
     Size {
@@ -55,7 +55,7 @@ pub enum LibraryRuleError {
         library: &'static str,
     },
     /// Two rows for the same case, or a row that no file can contain.
-    #[error("{} among {} ranks from {} on: found {found}, expected {expected}", rule.op.name(), rule.ranks, rule.from)]
+    #[error("{} on {} ranks from {} on: found {found}, expected {expected}", rule.op.name(), rule.ranks, rule.from)]
     Row {
         /// Rejected row: out of bounds, or the second for its case.
         rule: LibraryRule,
@@ -80,7 +80,7 @@ fn sorted(rules: &[LibraryRule]) -> Result<Vec<LibraryRule>, LibraryRuleError> {
         if rule.ranks < 2 || rule.ranks > MOST || rule.from.0 > u64::from(MOST) {
             return Err(LibraryRuleError::Row {
                 rule: *rule,
-                found: "a number out of bounds",
+                found: "a number out of range",
                 expected: "2 to 2147483646 ranks and at most 2147483646 bytes",
             });
         }

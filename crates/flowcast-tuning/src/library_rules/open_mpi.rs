@@ -310,7 +310,7 @@ fn expected(known: &[Option<Algorithm>]) -> String {
         "nothing".to_owned()
     } else {
         format!(
-            "{}, a width of `chain` and of an Alltoall's `linear-sync`, a segment of trees, of Allreduce's `ring` and of `linear-sync`",
+            "{}, with a width for `chain` and for `linear-sync` of an Alltoall, and a segment for trees, `ring` of an Allreduce and `linear-sync`",
             names.join(", ")
         )
     }

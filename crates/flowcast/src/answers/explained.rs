@@ -47,10 +47,10 @@ pub(super) fn explained(document: Document, explanation: &Explanation) -> Docume
         .filter(|(_, sums)| sums.total().as_nanos() > 0.0);
     let of_sites = sites.map(|(site, sums)| (sums, site_name(site))).collect();
     document
-        .shown(cost_table(of_ranks, "rank", &costs).heading("what communication cost each rank"))
+        .shown(cost_table(of_ranks, "rank", &costs).heading("communication time of each rank"))
         .shown(
             cost_table(of_sites, "place", &costs)
-                .heading("what it cost at each place in the program, all ranks together"),
+                .heading("communication time at each place in the program, sum of all ranks"),
         )
 }
 
@@ -65,7 +65,7 @@ fn cost_table<N: Clone + Into<Value>>(
     }
     let mut table = rows(0..all.len())
         .cell(first, |at| &all[at].1)
-        .cell("in all", |at| all[at].0.total());
+        .cell("total", |at| all[at].0.total());
     for cost in costs {
         table = table.cell(cost.cost_name(), |at| all[at].0.time(*cost));
     }

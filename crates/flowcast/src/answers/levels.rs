@@ -23,7 +23,7 @@ pub(super) fn level_table(
         .column("mean", "mean load", |(_, load)| fixed(load.mean, 3))
         .column("highest", "highest", |(_, load)| fixed(load.highest, 3))
         .column("busiest", "busiest", |(_, load)| &load.busiest)
-        .heading("how loaded the links of each level are")
+        .heading("load of the links of each level")
 }
 
 /// Adds the cost to messages of sharing the links of each class, and the messages that lost most.
@@ -48,10 +48,10 @@ fn delay_table(delays: &[LevelDelay]) -> Rows<&LevelDelay> {
     rows(delays)
         .column("class", "level", |delay| &delay.class)
         .column("messages", "messages", |delay| delay.messages)
-        .column("lost_s", "in all", |delay| delay.lost)
-        .column("worst", "most at", |delay| &delay.worst)
+        .column("lost_s", "total", |delay| delay.lost)
+        .column("worst", "worst link", |delay| &delay.worst)
         .column("lost_there_s", "there", |delay| delay.lost_there)
-        .heading("what sharing the links of each level cost messages")
+        .heading("time that messages lost by sharing the links of each level")
 }
 
 fn message_table(program: &Program, delayed: &[DelayedMessage], most_rows: usize) -> Table {
@@ -72,8 +72,8 @@ fn message_table(program: &Program, delayed: &[DelayedMessage], most_rows: usize
         .column("to", "to", |(_, sent)| sent.map(|sent| sent.to))
         .column("bytes", "size", |(_, sent)| sent.map(|sent| sent.size))
         .column("lost_s", "lost", |(message, _)| message.lost)
-        .column("link", "most at", |(message, _)| &message.link)
-        .heading("messages that lost most to others")
+        .column("link", "worst link", |(message, _)| &message.link)
+        .heading("messages that lost the most time")
         .most(most_rows, ROWS)
         .into()
 }

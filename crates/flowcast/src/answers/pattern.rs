@@ -94,7 +94,7 @@ impl<'a> PatternAnswer<'a> {
                 .field("seeds", seeds)
                 .field("interval_level", LEVEL)
                 .line(format!(
-                    "medians of {seeds} runs; nine of ten end between the times low and high"
+                    "medians of {seeds} runs; 90 % of the runs end between low and high"
                 )),
         };
         if self.explains {

@@ -125,7 +125,7 @@ impl PredictionAnswer<'_> {
             document = document.shown(rank_table(program, outcome, self.most_rows));
         } else {
             document = document.line(format!(
-                "{} programs at once{on}: {time} by model {}",
+                "{} concurrent programs{on}: {time} by model {}",
                 self.applications.len(),
                 model.name()
             ));

@@ -76,15 +76,19 @@ impl MeasuredConflict {
         let expected = durations.get(place).map_or(1, |known| known.len() + 1);
         if place > durations.len() || repetition != expected {
             let found = format!("repetition {repetition} of flow {}", flow.id);
-            let expected = "repetition after repetition, the flows of each from 1 on";
+            let expected = "repetitions in order, each with its flows numbered from 1";
             return Err(CsvError::at(line, found, expected));
         }
         if place == durations.len() {
             conflict.flows.push(flow);
             durations.push(Vec::new());
         } else if conflict.flows[place] != flow || conflict.kind != kind {
-            let found = format!("another flow {}", flow.id);
-            return Err(CsvError::at(line, found, "that of the repetition before"));
+            let found = format!("a different flow {}", flow.id);
+            return Err(CsvError::at(
+                line,
+                found,
+                "the flow of the previous repetition",
+            ));
         }
         durations[place].push(sample.time);
         Ok(())
@@ -377,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_former_file_with_racks_is_written_as_a_present_one() {
+    fn a_file_of_the_old_schema_is_written_in_the_new_one() {
         let rows = "out-2,out,1,1,0,1,A,B,8,0,5\nout-2,out,1,2,0,2,A,B,8,2.5,6\n";
         let read = ConflictSamples::from_csv(&format!("{FORMER}\n{rows}")).unwrap();
         assert_eq!(
@@ -388,11 +392,11 @@ mod tests {
     }
 
     #[test]
-    fn bad_rows_are_named_with_what_was_expected() {
+    fn errors_in_rows_name_the_expected_value() {
         let good = "out-2,out,1,1,0,1,,,4000000,0,5.5\n";
         assert_eq!(
             error(&format!("{good}out-2,out,1,3,0,2,,,4000000,0,5.5\n")),
-            "line 3: found repetition 1 of flow 3, expected repetition after repetition, the flows of each from 1 on"
+            "line 3: found repetition 1 of flow 3, expected repetitions in order, each with its flows numbered from 1"
         );
         assert!(
             error("out-2,outs,1,1,0,1,,,4000000,0,5.5\n")
@@ -407,7 +411,8 @@ mod tests {
         );
         assert!(error("out-2,out,2,1,0,1,,,4000000,0,1\n").contains("repetition 2 of flow 1"));
         assert!(
-            error(&format!("{good}out-2,out,2,1,0,2,,,4000000,0,5.5\n")).contains("another flow 1")
+            error(&format!("{good}out-2,out,2,1,0,2,,,4000000,0,5.5\n"))
+                .contains("a different flow 1")
         );
         assert!(
             error("a,out,1,1,0,1,A,B,1,0,1\nb,out,1,1,0,1,B,B,1,0,1\n")

@@ -53,7 +53,7 @@ mod tests {
     use std::convert::Infallible;
 
     #[test]
-    fn steps_shrink_until_the_smallest() {
+    fn the_search_ends_at_the_smallest_step() {
         let found = by_smaller_steps(1.0_f64, [2.0, 1.001], |best, factor| {
             let is_better = *best * factor <= 10.0;
             if is_better {
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_least_of_a_cost_that_falls_and_then_rises_is_found(truth in -10.0f64..20.0) {
+        fn the_minimum_of_a_cost_that_falls_and_then_rises_is_found(truth in -10.0f64..20.0) {
             let (value, cost) = least_cost(-10.0, 20.0, |x| Ok::<_, Infallible>((x - truth).abs())).unwrap();
             prop_assert!((value - truth).abs() <= 30.0 / 256.0, "{value} {truth}");
             prop_assert_eq!(cost, (value - truth).abs());

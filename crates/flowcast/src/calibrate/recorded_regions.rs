@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_are_known_by_their_calls_and_names_and_repetitions_are_counted() {
+    fn regions_are_identified_by_calls_and_names_and_repetitions_are_counted() {
         let (understood, others) = exercises(&[file(0), file(1)]);
         assert_eq!(others, ["mixed"]);
         let once = |name: &str| {

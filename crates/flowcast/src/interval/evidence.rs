@@ -193,7 +193,7 @@ impl<'a> ModelErrors<'a> {
         let count = self.residuals.len();
         Some(match (self.are_from_elsewhere, first.fitted) {
             (true, _) => format!(
-                "at least {of} on {}, none of them on this network",
+                "at least {of} on {}, not measured on this network",
                 first.validated_on
             ),
             (false, true) => format!("{of} on {count} {what} that it was fitted to"),
@@ -244,14 +244,14 @@ impl MarginEvidence<'_> {
             0 => format!("parameters ({draws} draws)"),
             refused => {
                 format!(
-                    "parameters ({draws} of {} draws, the model has no answer for the others)",
+                    "parameters ({draws} of {} draws, the model has no prediction for the others)",
                     draws + refused
                 )
             }
         };
         match (draws, self.errors.covers()) {
             (0, Some(errors)) if self.drawn.is_too_long => {
-                format!("{errors}, not the parameters, as replays take long")
+                format!("{errors}, not the parameters, because replays take long")
             }
             (0, errors) => errors.unwrap_or_default(),
             (_, None) => format!("{parameters}, not the model's own error"),

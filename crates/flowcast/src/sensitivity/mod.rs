@@ -46,11 +46,11 @@ pub struct Sensitivity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Inexact {
     /// Contention between messages depends on the order of events.
-    #[error("under model {0} the order of events may depend on it (--model independent: exact)")]
+    #[error("the order of events under model {0} may depend on it (--model independent is exact)")]
     Model(&'static str),
     /// Events keep the order and the waiting times of the replay on the network as it is.
     #[error(
-        "under model {0} messages wait for one another as on the network as it is (--model independent: exact)"
+        "messages keep the waiting times of the unchanged network under model {0} (--model independent is exact)"
     )]
     FixedOrder(&'static str),
     /// Ranks of a schedule are served in the order of time.
@@ -60,29 +60,29 @@ pub enum Inexact {
     #[error("the field takes whole numbers only")]
     WholeNumbers,
     /// The model, the algorithms of collectives or the places of ranks change within the range.
-    #[error("it decides by which model, by which algorithms or where the program runs")]
+    #[error("it determines the model, the algorithms or the mapping of the program")]
     Choice,
     /// A cost is not a linear function of the field.
-    #[error("a cost is no linear function of it")]
+    #[error("a cost is not a linear function of it")]
     NotLinear,
     /// The field decides which sends wait for their receivers.
-    #[error("it decides which messages wait for their receiver")]
+    #[error("it determines which messages wait for their receiver")]
     Rendezvous,
     /// Files, locks, and messages that move only in calls of MPI are served in the order of time.
-    #[error("one-sided communication, files or messages are served in the order of time")]
+    #[error("one-sided transfers, file requests or messages are served in the order of time")]
     Order,
     /// Ranks of a collective give different sizes, and the last rank to arrive decides.
-    #[error("the rank that comes last decides the sizes of a collective")]
+    #[error("the last rank to arrive determines the sizes of a collective")]
     Sizes,
     /// The events of the replay take too much memory.
     #[error("the program has more than {} messages", exact::MOST_MESSAGES)]
     Messages,
     /// A pass found a makespan below a tangent.
-    #[error("the makespan turned out not to be convex")]
+    #[error("the makespan is not convex")]
     NotConvex,
     /// The curve may be off by its error: collectives start after whole nanoseconds, or there are more pieces than passes.
     #[error(
-        "collectives that do not block start after whole nanoseconds, or {0} walks find too few pieces"
+        "non-blocking collectives start at whole nanoseconds, or {0} walks find too few pieces"
     )]
     Error(usize),
 }

@@ -54,7 +54,7 @@ impl Parameter {
             return Err(Error::option(
                 "--range",
                 format!("{from}..{to}"),
-                "FROM above 0, where 0 stands for infinitely fast",
+                "FROM above 0, which would mean infinitely fast",
             ));
         }
         let selector = Selector::is_meant(field)
@@ -64,11 +64,11 @@ impl Parameter {
             .as_ref()
             .filter(|selector| selector.number(from).is_none())
         {
-            let found = format!("{} of {selector}", from.kind());
+            let found = format!("{} for {selector}", from.kind());
             return Err(Error::option(
                 "--range",
                 found,
-                "times of latency, overhead and gap; rates of bandwidth; factors of compute and collective",
+                "a time for latency, overhead and gap, a rate for bandwidth, a factor for compute and collective",
             ));
         }
         let field = selector

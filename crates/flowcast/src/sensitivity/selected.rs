@@ -20,11 +20,11 @@ pub(super) fn sensitivity(
     options: &Options,
 ) -> Result<Sensitivity, Error> {
     let Trace::Program(program) = trace else {
-        let found = format!("{selector} of a GOAL schedule");
+        let found = format!("{selector} for a GOAL schedule");
         return Err(Error::option(
             "--parameter",
             found,
-            "a field of the network, or a trace that is no schedule",
+            "a field of the network, or a trace that is not a schedule",
         ));
     };
     let prepared = PreparedProgram::new(program, network, options)?;
@@ -33,11 +33,11 @@ pub(super) fn sensitivity(
     let outcome = finite(outcome, Some(network), &[])?;
     let selected = graph.selected(selector);
     if selected.is_empty() {
-        let found = format!("{selector}, of which the program has none");
+        let found = format!("{selector}, which selects nothing in the program");
         return Err(Error::option(
             "--parameter",
             found,
-            "costs that occur (flowcast explain gradient lists them)",
+            "costs that occur in it (flowcast explain gradient lists them)",
         ));
     }
     let (from, to) = parameter.range();

@@ -40,7 +40,7 @@ impl Sensitivity {
             .cell("from", |piece| figure(shown(parameter, piece.from)))
             .cell("to", |piece| figure(shown(parameter, piece.to)))
             .cell("time at from", |piece| piece.makespan)
-            .cell(format!("each {} more", stretch(parameter, step)), |piece| {
+            .cell(format!("per {}", stretch(parameter, step)), |piece| {
                 Time::from_nanos(piece.slope * step)
             });
         self.document(&network.name)
@@ -126,12 +126,14 @@ impl Words<'_> {
                 format!("exact within {error}: {piece_count}, found by {walks} walks; {reason}")
             }
             Some(reason @ Inexact::FixedOrder(_)) => {
-                format!("exact for a fixed order of events: {piece_count}, as {reason}")
+                format!("exact for a fixed order of events: {piece_count}, because {reason}")
             }
-            Some(reason) => format!("not exact: {walks} predictions joined by lines, as {reason}"),
+            Some(reason) => {
+                format!("not exact: {walks} predictions joined by lines, because {reason}")
+            }
         };
         let unset = if self.found.parameter.selector().is_some() {
-            "of several values"
+            "with several values"
         } else {
             "not set"
         };
@@ -154,7 +156,7 @@ impl Words<'_> {
         if let Some(first) = falls.first() {
             let where_first = shown(&self.found.parameter, first.from);
             lines.push(format!(
-                "the order of events changes so that the time falls in {}, first behind {where_first}",
+                "the time falls at {} because the order of events changes, first above {where_first}",
                 count(falls.len(), "place")
             ));
         }
@@ -165,7 +167,7 @@ impl Words<'_> {
             .collect();
         if !jumps.is_empty() {
             lines.push(format!(
-                "the time jumps in {}: behind {}",
+                "the time jumps at {}: above {}",
                 count(jumps.len(), "place"),
                 jumps.join(", ")
             ));
@@ -181,7 +183,7 @@ impl Words<'_> {
         if pieces > self.most_rows {
             let width = stretch(&self.found.parameter, self.least_width());
             lines.push(format!(
-                "rows of the table join pieces until they are {width} wide"
+                "rows of the table combine pieces to a width of at least {width}"
             ));
         }
         lines
@@ -202,7 +204,7 @@ impl Words<'_> {
             }
             None => format!("{field} on {} lies outside the range", self.network.name),
             Some(piece) if piece.slope == 0.0 => {
-                format!("a little more or less of {field} costs and saves nothing")
+                format!("a small change of {field} has no effect")
             }
             Some(piece) => self.cost(piece),
         };

@@ -122,10 +122,10 @@ impl Axis {
             let (found, expected) = if name.contains([',', '"', '\n']) {
                 (
                     "a comma or a quote in a name",
-                    "one that a column of CSV can hold",
+                    "a name that a column of CSV can hold",
                 )
             } else if names[..index].contains(name) {
-                ("the name twice", "it once")
+                ("the name twice", "each name once")
             } else {
                 continue;
             };
@@ -421,7 +421,11 @@ fn refuse_twins(axes: &[Axis]) -> Result<(), GridError> {
             .iter()
             .any(|before| field(before) == field(axis))
         {
-            return Err(GridError::new(&axis.text, "the field twice", "it once"));
+            return Err(GridError::new(
+                &axis.text,
+                "the field twice",
+                "each field once",
+            ));
         }
     }
     Ok(())
@@ -483,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_one_kind_have_a_unit_in_their_column_and_others_stand_as_given() {
+    fn lists_of_one_kind_have_a_unit_in_their_column_and_others_stay_unchanged() {
         let axis = Axis::parse("latency=1us, 2ms").unwrap();
         assert_eq!(
             (axis.key.as_str(), axis.column.as_str()),

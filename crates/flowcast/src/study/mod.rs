@@ -43,11 +43,13 @@ pub enum StudyError {
     Prediction(#[from] Error),
     /// The networks carry out collectives differently, but one program with its messages has to serve all of them.
     #[error(
-        "found networks that carry out collectives differently, {0} and {1}, expected one way for all (--collectives)"
+        "found networks with different collectives, {0} and {1}, expected the same for all (--collectives)"
     )]
     Algorithms(String, String),
     /// A schedule does not support what-ifs.
-    #[error("{0}: found a GOAL schedule, expected a trace (of a schedule: predict)")]
+    #[error(
+        "{0}: found a GOAL schedule, expected a trace of a program (predict accepts schedules)"
+    )]
     Schedule(String),
 }
 

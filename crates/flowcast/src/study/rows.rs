@@ -125,7 +125,7 @@ impl Rows {
         match self.0.insert(set, line) {
             Some(before) if before != self.0[&set] => {
                 let found = format!("two different results for set {set}");
-                Err(RowsError::at(String::new(), found, "one"))
+                Err(RowsError::at(String::new(), found, "one result"))
             }
             _ => Ok(()),
         }
@@ -223,14 +223,18 @@ impl ResultsPart {
         let header: String = lines.by_ref().take(above).collect();
         if whole > 0 && sets_of(&header).is_none() {
             let found = "no description of a sweep (flowcast/sweep/1)".to_owned();
-            return Err(RowsError::at(format!("{name}:1: "), found, "one"));
+            return Err(RowsError::at(format!("{name}:1: "), found, "a description"));
         }
         let mut rows = Rows::default();
         for (index, line) in lines.enumerate() {
             let Some(set) = set_of(form, line) else {
                 let place = format!("{name}:{}: ", above + index + 1);
-                let found = "a line that is no row".to_owned();
-                return Err(RowsError::at(place, found, "the number of a set first"));
+                let found = "a line that is not a row".to_owned();
+                return Err(RowsError::at(
+                    place,
+                    found,
+                    "a row that starts with the number of a set",
+                ));
             };
             rows.insert(set, line.to_owned())?;
         }

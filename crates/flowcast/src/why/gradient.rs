@@ -24,10 +24,10 @@ pub fn gradient(trace: &Trace, network: &Network, options: &Options) -> Result<D
     let helpful = change_table(&changes, told.makespan);
     Ok(told
         .document("gradient", network, first_line(&changes, told.makespan))
-        .titled(format!("{}: what would help", trace.name()))
+        .titled(format!("{}: changes that help", trace.name()))
         .table(
             "changes",
-            helpful.heading("changes that would help, each replayed"),
+            helpful.heading("changes that help most, each replayed"),
         )
         .table("slopes", cost_table(&costs(&gradient), told.makespan))
         .field("other_s", gradient.other))
@@ -35,7 +35,7 @@ pub fn gradient(trace: &Trace, network: &Network, options: &Options) -> Result<D
 
 fn first_line(changes: &[Change], makespan: Time) -> String {
     let Some(best) = changes.first() else {
-        return "none of the changes that were tried helps".to_owned();
+        return "none of the tried changes helps".to_owned();
     };
     let further: Vec<String> = changes
         .iter()
@@ -55,7 +55,7 @@ fn first_line(changes: &[Change], makespan: Time) -> String {
         format!("; then {}", further.join(", "))
     };
     format!(
-        "most would help {}: {} less time{further}",
+        "best change: {}, {} less time{further}",
         best.sentence(),
         percent(-best.difference(makespan))
     )
@@ -136,7 +136,7 @@ fn ranks(slopes: &[Slope]) -> Vec<(usize, Slope)> {
 
 fn cost_table(costs: &[CostSlope], makespan: Time) -> Rows<&CostSlope> {
     rows(costs)
-        .heading("what the time depends on (where chains of events tie, each has its share)")
+        .heading("costs that the time depends on (chains of events of equal length share them)")
         .column("cost", "cost", |cost| cost.what)
         .column("of", "of", |cost| &cost.of)
         .field("unit", |cost| cost.unit)
@@ -149,7 +149,7 @@ fn cost_table(costs: &[CostSlope], makespan: Time) -> Rows<&CostSlope> {
             table::percent(ratio(cost.slope.now, makespan), 1)
         })
         .cell("step", |cost| figure(cost.step.1))
-        .cell("each step more", |cost| {
+        .cell("per step", |cost| {
             Time::from_nanos(cost.slope.per_unit * cost.step.0)
         })
 }

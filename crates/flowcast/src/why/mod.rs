@@ -86,7 +86,7 @@ struct ReplaySummary {
 impl ReplaySummary {
     /// The answer in words, its basis, and the fields that all documents have.
     fn document(&self, kind: &'static str, network: &Network, answer: String) -> Document {
-        let order = "events keep the order and the waiting times of this replay (--model independent: exact)";
+        let order = "events keep the order and the waiting times of this replay (--model independent is exact)";
         let time = Rounded(self.makespan);
         Document::new(kind)
             .field("network", &network.name)
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_changes_are_factors_and_no_time_is_no_divisor() {
+    fn large_changes_are_factors_and_zero_is_not_a_divisor() {
         let words = |before: f64, after: f64| {
             change_words(relative_change(
                 Time::from_nanos(before),

@@ -58,7 +58,7 @@ pub fn parse_noise(text: &str, recorded: Option<&Program>) -> Result<ComputeNois
         let expected = "a recording with computations";
         return Err(Error::option(
             "--noise",
-            "one without computations",
+            "a recording without computations",
             expected,
         ));
     }
@@ -191,7 +191,7 @@ impl Noisy {
             low,
             high,
             level: self.level,
-            covers: "the delays that were drawn".to_owned(),
+            covers: "the random delays".to_owned(),
         }
     }
 

@@ -43,18 +43,18 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Docum
     let shares = rows(&shares)
         .column("limit", "spent on", |share| share.limit.name())
         .column("time_s", "time", |share| share.time)
-        .column("fraction", "of it", |share| {
+        .column("fraction", "share", |share| {
             table::percent(share.fraction, 1)
         })
         .bars(|share| share.fraction);
     let ranks = rows(&ranks)
         .column("rank", "rank", |(rank, _)| rank)
         .column("time_s", "time on the path", |(_, time)| time)
-        .column("fraction", "of it", |(_, time)| {
+        .column("fraction", "share", |(_, time)| {
             table::percent(ratio(*time, makespan), 1)
         });
     Ok(Document::new("critical-path")
-        .titled(format!("{}: what the time is spent on", trace.name()))
+        .titled(format!("{}: critical path", trace.name()))
         .field("network", &network.name)
         .field("model", model.name())
         .field("makespan_s", makespan)
@@ -79,16 +79,16 @@ fn lines(
 ) -> Vec<String> {
     let best = changes
         .first()
-        .map_or("no change of a field helps".to_owned(), |best| {
+        .map_or("none of the tried changes helps".to_owned(), |best| {
             let part = 100.0 * (1.0 - best.makespan.as_nanos() / path.makespan.as_nanos());
-            format!("most would help {}: {part:.1} % less time", best.sentence())
+            format!("best change: {}, {part:.1} % less time", best.sentence())
         });
     let counts = &path.counts;
     vec![
         format!("{}; {best}", path.reason()),
         model.to_string(),
         format!(
-            "predicted time on {}: {}, of it {}",
+            "predicted time on {}: {} ({})",
             marked_name(network),
             Rounded(path.makespan),
             path.sentence()

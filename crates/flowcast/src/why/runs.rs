@@ -50,7 +50,7 @@ pub fn compare_runs(
         return Err(Error::option(
             "compare",
             found,
-            "runs of one program on as many ranks",
+            "runs of one program with the same number of ranks",
         ));
     }
     let compared = compared(before, after, ranks, test)?;
@@ -129,10 +129,10 @@ fn compared(
         })?);
     }
     for rank in 0..ranks {
-        rows.push(row("rank's computing", rank.to_string(), &|run| {
+        rows.push(row("computation of rank", rank.to_string(), &|run| {
             run.computation[rank]
         })?);
-        rows.push(row("rank in MPI", rank.to_string(), &|run| {
+        rows.push(row("MPI of rank", rank.to_string(), &|run| {
             run.communication[rank]
         })?);
     }
@@ -156,7 +156,7 @@ fn lines(whole: &RunRow, others: &[&RunRow], certainty: String) -> Vec<String> {
         .find(|row| row.more() > Time::ZERO && row.is_certain);
     let most = most.map_or(String::new(), |row| {
         format!(
-            "; most in {} {} by {}",
+            "; largest increase in {} {}, by {}",
             row.what,
             row.of,
             Rounded(row.more())
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_slower_is_named_and_certain_only_where_repetitions_lie_apart() {
+    fn slower_parts_are_named_and_certain_only_if_repetitions_do_not_overlap() {
         let runs = |times: &[f64]| times.iter().map(|time| run(*time)).collect::<Vec<_>>();
         let (answer, change) = compare(
             "t",
@@ -217,7 +217,7 @@ mod tests {
             first(&answer)
         );
         assert!(
-            first(&answer).contains("most in call sends by 10.00 us"),
+            first(&answer).contains("largest increase in call sends, by 10.00 us"),
             "{}",
             first(&answer)
         );
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_run_each_no_row_is_certain() {
+    fn no_row_is_certain_with_a_single_run_each() {
         let (answer, change) = compare("t", &[run(10.0)], &[run(20.0)]).unwrap();
         assert_eq!(change, None);
         assert!(

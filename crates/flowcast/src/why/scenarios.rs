@@ -55,7 +55,7 @@ impl Cost {
             return Err(Error::option(
                 "slow_links",
                 found,
-                "a part of the rate, above 0",
+                "a fraction of the rate, above 0",
             ));
         }
         let selector = Selector::parse(&format!("gap_per_byte[node={node},link=between]"))?;
@@ -181,7 +181,7 @@ impl Scenario {
         Ok(ScenarioResult {
             makespan,
             margin: interval.as_ref().map_or_else(
-                || "no margin known: networks are not drawn for changed costs".to_owned(),
+                || "no margin known: margins are not predicted for changed costs".to_owned(),
                 |interval| margin([&self.network], Some(interval), true),
             ),
             interval,
@@ -202,10 +202,10 @@ impl Scenario {
                 let is_all = cost.selector.conditions.is_empty();
                 if selected.is_empty() && !is_all {
                     let found = format!(
-                        "{} in {}, of which the program has none",
+                        "{} in {}, which selects nothing in the program",
                         cost.selector, self.name
                     );
-                    return Err(Error::option("costs", found, "costs that occur"));
+                    return Err(Error::option("costs", found, "costs that occur in it"));
                 }
                 Ok((selected, cost.to))
             })
@@ -285,7 +285,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
             found.interval.as_ref().map(|of| of.level)
         })
         .field("margin", |(_, found)| &found.margin)
-        .column("ratio", "to the first", |(_, found)| {
+        .column("ratio", "ratio to first", |(_, found)| {
             fixed(ratio(found.makespan, base), 3)
         })
         .column("communication_share", "in communication", |(_, found)| {
@@ -302,7 +302,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
         .line(format!("by model {}", models.join(", ")))
         .lines((!kept.is_empty()).then(|| {
             format!(
-                "events keep the order of a replay without the change in {}",
+                "events keep the order of the unchanged replay in {}",
                 kept.join(", ")
             )
         }))

@@ -55,7 +55,7 @@ pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Docu
     let used = links.clone().filter(|(_, of)| of.messages > 0);
     Ok(told
         .document("slack", network, answer)
-        .titled(format!("{}: how late what may be", trace.name()))
+        .titled(format!("{}: slack of ranks and messages", trace.name()))
         .field("ranks", in_order)
         .shown(rank_table(&ranks))
         .field("links", link_table(links))
@@ -70,7 +70,10 @@ fn of_ranks(ranks: &[RankSlack]) -> String {
         .filter(slower)
         .max_by(|a, b| a.slower.total_cmp(&b.slower));
     let Some(most) = most else {
-        return format!("none of {} ranks could compute slower", ranks.len());
+        return format!(
+            "none of {} ranks could compute slower without delaying the end",
+            ranks.len()
+        );
     };
     let by = if most.slower.is_finite() {
         percent(most.slower)
@@ -78,7 +81,7 @@ fn of_ranks(ranks: &[RankSlack]) -> String {
         "any factor".to_owned()
     };
     format!(
-        "{count} of {} ranks could each compute slower without moving the end, rank {} by {by}",
+        "{count} of {} ranks could each compute slower without delaying the end, rank {} by {by}",
         ranks.len(),
         most.rank
     )
@@ -95,7 +98,7 @@ fn of_messages(links: &[LinkSlack]) -> String {
         return "there are no messages".to_owned();
     }
     let part = percent(twice as f64 / messages as f64);
-    format!("{part} of {messages} messages could all take twice as long without anybody waiting")
+    format!("{part} of {messages} messages could all take twice as long without delaying a rank")
 }
 
 fn class_of(time: Time) -> usize {
@@ -120,7 +123,7 @@ fn histogram(slacks: &Slacks<'_>) -> SlackHistogram {
 
 fn rank_table<'a>(ranks: &[&'a RankSlack]) -> Rows<&'a RankSlack> {
     rows(ranks.iter().copied())
-        .heading("ranks, each alone")
+        .heading("slack of ranks, one at a time")
         .column("rank", "rank", |rank| rank.rank)
         .column("end_slack_s", "ends before the last", |rank| rank.end)
         .column("compute_s", "computes", |rank| rank.compute)
@@ -136,7 +139,7 @@ fn rank_table<'a>(ranks: &[&'a RankSlack]) -> Rows<&'a RankSlack> {
 
 fn link_table<'a>(links: impl Iterator<Item = (MessageRoute, &'a LinkSlack)>) -> Table {
     rows(links)
-        .heading("messages, all at the same time")
+        .heading("messages that can all be slower at the same time")
         .field("link", |(link, _)| link.name())
         .cell("messages", |(link, _)| name_of(link))
         .column("messages", "count", |(_, of)| of.messages)
@@ -159,7 +162,7 @@ fn histogram_table(
     [messages, free, computations, free_computations]: &SlackHistogram,
 ) -> Rows<usize> {
     rows(0..CLASSES.len())
-        .heading("how many may be late by how much: alone (total), all at the same time (free)")
+        .heading("number of messages and computations by slack: one of them late (total), all late (free)")
         .cell("slack", |class| CLASSES[class].1)
         .field("below_s", |class| {
             Some(CLASSES[class].0 / 1e9).filter(|end| end.is_finite())

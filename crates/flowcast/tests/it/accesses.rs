@@ -150,7 +150,7 @@ fn a_fence_waits_for_all_transfers_and_all_ranks() {
 }
 
 #[test]
-fn an_exclusive_lock_is_had_by_one_after_the_other_in_the_order_of_asking() {
+fn ranks_get_an_exclusive_lock_in_the_order_of_their_requests() {
     let hold = "30:5:1:0:0 1:0.000010 30:6:1:0:0";
     // Ranks 1, 2 and 3 send requests at 0, 2 and 1 us; request and answer take 1 us each.
     let records = [
@@ -177,7 +177,7 @@ fn an_exclusive_lock_is_had_by_one_after_the_other_in_the_order_of_asking() {
 }
 
 #[test]
-fn shared_locks_wait_behind_an_exclusive_one_that_was_asked_for_before() {
+fn shared_locks_wait_for_an_exclusive_lock_that_was_requested_before() {
     let hold =
         |kind: u32, late: u32| format!("1:0.{late:06} 30:{kind}:1:0:0 1:0.000010 30:6:1:0:0");
     let records = [String::new(), hold(4, 0), hold(5, 1), hold(4, 2)];
@@ -189,7 +189,7 @@ fn shared_locks_wait_behind_an_exclusive_one_that_was_asked_for_before() {
 }
 
 #[test]
-fn who_never_gets_a_lock_is_told() {
+fn a_rank_that_never_gets_a_lock_is_reported() {
     let program = program(&["", "30:5:1:0:0", "1:0.000001 30:5:1:0:0"]);
     let network = network(MessageRule::Hockney, 0);
     let placement = Placement::new(&network.machine, None, 3).unwrap();
@@ -206,7 +206,7 @@ fn who_never_gets_a_lock_is_told() {
 }
 
 #[test]
-fn requests_to_files_take_turns_where_only_some_fit() {
+fn requests_to_files_take_turns_if_only_some_fit() {
     // 5000 bytes take 10 us and 10 us.
     let write = "31:3:0:0:5000";
     let late = format!("1:0.000001 {write}");
@@ -240,7 +240,7 @@ fn requests_to_files_take_turns_where_only_some_fit() {
 }
 
 #[test]
-fn waiting_for_others_is_told_from_the_request_itself() {
+fn waiting_for_others_is_distinguished_from_the_request_itself() {
     let program = program(&["31:3:0:0:5000", "31:3:0:0:5000"]);
     let network = network(MessageRule::Hockney, 1);
     let placement = Placement::new(&network.machine, None, 2).unwrap();
@@ -369,7 +369,7 @@ fn transfers_share_bandwidth_where_messages_do() {
 }
 
 #[test]
-fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
+fn delays_of_a_transfer_by_links_and_others_are_conflict() {
     let put = "30:0:1:0:5000 30:7:1:-1:0";
     let program = program(&["", put, put]);
     let network = network(MessageRule::Hockney, 0);
@@ -409,7 +409,7 @@ fn a_wrong_record_is_named() {
         ),
         (
             "30:3:2:-1:0",
-            "trace:4: found a collective on communicator 2, expected a communicator that is defined",
+            "trace:4: found a collective on communicator 2, expected a defined communicator",
         ),
     ] {
         assert_eq!(
@@ -440,7 +440,7 @@ fn any_rank(ranks: u32) -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn events_give_what_the_walk_gives_where_nothing_is_limited(
+    fn events_and_the_walk_give_the_same_without_limits(
         records in proptest::collection::vec(any_rank(4), 4), requests in 0u32..3, rule in 0usize..3,
     ) {
         let records: Vec<String> = records.iter().map(|own| own.join(" ")).collect();

@@ -93,7 +93,7 @@ fn a_computation_between_keeps_messages_apart() {
 
 proptest! {
     #[test]
-    fn a_program_stays_one_with_as_many_bytes(records in any_records(), up_to in 0u64..100_000) {
+    fn an_aggregated_program_is_valid_and_has_the_same_bytes(records in any_records(), up_to in 0u64..100_000) {
         let program = records.program();
         let together = aggregated(&program, Bytes(up_to));
         prop_assert!(together.messages() <= program.messages());

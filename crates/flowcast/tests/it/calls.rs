@@ -92,12 +92,12 @@ fn judge(cluster: &str, is_kept: impl Fn(usize) -> bool) {
 }
 
 #[test]
-fn every_second_size_of_taurus_tells_the_others() {
+fn every_second_size_of_taurus_predicts_the_others() {
     judge("taurus", |at| at % 2 == 0);
 }
 
 #[test]
-fn a_random_half_of_the_sizes_of_miriel_tells_the_others() {
+fn a_random_half_of_the_sizes_of_miriel_predicts_the_others() {
     let mut places: Vec<usize> = (0..490).collect();
     Resampler::from_seed(1).shuffle(&mut places);
     let kept: Vec<usize> = places[..245].to_vec();
@@ -218,7 +218,7 @@ fn held_out(times: &CallTimes, cluster: &str) -> HeldOutCalls {
 
 /// Samples of Dahu's `MPI_Isend` alone differ by a factor of two and more, so no function of the size has a smaller error.
 #[test]
-fn replays_of_dahu_take_what_other_sizes_took() {
+fn replays_of_dahu_agree_with_measurements_of_other_sizes() {
     let times = CallTimes::from_csv(DAHU).unwrap();
     let found = held_out(&times, "dahu");
     assert!(found.round_trip < 0.05 && found.isend < 0.45 && found.receive < 0.05);
@@ -232,7 +232,7 @@ fn replays_of_dahu_take_what_other_sizes_took() {
 }
 
 #[test]
-fn replays_of_taurus_and_miriel_take_what_other_sizes_took() {
+fn replays_of_taurus_and_miriel_agree_with_measurements_of_other_sizes() {
     for (cluster, limit) in [("taurus", 65_536), ("miriel", 131_072)] {
         let found = held_out(&measured(cluster), cluster);
         assert!(found.isend < 0.02 && found.receive < 0.1);
@@ -241,7 +241,7 @@ fn replays_of_taurus_and_miriel_take_what_other_sizes_took() {
 }
 
 #[test]
-fn a_network_of_calls_is_read_back_and_keeps_what_is_known_besides() {
+fn a_network_fitted_to_calls_reads_back_and_keeps_other_fields() {
     let times = CallTimes::from_csv(DAHU).unwrap();
     let known = "schema = 'flowcast/network/2'\nname = 'base'\n[point_to_point]\nrule = 'hockney'\n[nic]\nlatency = '9us'\n\
                  bandwidth = '1GB/s'\nwire_rate = '100Gbit/s'\n[topology]\nfat_tree = 8\n[machine]\nmapping = { per-node = 2 }\n\

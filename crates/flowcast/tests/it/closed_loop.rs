@@ -229,7 +229,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 20, rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_followed_meets_the_conditions_after_each_coming_and_going(
+    fn the_conditions_hold_after_each_start_and_end_of_a_flow(
         pairs in pairs(150), steps in proptest::collection::vec(0usize..150, 1..150),
         alpha in 0.5..2.0f64, kappa in prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64], backbone in 0.5..6.0f64,
     ) {
@@ -315,7 +315,7 @@ fn at_a_large_alpha_nearly_all_patterns_settle() {
 }
 
 #[test]
-fn streams_of_flows_whose_rings_of_links_swing_come_to_rest() {
+fn streams_of_flows_over_oscillating_rings_of_links_settle() {
     // Two of these did not settle with the step sizes that suit most cases.
     for seed in [1, 2] {
         let stream = Stream {

@@ -95,7 +95,7 @@ impl World {
         }
         assert!(
             self.wires.values().all(VecDeque::is_empty),
-            "messages that nobody receives"
+            "messages without a receive"
         );
         self
     }
@@ -358,7 +358,7 @@ fn every_algorithm_delivers_the_data_of_its_operation() {
 
 proptest! {
     #[test]
-    fn segments_widths_and_roots_change_nothing_in_the_result(
+    fn segments_widths_and_roots_do_not_change_the_result(
         which in (0usize..16, 0usize..16), ranks in 1u32..70, root in 0u32..70, bytes in 0u64..100_000,
         segment in proptest::option::of(1u64..5000), width in proptest::option::of(1u32..9),
     ) {
@@ -372,7 +372,7 @@ proptest! {
 
 /// Messages and bytes according to the textbook, for `P` ranks and a vector (or a block of each rank) of `n` bytes.
 #[test]
-fn messages_and_bytes_are_those_of_the_textbook() {
+fn messages_and_bytes_agree_with_the_textbook() {
     use Algorithm::*;
     use CollectiveOp::*;
     for p in [2u64, 4, 8, 16, 32] {

@@ -93,7 +93,7 @@ fn read(file: Vec<u8>) -> Result<Program, String> {
 }
 
 #[test]
-fn files_that_disagree_with_themselves_are_refused() {
+fn inconsistent_files_are_refused() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/damaged-fct");
     for name in ["02f72a1b", "302915e6", "91849065", "c03321dc"] {
         let file = std::fs::read(folder.join(format!("panic-{name}.fct"))).unwrap();
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_compiled_is_read(records in any_records()) {
+    fn a_compiled_trace_is_read(records in any_records()) {
         let program = records.program();
         let file = compiled::parts(&Trace::Program(program.clone())).concat();
         let again = read(file).map_err(TestCaseError::fail)?;

@@ -154,7 +154,7 @@ fn the_closed_loop_gives_back_alpha_kappa_and_the_backbone() {
 }
 
 #[test]
-fn flow_cuts_come_back_as_they_were() {
+fn fitted_flow_cuts_equal_the_original_ones() {
     let cuts = [
         ("odd_end", 0.6),
         ("odd_inner", 1.8),
@@ -187,7 +187,7 @@ fn flow_cuts_come_back_as_they_were() {
 }
 
 #[test]
-fn an_asymmetric_network_is_told_from_a_fair_one() {
+fn an_asymmetric_network_is_distinguished_from_a_fair_one() {
     for model in [Model::Asymmetric, Model::Fair] {
         let fit = fit(&made_by(&network(""), model, 6, 0.0));
         assert!(of(&fit, model).held_out.as_ref().unwrap().mean_absolute() < 1e-3);
@@ -326,7 +326,7 @@ fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
 }
 
 #[test]
-fn half_duplex_ports_are_told_from_full_duplex_ones_and_written_for_every_model() {
+fn half_duplex_ports_are_found_and_written_for_every_model() {
     let half = |sharing: &str| {
         network(sharing)
             .with_overrides(&[("nic.duplex".into(), "half".into())])
@@ -378,7 +378,7 @@ fn half_duplex_ports_are_told_from_full_duplex_ones_and_written_for_every_model(
 }
 
 #[test]
-fn a_model_that_misses_or_stands_at_a_bound_is_told_first_and_has_no_interval_there() {
+fn a_bad_model_or_a_parameter_at_a_bound_is_reported_first_and_has_no_interval() {
     let cuts = "odd_end = 0.5\nodd_inner = 2.0\nio_out = 60.0\ninclude = 0.5\nstart_end = 0.0\n";
     let mut samples = made_by(&network(cuts), Model::FlowCuts, 6, 0.0);
     let at_bound = fit(&samples);
@@ -430,7 +430,7 @@ fn a_model_that_misses_or_stands_at_a_bound_is_told_first_and_has_no_interval_th
     let far_off = fit(&samples).warnings()[0].to_string();
     assert!(
         far_off.contains("no model explains this network")
-            && far_off.contains("misses the random patterns by 2"),
+            && far_off.contains("on the random patterns is 2"),
         "{far_off}"
     );
     let good = fit(&made_by(
@@ -545,7 +545,7 @@ fn random_patterns_change_no_parameter() {
 }
 
 #[test]
-fn without_a_flow_alone_or_a_conflict_there_is_nothing_to_fit() {
+fn samples_without_a_single_flow_or_a_conflict_are_refused() {
     let mut samples = made_by(&network(""), Model::Fair, 4, 0.0);
     let refused = |samples: &ConflictSamples| {
         fit_conflicts(samples, ConflictFitOptions::default(), &durations)

@@ -65,7 +65,7 @@ const OWN: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:0.000001000\n31
     1:1:0:0.000002000\n31:1:0:0:5:1:0\n30:1:0:3:1:0:0\n30:1:0:7:1:-1:0\n1:1:0:0.000100000\n3:1:0:0:-1:80:7:1:0\n";
 
 #[test]
-fn our_own_records_come_back() {
+fn our_own_records_read_back() {
     let program = program_of(OWN);
     let mut text = Vec::new();
     let losses = convert::dim(&program, Dialect::Own, &mut text).unwrap();
@@ -113,7 +113,7 @@ fn our_own_records_come_back() {
 }
 
 #[test]
-fn what_the_reader_has_told_of_is_no_loss() {
+fn records_that_the_reader_reported_are_not_losses() {
     let program = program_of(OWN.replace("31:0:0:3:5:0:4096", "77:0:0:5"));
     assert_eq!(
         program
@@ -137,7 +137,7 @@ fn what_the_reader_has_told_of_is_no_loss() {
 }
 
 #[test]
-fn goal_schedules_come_back() {
+fn goal_schedules_read_back() {
     let text = "num_ranks 2\nrank 0 {\na: calc 5\nb: send 8b to 1 tag 3 cpu 1\nc: recv 9b from -1 tag -1\nb requires a\nc irequires b\n}\n\
                 rank 1 {\na: recv 8b from 0 tag 3\nb: send 9b to 0 nic 1\nb requires a\n}\n";
     let read = |text: &str| match read_text(text.to_owned()).unwrap() {
@@ -177,7 +177,7 @@ fn barriers_that_carry_bytes_are_counted_where_they_are_written_without() {
     assert_eq!(barriers(0), [""; 0]);
     assert_eq!(
         barriers(1000),
-        ["2 barriers that carry bytes; they are written without"]
+        ["2 barriers that carry bytes; they are written without bytes"]
     );
 }
 

@@ -86,7 +86,7 @@ fn an_early_message_leaves_the_receiver_alone() {
 }
 
 #[test]
-fn start_ups_of_dimemas_are_overhead_on_both_sides_of_the_way() {
+fn start_ups_of_dimemas_are_overhead_at_sender_and_receiver() {
     let path = path_of(
         &[SEND_1000, RECV],
         Numbers {
@@ -118,7 +118,7 @@ fn a_rendezvous_that_waited_leads_to_its_receiver_from_both_sides() {
 }
 
 #[test]
-fn an_interface_that_rests_leads_to_the_message_before() {
+fn an_interface_in_its_gap_leads_to_the_previous_message() {
     let sends = "2:0:0:1:-1:1001:0:1:0\n".repeat(3);
     let recvs = "3:1:0:0:-1:1001:0:1:0\n".repeat(3);
     let path = path_of(
@@ -145,7 +145,7 @@ fn an_interface_that_rests_leads_to_the_message_before() {
 }
 
 #[test]
-fn a_collective_leads_to_the_rank_that_came_last() {
+fn a_collective_leads_to_the_last_rank_to_arrive() {
     let early = "1:0:0:0.000000010\n10:0:0:0:1:1:0:0:0:1\n1:0:0:0.000000005\n";
     let late = "1:1:0:0.000000090\n10:1:0:0:1:0:0:0:0:1\n";
     // A barrier of two ranks: fan-in and fan-out take one start-up each, L + 2o.
@@ -155,7 +155,7 @@ fn a_collective_leads_to_the_rank_that_came_last() {
 }
 
 #[test]
-fn many_small_messages_are_told_as_latency() {
+fn many_small_messages_are_latency() {
     let (mut left, mut right) = (String::new(), String::new());
     for _ in 0..1000 {
         left += "2:0:0:1:-1:0:0:1:0\n3:0:0:1:-1:0:0:1:0\n";
@@ -248,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_path_is_spent_on_cannot_cost_more_without_delay(records in any_records(), numbers in any_numbers()) {
+    fn no_cost_on_the_path_can_grow_without_delay(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
         let (outcome, path) = recorded(&numbers.replay(&program).into());
         let before = outcome.makespan().as_nanos();

@@ -278,7 +278,7 @@ fn any_field_can_be_set_also_that_of_one_group_of_nodes() {
         .to_string();
     assert_eq!(
         error,
-        "machine.nodes.4.in_links: found `4`, expected a place in the list, nodes.0 to nodes.3, or nodes.*"
+        "machine.nodes.4.in_links: found `4`, expected an entry of the list, nodes.0 to nodes.3, or nodes.*"
     );
     for key in ["machine.nodes.x.in_links", "machine.nodes.in_links"] {
         let error = set(key, "7").unwrap_err().to_string();
@@ -292,7 +292,7 @@ fn any_field_can_be_set_also_that_of_one_group_of_nodes() {
 }
 
 #[test]
-fn what_would_matter_and_is_not_modelled_is_told_by_line_and_field() {
+fn relevant_settings_that_are_not_modelled_are_reported_by_line_and_field() {
     let notes = read(&golden("every-record.cfg")).unwrap().not_modelled;
     let expected = [
         "line 13, \"accelerator node information\", field 1 (node): 2 accelerators at node 3",
@@ -300,7 +300,7 @@ fn what_would_matter_and_is_not_modelled_is_told_by_line_and_field() {
         "line 19, \"file system parameters\", field 3 (block size): 8;",
         "line 19, \"file system parameters\", field 5 (hit ratio from 0 to 1): 1;",
         "line 16, \"configuration files\", field 2 (file system): every-record.fs;",
-        "every-record.comms: Barrier of machine 1: the rows of machine 0 hold for all machines",
+        "every-record.comms: Barrier of machine 1: the rows of machine 0 apply to all machines",
         "every-record.comms: line 2, \"Machine policy\", field 2 (policy): RR;",
     ];
     assert_eq!(notes.len(), expected.len(), "{notes:#?}");
@@ -313,7 +313,7 @@ fn what_would_matter_and_is_not_modelled_is_told_by_line_and_field() {
 }
 
 #[test]
-fn what_has_no_effect_is_not_told() {
+fn settings_without_effect_are_not_reported() {
     let plain = golden("m_n4.cfg");
     let text = with(
         &plain,
@@ -338,7 +338,7 @@ fn a_wrong_field_is_named_with_line_record_number_and_expected_type() {
         (
             "4, 100.0, 0, 1}",
             "4, 100.0, 0.5, 1}",
-            "line 4, \"environment information\", field 6 (buses): found `0.5`, expected a whole number from 0 on",
+            "line 4, \"environment information\", field 6 (buses): found `0.5`, expected a whole number of at least 0",
         ),
         (
             "4, 100.0, 0, 1}",
@@ -553,7 +553,7 @@ fn white_space_line_ends_and_comments_do_not_matter() {
 }
 
 #[test]
-fn a_file_without_a_title_is_told_by_its_first_record_and_others_are_not() {
+fn a_file_without_a_title_is_recognised_by_its_first_record() {
     let plain = golden("m_n4.cfg");
     let (_, untitled) = plain.split_once('\n').unwrap();
     assert!(

@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn the_curve_of_a_rank_is_what_is_predicted_of_a_slower_rank(
+    fn the_curve_of_a_rank_equals_predictions_with_a_slower_rank(
         records in any_records(),
         numbers in any_numbers(),
         rank in 0usize..8,
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn the_curve_of_some_messages_is_what_the_reference_says_of_their_latency(
+    fn the_curve_of_some_messages_equals_the_reference_for_their_latency(
         records in any_records(),
         numbers in any_numbers(),
         pair in (0usize..8, 0usize..8),
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rank_may_be_slower_by_what_its_slack_allows(records in any_records(), numbers in any_numbers()) {
+    fn a_rank_may_be_slower_by_its_slack(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
         let engine = engine(&program, &numbers);
         let (outcome, graph) = EventGraph::record(&engine).unwrap();
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_what_is_predicted_of_longer_computations_on_any_number_of_threads(
+    fn noise_equals_predictions_with_longer_computations_on_any_number_of_threads(
         records in any_records(),
         numbers in any_numbers(),
         rank in 0usize..8,

@@ -52,7 +52,7 @@ fn makespan(program: &Program, network: &Network) -> f64 {
 }
 
 #[test]
-fn without_contention_each_algorithm_costs_what_the_textbook_says() {
+fn each_algorithm_without_contention_takes_the_time_of_the_textbook() {
     use CollectiveOp::*;
     for p in [2u32, 4, 8, 16, 64] {
         let n = 1 << 16;
@@ -179,7 +179,7 @@ fn without_contention_each_algorithm_costs_what_the_textbook_says() {
 
 /// Bytes that are combined on the longest path, by Hockney's rule and 1/4 ns/B.
 #[test]
-fn combining_costs_the_receiver_what_the_network_says() {
+fn combining_takes_the_receiver_the_time_of_the_network_file() {
     use CollectiveOp::*;
     let reduction = TimePerByte::from_nanos(0.25);
     for p in [2u32, 4, 8, 16] {
@@ -339,7 +339,7 @@ fn pieces_flow_while_others_are_sent_on_although_senders_wait_for_receivers() {
 }
 
 #[test]
-fn who_moves_no_bytes_sends_no_messages() {
+fn ranks_without_bytes_send_no_messages() {
     for op in CollectiveOp::ALL {
         for base in [Base::OpenMpi, Base::Mpich] {
             let Expanded { program, uses, .. } =
@@ -356,7 +356,7 @@ fn who_moves_no_bytes_sends_no_messages() {
 }
 
 #[test]
-fn blocks_of_different_sizes_travel_as_they_are() {
+fn blocks_of_different_sizes_keep_their_sizes() {
     let text = "#DIMEMAS:\"v\":0:3(1,1,1),1\nd:1:1:3:2:0:1\n\
         1:0:0:0.0\n10:0:0:3:1:0:0:10:0:1\n10:0:0:5:1:0:0:0:7:1\n10:0:0:9:1:0:0:30:300:1\n\
         1:1:0:0.0\n10:1:0:3:1:1:0:20:36:1\n10:1:0:5:1:1:0:24:8:1\n10:1:0:9:1:0:0:60:200:1\n\
@@ -429,7 +429,7 @@ fn others(program: &Program, rank: Rank) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn what_is_no_collective_stays_and_the_program_ends(records in any_records(), mpich: bool) {
+    fn instructions_other_than_collectives_stay_and_the_program_ends(records in any_records(), mpich: bool) {
         let program = records.program();
         let base = if mpich { Base::Mpich } else { Base::OpenMpi };
         let Expanded { program: messages, uses, kept } = expanded(&program, &AlgorithmTable::from_base(base));

@@ -115,7 +115,7 @@ proptest! {
 
 /// Two messages over one link: the second receiver waits for the first message, then for its own.
 #[test]
-fn each_cause_is_told_from_the_others() {
+fn each_cause_is_distinguished_from_the_others() {
     let text = "#DIMEMAS:\"c\":0:3(1,1,1),1\nd:1:1:3:0:1:2\n\
         1:0:0:0.000001000\n20:0:0:60000019:7\n2:0:0:1:-1:1000:0:1:2\n2:0:0:2:-1:1000:0:1:2\n\
         1:1:0:0.0\n3:1:0:0:-1:1000:0:1:0\n1:2:0:0.0\n3:2:0:0:-1:1000:0:1:1\n3:2:0:0:-1:1000:0:1:2\n";

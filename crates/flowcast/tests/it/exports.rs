@@ -296,7 +296,7 @@ fn replays_with_limited_links_and_buses_are_written_by_the_rules() {
 }
 
 #[test]
-fn what_is_written_does_not_depend_on_the_number_of_threads() {
+fn written_files_do_not_depend_on_the_number_of_threads() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     for name in [
         "golden/replay/halo_16_5_8192.dim",
@@ -370,7 +370,7 @@ fn schedules_are_written_by_the_rules() {
 }
 
 #[test]
-fn a_sample_of_extrae_holds_what_its_translation_for_dimemas_holds() {
+fn a_sample_of_extrae_has_the_contents_of_its_translation_for_dimemas() {
     let (prv, dim) = (
         program_at("tests/data/paraver/is.S.4.prv.gz"),
         program_at("tests/data/paraver/extrae_is.S.4.dim.gz"),
@@ -393,7 +393,7 @@ fn a_sample_of_extrae_holds_what_its_translation_for_dimemas_holds() {
 }
 
 #[test]
-fn collectives_come_back_from_what_was_written() {
+fn written_collectives_read_back() {
     let text = "#DIMEMAS:\"t\":0:3(1,1,1),2\nd:1:1:3:0:1:2\nd:1:4:2:0:2\n\
         1:0:0:0.000010000\n10:0:0:1:1:1:0:800:800:1\n10:0:0:11:4:0:0:16:16:1\n10:0:0:0:1:0:0:0:0:1\n\
         1:1:0:0.000030000\n10:1:0:1:1:0:0:800:800:1\n10:1:0:0:1:0:0:0:0:1\n\
@@ -531,7 +531,7 @@ fn check_tables(written: &Written) {
 }
 
 #[test]
-fn names_of_an_archive_stay_names_in_all_that_is_written() {
+fn names_of_an_archive_stay_names_in_all_written_files() {
     let long = "n".repeat(70_000);
     for name in [
         "\u{1b}[31m\u{7}\r\nx",

@@ -259,7 +259,7 @@ proptest! {
             Ok::<(), flowcast::Error>(())
         });
         if let Err(error) = predicted {
-            prop_assert!(error.to_string().contains("no finite number"), "{error}");
+            prop_assert!(error.to_string().contains("not a finite number"), "{error}");
         }
     }
 }

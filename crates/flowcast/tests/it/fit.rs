@@ -79,7 +79,7 @@ fn few_replicates() -> FitOptions {
 }
 
 #[test]
-fn infiniband_and_myrinet_come_back_exactly() {
+fn parameters_of_infiniband_and_myrinet_are_recovered_exactly() {
     for (network, delay) in [
         (network(1.4, 0.00103, 1.4, 2.82), 34.095_805),
         (network(3.4, 0.00409, 1.9, 24.3), 133.230_915),
@@ -203,7 +203,7 @@ fn equal_samples_and_seeds_give_equal_fits() {
 }
 
 #[test]
-fn a_negative_gap_is_held_at_zero_and_said() {
+fn a_negative_gap_is_set_to_zero_with_a_warning() {
     let mut samples = PrttSamples::default();
     for (size, spacing) in [(1, 0.2), (1001, 0.8), (2001, 2.6), (3001, 4.4)] {
         samples.push(PrttPoint::round_trip(Bytes(size)), Time::from_micros(10.0));
@@ -232,7 +232,7 @@ fn a_negative_gap_is_held_at_zero_and_said() {
 }
 
 #[test]
-fn an_overhead_beyond_the_way_of_a_message_is_lowered_and_said() {
+fn an_overhead_above_the_time_of_a_message_is_lowered_with_a_warning() {
     // A message takes 5 us, and sending alone occupies the processor for 4 us: 2o + L = 5 us gives L = -3 us.
     let mut samples = PrttSamples::default();
     for size in [1u64, 1001, 2001] {
@@ -262,7 +262,7 @@ fn an_overhead_beyond_the_way_of_a_message_is_lowered_and_said() {
 }
 
 #[test]
-fn messages_in_a_row_that_are_cheaper_than_one_alone_keep_every_size_and_are_said() {
+fn messages_in_a_row_that_are_cheaper_than_a_single_one_keep_every_size_with_a_warning() {
     let truth = network(2.0, 0.0001, 1.5, 20.0);
     let (mut samples, _) = exact_round_trips(&truth);
     let point = PrttPoint::new(16, Time::from_micros(30.0), Bytes(1));
@@ -297,7 +297,7 @@ fn messages_in_a_row_that_are_cheaper_than_one_alone_keep_every_size_and_are_sai
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_samples_are_named() {
     let myrinet = network(3.4, 0.00409, 1.9, 24.3);
     let (full, delay) = exact_round_trips(&myrinet);
     let without = |drop: &dyn Fn(PrttPoint) -> bool| {
@@ -374,7 +374,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_network_comes_back_from_its_exact_round_trips(
+    fn any_network_is_recovered_from_its_exact_round_trips(
         gap in 0.1..20.0f64, per_byte in 1e-4..0.02f64, share in 0.0..0.8f64, latency in 0.5..100.0f64,
     ) {
         // The overhead may hide the gap for up to four fifths of the measured sizes.

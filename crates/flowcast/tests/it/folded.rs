@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn programs_with_loops_come_back_from_their_compiled_form(records in any_alike(), parts in any_parts(2)) {
+    fn programs_with_loops_read_back_from_their_compiled_form(records in any_alike(), parts in any_parts(2)) {
         let pieces: Vec<Program> = records.iter().map(|records| records.program()).collect();
         let folded = folded(parts, &pieces);
         prop_assume!(folded.unfolded_bytes() < 1 << 20);
@@ -142,7 +142,7 @@ fn late_overtaking(iterations: u64) -> Folded {
 }
 
 #[test]
-fn a_rank_that_overtakes_after_a_million_iterations_is_not_jumped_over() {
+fn a_rank_that_overtakes_after_a_million_iterations_is_not_skipped() {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.nic.latency = Time::from_nanos(5.0);
     network.nic.overhead = Time::ZERO;
@@ -187,7 +187,7 @@ fn a_rank_that_overtakes_after_a_million_iterations_is_not_jumped_over() {
 }
 
 #[test]
-fn a_generated_loop_is_what_the_generated_text_says() {
+fn a_generated_loop_equals_the_generated_text() {
     for (name, workload) in Workload::ALL {
         let (compute, size) = (Time::from_micros(10.0), Bytes(8192));
         let shape = ProgramShape {
@@ -287,7 +287,7 @@ fn the_loop_of_a_text_is_found() {
 }
 
 #[test]
-fn what_needs_all_iterations_is_told_that_there_are_too_many() {
+fn models_that_need_all_iterations_report_that_there_are_too_many() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let trace = Trace::Folded(late_overtaking(1 << 40));
     let error = predict(&trace, &network, &Options::default())

@@ -126,7 +126,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_kept_up_is_what_is_solved_anew(flows in flows(40)) {
+    fn incremental_shares_equal_those_of_a_new_solution(flows in flows(40)) {
         for (network, racks) in networks() {
             for model in EXACT {
                 let difference = difference(&flows, &network, &racks, model);
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn alpha_fairness_is_kept_up(flows in flows(30), alpha in 0.4..3.0f64) {
+    fn incremental_shares_are_alpha_fair(flows in flows(30), alpha in 0.4..3.0f64) {
         for (network, racks) in networks() {
             let network = network.with_overrides(&[("sharing.alpha".into(), alpha.to_string())]).unwrap();
             let difference = difference(&flows, &network, &racks, Model::AlphaFair);
@@ -221,7 +221,7 @@ fn a_flow_alone_takes_as_long_as_in_a_pattern_of_its_own() {
 }
 
 #[test]
-fn the_closed_loop_kept_up_is_near_the_one_solved_anew() {
+fn the_incremental_closed_loop_is_near_a_new_solution() {
     use proptest::{strategy::ValueTree, test_runner::TestRunner};
     let mut runner = TestRunner::deterministic();
     let mut differences: Vec<f64> = Vec::new();

@@ -94,7 +94,7 @@ fn one_processor(policy: Policy) -> Network {
 }
 
 #[test]
-fn two_bursts_on_one_processor_end_as_the_policy_says() {
+fn two_bursts_on_one_processor_follow_the_policy() {
     let program = program_of(TWO_BURSTS);
     let mut network = one_processor(Policy::Fifo);
     assert_eq!(ends(&replay(&program, &network)), [10_000.0, 20_000.0]);
@@ -277,7 +277,7 @@ fn parameters_that_nothing_used_are_named_and_others_are_not() {
 }
 
 #[test]
-fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked_for() {
+fn unread_fields_are_always_named_and_parameters_of_other_models_on_request() {
     let program = program_of(TWO_BURSTS);
     let more = "[sharing.closed_loop]\nkappa = 0.5\n[sharing.packet]\nwindow = \"44kB\"\n";
     let network = network(more);

@@ -251,11 +251,11 @@ fn the_models_errors_widen_the_interval_and_those_of_the_held_out_program_are_le
         ..Options::default()
     };
     assert_eq!(interval_of(&network, &penalty, &asked), None);
-    assert!(no_margin(&network).contains("for this model"));
+    assert!(no_margin(&network).contains("apply to this model"));
 }
 
 #[test]
-fn without_intervals_and_ledger_there_is_no_margin() {
+fn a_network_without_intervals_and_accuracy_record_has_no_margin() {
     let network = network("");
     assert_eq!(
         interval_of(&network, &Options::default(), &IntervalOptions::default()),

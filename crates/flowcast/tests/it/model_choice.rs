@@ -69,7 +69,7 @@ fn by(contention: Contention, trace: &Trace, network: &Network) -> Prediction {
 }
 
 #[test]
-fn senders_to_one_receiver_share_its_interface_unless_they_are_asked_not_to() {
+fn senders_to_one_receiver_share_its_interface_unless_messages_are_independent() {
     let (trace, network) = (incast(15, 8_000_000), network("gige-tcp", &[]));
     let shared = by_default(&trace, &network);
     assert_eq!(
@@ -108,7 +108,7 @@ fn messages_in_opposite_directions_meet_at_a_half_duplex_port_and_on_a_bus() {
 }
 
 #[test]
-fn limits_that_independent_messages_do_not_know_are_told() {
+fn limits_that_independent_messages_ignore_are_reported() {
     let network = network("gige-tcp", &[("machine.buses", "2")]);
     let told = by(
         Contention::Shared(Model::Independent),
@@ -118,12 +118,12 @@ fn limits_that_independent_messages_do_not_know_are_told() {
     .unused;
     assert_eq!(
         (told[0].parameter.as_str(), told[0].reason),
-        ("machine.buses", "the model independent knows no limits")
+        ("machine.buses", "the model independent has no limits")
     );
 }
 
 #[test]
-fn the_network_decides_by_what_it_says() {
+fn the_network_file_determines_the_model() {
     let trace = incast(3, 1000);
     let chosen = |name: &str, overrides: &[(&str, &str)]| {
         by_default(&trace, &network(name, overrides)).model.name()
@@ -150,7 +150,7 @@ fn flow_cuts_leave_more_than_128_ranks_to_max_min() {
     assert_eq!(many.model.contention, Contention::Shared(Model::Fair));
     assert!(
         many.model.to_string().contains(
-            "the network's flow cuts take too long for a program of this size: --model flow-cuts"
+            "the network's flow cuts take too long for a program of this size (--model flow-cuts uses them anyway)"
         ),
         "{}",
         many.model
@@ -158,7 +158,7 @@ fn flow_cuts_leave_more_than_128_ranks_to_max_min() {
 }
 
 #[test]
-fn what_is_known_to_be_the_most_accurate_comes_first_where_the_trace_can_follow_it() {
+fn the_most_accurate_model_comes_first_if_the_trace_supports_it() {
     let mut network = network("gige-tcp", &[]);
     let validated = |model: &str, error: f64| {
         let errors = BTreeMap::from([("cg".to_owned(), vec![error])]);
@@ -206,7 +206,7 @@ fn patterns_of_long_messages_do_not_decide_for_a_program() {
     assert!(
         by_packets
             .reason
-            .contains("half of the bytes are in messages up to 20 kB"),
+            .contains("half of the bytes are in messages of up to 20 kB"),
         "{by_packets}"
     );
     // Without the parameters of packets, the accuracy for messages of this size decides, if it is known.
@@ -241,7 +241,7 @@ fn a_program_on_a_network_without_programs_has_the_margin_of_programs_in_laborat
         "{low} {high}"
     );
     assert!(
-        known.covers.contains("at least") && known.covers.contains("none of them on this network"),
+        known.covers.contains("at least") && known.covers.contains("not measured on this network"),
         "{}",
         known.covers
     );
@@ -310,7 +310,7 @@ fn schedules_with_parameters_of_their_own_follow_loggopsim_and_others_the_networ
 }
 
 #[test]
-fn nodes_have_as_many_processors_as_ranks_unless_the_network_says_otherwise() {
+fn nodes_have_as_many_processors_as_ranks_unless_the_network_states_a_number() {
     let text = "#DIMEMAS:\"two\":1,0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:1\n1:1:0:1\n";
     let trace = read_text("two.dim", text).unwrap();
     let options = Options {
@@ -346,7 +346,7 @@ fn by_mapping(trace: &Trace, network: &Network, options: &Options) -> Prediction
 }
 
 #[test]
-fn a_sweep_takes_the_model_that_a_prediction_takes() {
+fn a_sweep_uses_the_model_of_a_prediction() {
     let Trace::Program(program) = incast(4, 100_000) else {
         panic!("a .dim file is a program")
     };
@@ -374,7 +374,7 @@ fn a_sweep_takes_the_model_that_a_prediction_takes() {
 
 proptest! {
     #[test]
-    fn where_no_messages_meet_the_walk_is_what_rate_models_say(
+    fn the_walk_agrees_with_rate_models_if_no_messages_meet(
         records in any_records(), numbers in any_numbers()
     ) {
         let program = records.program();
@@ -405,7 +405,7 @@ fn on_one_node(network: &Network) -> Prediction {
 }
 
 #[test]
-fn messages_inside_a_node_cost_what_shared_memory_costs_unless_the_network_says_what() {
+fn messages_inside_a_node_have_shared_memory_costs_unless_the_network_states_others() {
     let default = on_one_node(&network("gige-tcp", &[]));
     assert!(
         default.outcome.makespan() >= Time::from_micros(25.0),

@@ -374,7 +374,7 @@ fn names_of_schema_1_set_what_they_set_before() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_by_field() {
+fn contradictory_fields_are_refused_by_name() {
     for (more, expected) in [
         ("[nic2]\n", "unknown field `nic2`"),
         (
@@ -393,7 +393,7 @@ fn what_contradicts_itself_is_refused_by_field() {
         (
             "[overheads]\nreceive = [{ from = \"0B\", fixed = \"1us\", per_byte = \"0ns/B\" }, { from = \"0B\", fixed = \"1us\", \
              per_byte = \"0ns/B\" }]\n",
-            "overheads.receive.1.from: found 0B, expected more than in the piece before",
+            "overheads.receive.1.from: found 0B, expected more than in the previous piece",
         ),
         (
             "[intervals]\n\"nic.latncy\" = { low = \"1us\", high = \"2us\", level = 0.9 }\n",
@@ -425,7 +425,7 @@ fn what_contradicts_itself_is_refused_by_field() {
         ),
         (
             "[[accuracy]]\nmodel = \"limits/openmpi\"\nvalidated_on = \"x\"\ncases = 1\nquantiles = { \"95\" = 0.1 }\n",
-            "accuracy.0.quantiles: found `95`, expected shares of cases from 0 to 1",
+            "accuracy.0.quantiles: found `95`, expected fractions of cases from 0 to 1",
         ),
     ] {
         let text = format!("{}{more}", BOTH.split("[sharing").next().unwrap());

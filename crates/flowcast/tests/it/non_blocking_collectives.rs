@@ -137,7 +137,7 @@ fn staggered(op: CollectiveOp, ranks: u32, mode: u8, between: u32) -> Program {
 }
 
 #[test]
-fn what_is_waited_for_at_once_takes_as_long_as_the_blocking_call() {
+fn an_operation_with_an_immediate_wait_takes_as_long_as_the_blocking_call() {
     for op in CollectiveOp::ALL {
         for (ranks, algorithm) in [2, 5, 8]
             .into_iter()
@@ -172,7 +172,7 @@ fn what_is_waited_for_at_once_takes_as_long_as_the_blocking_call() {
 }
 
 #[test]
-fn computation_hides_what_moves_meanwhile() {
+fn computation_hides_concurrent_messages() {
     let op = CollectiveOp::Alltoall;
     let table = by(op, "pairwise");
     for network in [network(MessageRule::Hockney), limited(MessageRule::Hockney)] {
@@ -200,7 +200,7 @@ fn computation_hides_what_moves_meanwhile() {
 }
 
 #[test]
-fn messages_of_several_operations_under_way_compete_for_links() {
+fn messages_of_concurrent_operations_compete_for_links() {
     let op = CollectiveOp::Bcast;
     let rank = |rank: u32, times: usize| {
         let calls = call(op, 1, 100_000, (rank == 0, IMMEDIATE)).repeat(times);
@@ -268,7 +268,7 @@ fn operations_on_two_communicators_may_be_called_in_any_order() {
 }
 
 #[test]
-fn one_that_is_never_waited_for_ends_by_itself() {
+fn an_operation_without_a_wait_ends_by_itself() {
     let op = CollectiveOp::Bcast;
     let records = |is_root| call(op, 1, 1_000_000, (is_root, IMMEDIATE)) + &compute(3);
     let messages = messages_of(
@@ -284,7 +284,7 @@ fn one_that_is_never_waited_for_ends_by_itself() {
 }
 
 #[test]
-fn ranks_that_wait_for_each_other_are_told_without_their_strands() {
+fn reports_of_deadlocks_do_not_show_strands() {
     let op = CollectiveOp::Barrier;
     let receive = |from: u32| format!("3:{from}:-1:8:7:0:0\n");
     let send = |to: u32| format!("2:{to}:-1:8:7:0:0\n");
@@ -309,7 +309,7 @@ fn ranks_that_wait_for_each_other_are_told_without_their_strands() {
 }
 
 #[test]
-fn what_is_shown_is_of_ranks() {
+fn results_are_for_ranks() {
     let op = CollectiveOp::Allreduce;
     let messages = messages_of(&staggered(op, 4, IMMEDIATE, 20), &by(op, "ring"));
     for network in [network(MessageRule::Loggops), limited(MessageRule::Dimemas)] {

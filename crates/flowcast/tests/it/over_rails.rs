@@ -198,7 +198,7 @@ fn open_mpi_sends_all_eager_messages_over_the_slower_rail() {
 /// Ranks of one node share the account of that node: the second message accounts for the bytes that the first still has to
 /// send.
 #[test]
-fn ranks_of_a_node_share_an_account() {
+fn ranks_of_a_node_share_a_scheduler() {
     let rails = ["a", "b"].map(|name| network(name, 0.0, 100.0));
     let program = sends(&[vec![(0, 5000)], vec![(10, 5000)]]);
     let on_nodes = |nodes: Vec<u32>| {
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn any_program_comes_to_its_end_over_rails(
+    fn any_program_finishes_over_rails(
         records in any_records(), numbers in any_numbers(), in_calls in any::<bool>(), processors in 0u32..3,
     ) {
         let numbers = Numbers { per_byte: numbers.per_byte.max(0.01), ..numbers };
@@ -324,7 +324,7 @@ proptest! {
 }
 
 #[test]
-fn what_several_rails_cannot_carry_is_refused() {
+fn models_that_do_not_support_several_rails_are_refused() {
     let rails = ["a", "b"].map(|name| network(name, 0.0, 100.0));
     let refused = |trace: &Trace, rails: &[Network], options: &Options| {
         let error = Prepared::new(trace, Some(&rails[0]), options)
@@ -358,7 +358,7 @@ fn what_several_rails_cannot_carry_is_refused() {
     let by_packets = by_packets.with_overrides(&[packet]).unwrap();
     let mixed = refused(&program, &rails, &over("earliest-delivery", &[by_packets]));
     assert!(
-        mixed.contains("expected packets on all rails or on none"),
+        mixed.contains("expected the packet model for all rails or for none"),
         "{mixed}"
     );
     let goal = read_text(

@@ -58,7 +58,7 @@ fn both_sides_take_their_time_by_size_under_every_rule_and_engine() {
 }
 
 #[test]
-fn a_side_without_overheads_by_size_keeps_that_of_the_rule() {
+fn a_side_without_overheads_by_size_keeps_the_overhead_of_the_rule() {
     let send_alone = OVERHEADS.split("receive").next().unwrap();
     let found = ends(&network("loggops", send_alone), Contention::Limits);
     assert_eq!(found, [4.0, 1018.0].map(Time::from_micros));
@@ -102,7 +102,7 @@ fn latency_by_size_is_added_under_every_rule_and_engine() {
 }
 
 #[test]
-fn sweeps_have_networks_with_and_without_them_side_by_side() {
+fn sweeps_mix_networks_with_and_without_overheads_by_size() {
     let Trace::Program(program) = read_text("two.dim", TWO_MESSAGES).unwrap() else {
         panic!("a program")
     };

@@ -122,7 +122,7 @@ fn a_wait_ends_when_the_message_has_left_the_interface() {
 }
 
 #[test]
-fn a_blocking_send_waits_for_the_interface_and_goes_on_when_it_takes_the_message() {
+fn a_blocking_send_waits_until_the_interface_accepts_the_message() {
     for model in MODELS {
         for (records, expected) in [
             ("s1000001", 10.0),

@@ -106,7 +106,7 @@ fn a_small_window_and_a_long_latency_give_a_window_in_each_round_trip() {
 }
 
 #[test]
-fn two_in_and_one_out_all_get_half_as_the_closed_loop_says() {
+fn two_in_and_one_out_all_get_half_as_in_the_closed_loop() {
     for flow in packets(&[flow(1, 1, 0, 8), flow(2, 2, 0, 8), flow(3, 0, 3, 8)]).flows {
         assert!((flow.slowdown() - 2.0).abs() < 0.05, "{}", flow.slowdown());
     }
@@ -316,7 +316,7 @@ fn hystart_keeps_cubic_below_windows_that_reno_fills() {
 }
 
 #[test]
-fn an_idle_connection_starts_slowly_again_unless_told_not_to() {
+fn an_idle_connection_starts_slowly_again_unless_this_is_disabled() {
     let second = |restart| {
         let network = network(
             1.25e8,
@@ -537,7 +537,7 @@ fn fields_out_of_range_are_refused_by_name() {
 }
 
 #[test]
-fn more_packets_than_a_run_is_to_take_are_refused_at_once() {
+fn too_many_packets_for_a_run_are_refused_before_it_starts() {
     let method = Method {
         model: Model::Packet,
         strictness: Strictness::Extended,

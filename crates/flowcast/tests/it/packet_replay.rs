@@ -113,7 +113,7 @@ fn a_message_of_one_packet_crosses_two_links_and_has_an_envelope() {
 }
 
 #[test]
-fn a_sender_that_waits_for_its_receiver_is_told_by_a_frame() {
+fn a_frame_notifies_a_sender_that_waits_for_its_receiver() {
     // The receiver arrives later than the offer, and answers when it arrives.
     let late = ends(
         &["2:1:1448:0:0:0", "1:0.5 3:0:1448:0:0:0"],
@@ -135,7 +135,7 @@ fn a_sender_that_waits_for_its_receiver_is_told_by_a_frame() {
 }
 
 #[test]
-fn a_sender_goes_on_when_its_system_holds_the_rest() {
+fn a_sender_continues_when_its_send_buffer_holds_the_rest() {
     let network = network_with(&[("sharing.send_buffer", "66kB")]);
     let both = |size: u32| {
         let streams = [
@@ -161,7 +161,7 @@ fn a_sender_goes_on_when_its_system_holds_the_rest() {
 }
 
 #[test]
-fn a_rank_says_what_it_has_to_say_before_it_answers() {
+fn a_rank_sends_its_own_messages_before_it_answers() {
     // Each rank waits in its own send when the other's offer is examined: both answer before data block their way.
     let exchange = |other: u32| {
         format!("3:{other}:144800:0:0:1 2:{other}:144800:0:0:0 3:{other}:144800:0:0:2")
@@ -327,7 +327,7 @@ fn short_messages_to_one_rank_pass_one_after_the_other() {
 }
 
 #[test]
-fn messages_that_do_not_depend_on_each_other_take_what_they_take_in_a_pattern() {
+fn independent_messages_take_the_same_time_as_in_a_pattern() {
     let flow = |id, src, dst, size, start| Flow {
         id,
         src: Node(src),

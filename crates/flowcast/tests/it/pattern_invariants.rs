@@ -202,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn on_ethernet_nobody_gains_from_another_flow(flows in flows(12), which in 0usize..12) {
+    fn no_flow_on_ethernet_gains_from_another_flow(flows in flows(12), which in 0usize..12) {
         let which = which % flows.len();
         for model in [Model::Asymmetric, Model::DegreeFair] {
             let mut with = ends(&predict(&flows, model));
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flow_that_meets_nobody_takes_its_lone_time_to_the_last_bit(flows in flows(8), start in 0u32..50) {
+    fn a_flow_without_conflicts_takes_exactly_its_time_alone(flows in flows(8), start in 0u32..50) {
         let start = Time::from_nanos(f64::from(start) * 1e6);
         let loner = Flow { id: 99, src: Node(50), dst: Node(51), size: Bytes(3_333_333), start };
         let mut all = flows.clone();
@@ -247,7 +247,7 @@ proptest! {
 }
 
 #[test]
-fn a_flow_of_no_bytes_ends_at_once_and_disturbs_nobody() {
+fn an_empty_flow_ends_immediately_and_disturbs_no_other() {
     let flow = |id, src, dst, size| Flow {
         id,
         src: Node(src),

@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5))]
 
     #[test]
-    fn a_search_on_alike_nodes_finds_what_trying_all_finds(matrix in matrix(6), seed in 0u64..100) {
+    fn a_search_on_equal_nodes_finds_the_optimum_of_all_mappings(matrix in matrix(6), seed in 0u64..100) {
         let network = network("");
         let slots = [2, 2, 2];
         let all = placed(&matrix, &network, &slots, PlacementObjective::Time, options(seed, 1000, 2));
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn trying_all_finds_the_least_hops_too(matrix in matrix(6), seed in 0u64..100) {
+    fn an_exhaustive_search_finds_the_least_hops_too(matrix in matrix(6), seed in 0u64..100) {
         // On one switch, hop-bytes are twice the bytes between nodes.
         let found = placed(&matrix, &network(""), &[2, 2, 2], PlacementObjective::Hops, options(seed, 50_000, 2));
         prop_assert_eq!(found.best.value, 2.0 * found.best.traffic.between.0 as f64);

@@ -136,7 +136,7 @@ fn messages_between_nodes_share_the_network_and_those_inside_do_not_take_it() {
 }
 
 #[test]
-fn the_critical_path_leads_through_the_receiver_that_two_messages_want() {
+fn the_critical_path_leads_through_the_receiver_of_two_messages() {
     let schedule = schedule(INTO_ONE);
     let sends = Sends::from_schedule(&schedule);
     let shares = |gap: f64| {
@@ -227,7 +227,7 @@ fn packet_by_packet_a_message_is_frames_with_the_latency_behind_them() {
 }
 
 #[test]
-fn what_is_recorded_and_explained_adds_up() {
+fn recorded_and_explained_times_add_up() {
     let text = "num_ranks 3\nrank 0 {\nl1: calc 3000\nl2: send 100001b to 2 tag 0\nl2 requires l1\nl3: send 5b to 1 tag 0\nl3 requires l2\n}\n\
                 rank 1 {\nl1: send 50001b to 2 tag 0\nl2: recv 5b from 0 tag 0\nl2 requires l1\nl3: calc 1000\nl3 requires l2\n}\n\
                 rank 2 {\nl1: recv 100001b from 0 tag 0\nl2: recv 50001b from 1 tag 0\nl3: calc 9000\nl3 requires l1\nl3 requires l2\n}\n";
@@ -302,7 +302,7 @@ fn what_is_recorded_and_explained_adds_up() {
 }
 
 #[test]
-fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do() {
+fn a_rank_with_several_processors_is_drawn_by_their_first_activity() {
     let text = "num_ranks 2\nrank 0 {\nl1: calc 5000 cpu 0\nl2: calc 8000 cpu 1\nl3: send 1b to 1 tag 0 cpu 0\nl3 requires l1\n}\n\
                 rank 1 {\nl1: calc 4000 cpu 1\nl2: recv 1b from 0 tag 0 cpu 0\nl3: calc 1000 cpu 0\nl3 requires l2\n}\n";
     let schedule = schedule(text);
@@ -418,7 +418,7 @@ fn a_receive_smaller_than_its_message_is_refused_whichever_comes_first() {
                 let ran = loggops::placed(&schedule(&text), parameters().into(), &mut Unobserved);
                 assert_eq!(ran.is_err(), is_refused, "{sent} {posted} {tag}");
                 let said = ran.map_or_else(|error| error.to_string(), |_| String::new());
-                let place = "t.goal:9: found a receive that is smaller than the message of ";
+                let place = "t.goal:9: found a receive that is smaller than its message of ";
                 assert!(said.is_empty() || said.starts_with(place), "{said}");
             }
         }

@@ -161,7 +161,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn without_limits_the_events_give_exactly_what_the_walk_gives(records in any_records(), numbers in any_numbers()) {
+    fn events_and_the_walk_give_exactly_the_same_without_limits(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
         let network = UNLIMITED.on(&numbers, program.ranks());
         let (walked, expected) = recorded(&program, |journal| numbers.replay(&program).observed(journal));
@@ -279,7 +279,7 @@ fn with_odd_computations(text: &str, seed: u64) -> String {
 }
 
 #[test]
-fn the_engine_is_chosen_by_what_can_make_ranks_or_messages_wait() {
+fn possible_waits_of_ranks_or_messages_determine_the_engine() {
     let numbers = Numbers {
         rule: MessageRule::Dimemas,
         latency: 1000.0,

@@ -61,7 +61,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_curve_is_what_is_predicted_at_every_value(
+    fn a_curve_equals_the_prediction_at_every_value(
         records in any_records(),
         numbers in any_numbers(),
         field in proptest::sample::select(&FIELDS[..]),
@@ -85,7 +85,7 @@ proptest! {
 }
 
 #[test]
-fn curves_of_bundled_traces_are_what_is_predicted() {
+fn curves_of_bundled_traces_equal_predictions() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let golden = [
         "halo_16_5_8192",
@@ -117,7 +117,7 @@ fn curves_of_bundled_traces_are_what_is_predicted() {
 }
 
 #[test]
-fn the_tolerance_is_where_the_time_is_that_much_longer() {
+fn the_time_at_the_tolerance_is_longer_by_the_stated_fraction() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let trace = bundled("examples/lu.S.4.dim.gz");
     let curve = sensitivity(
@@ -145,7 +145,7 @@ fn the_tolerance_is_where_the_time_is_that_much_longer() {
 }
 
 #[test]
-fn what_depends_on_the_order_of_events_is_sampled_and_says_so() {
+fn curves_that_depend_on_the_order_of_events_are_sampled_with_a_note() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let trace = bundled("tests/golden/replay/halo_16_5_8192.dim");
     let run = |field, options: &Options| {
@@ -164,7 +164,7 @@ fn what_depends_on_the_order_of_events_is_sampled_and_says_so() {
 }
 
 #[test]
-fn collectives_that_start_after_whole_nanoseconds_leave_a_curve_exact_but_for_these() {
+fn collectives_that_start_at_whole_nanoseconds_limit_the_error_of_a_curve_to_these() {
     let ranks = [0, 1].map(|rank| {
         format!(
             "1:{rank}:0:0.0000{rank}1\n10:{rank}:0:10:1:0:0:8:8:0\n1:{rank}:0:0.001\n10:{rank}:0:10:1:0:0:0:0:2\n"
@@ -211,7 +211,7 @@ fn a_curve_over_the_speed_of_a_rank_leaves_out_its_accelerator() {
 }
 
 #[test]
-fn the_changes_that_help_most_come_first_and_are_what_is_predicted() {
+fn the_most_helpful_changes_come_first_and_equal_predictions() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let trace = bundled("examples/lu.S.4.dim.gz");
     let base = predict(&trace, &network, &independent())
@@ -238,7 +238,7 @@ fn the_changes_that_help_most_come_first_and_are_what_is_predicted() {
 }
 
 #[test]
-fn many_pieces_are_joined_to_rows_that_lead_over_the_whole_range() {
+fn many_pieces_are_combined_to_rows_that_cover_the_whole_range() {
     let folder = Path::new(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../examples/heat.rec"

@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn links_that_nobody_waits_for_change_no_time(
+    fn links_without_waiting_messages_change_no_time(
         records in any_records(), numbers in any_numbers(),
         model in prop_oneof![Just(Model::Fair), Just(Model::FlowCuts), Just(Model::ClosedLoop)],
     ) {
@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn packets_do_not_depend_on_what_else_the_machine_may_limit(records in any_records(), numbers in any_numbers()) {
+    fn packets_do_not_depend_on_other_limits_of_the_machine(records in any_records(), numbers in any_numbers()) {
         let program = without_rendezvous(&records).program();
         let numbers = Numbers { per_byte: numbers.per_byte.max(0.1), ..numbers };
         let network = numbers.network(program.ranks());
@@ -235,7 +235,7 @@ fn nodes_of_one_machine_take_turns_on_its_processors() {
 }
 
 #[test]
-fn messages_that_wait_for_a_link_share_with_nobody() {
+fn messages_that_wait_for_a_link_share_no_bandwidth() {
     assert_close(
         ends("cpus = 2\nout_links = 1\nin_links = 1", Model::Fair),
         [2002.0, 3002.0],
@@ -251,7 +251,7 @@ fn messages_that_wait_for_a_link_share_with_nobody() {
 }
 
 #[test]
-fn all_observers_see_what_waits_and_what_shares() {
+fn all_observers_see_waiting_and_sharing_messages() {
     let (program, mut network) = (
         two_pairs(),
         network("cpus = 1\nout_links = 1\nin_links = 1"),

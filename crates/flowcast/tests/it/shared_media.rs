@@ -61,7 +61,7 @@ const ALL: [Model; 6] = [
 ];
 
 #[test]
-fn what_enters_and_what_leaves_a_half_duplex_port_share_it() {
+fn incoming_and_outgoing_messages_share_a_half_duplex_port() {
     for model in ALL {
         let of = |pattern| times(pattern, &half_duplex(), model);
         close(&of("0 -> 1 100MB"), &[1.0], 1e-6, model.name());

@@ -149,7 +149,7 @@ fn many_groups_give_the_bits_of_one_thread() {
 }
 
 #[test]
-fn ranks_that_wait_for_ever_are_told_as_on_one_thread() {
+fn a_deadlock_is_reported_as_on_one_thread() {
     let mut records = all_to_all(4, 4, 20);
     let (tag, comm) = (0, 0);
     for (rank, other) in [(4, 5), (5, 4)] {

@@ -49,7 +49,7 @@ proptest! {
 }
 
 #[test]
-fn a_deadlock_is_told_as_a_replay_tells_it() {
+fn a_deadlock_is_reported_as_in_a_replay() {
     let text = "#DIMEMAS:\"dead\":0:2(1,1),1\nd:1:1:2:0:1\n3:0:0:1:-1:0:0:1:0\n2:0:0:1:-1:8:0:1:0\n\
                 3:1:0:0:-1:0:0:1:0\n2:1:0:0:-1:8:0:1:0\n";
     let program = program_of(text);

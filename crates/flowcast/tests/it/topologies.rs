@@ -123,7 +123,7 @@ fn cables_of_a_class_carry_as_much_of_an_exchange_among_all() {
 }
 
 #[test]
-fn a_hash_of_the_pair_keeps_its_way_and_a_hash_of_the_message_does_not() {
+fn a_hash_of_the_pair_keeps_its_route_and_a_hash_of_the_message_does_not() {
     let ends = vec![(0, 20); 40];
     let ways = |routing: &str| {
         let text = format!("routing = \"{routing}\"\nk_ary_n_tree = {{ arity = 4, levels = 3 }}");
@@ -137,7 +137,7 @@ fn a_hash_of_the_pair_keeps_its_way_and_a_hash_of_the_message_does_not() {
 }
 
 #[test]
-fn another_seed_gives_other_ways() {
+fn another_seed_gives_other_routes() {
     let ways = |seed: u32| {
         let text = format!(
             "routing = \"ecmp\"\nseed = {seed}\nk_ary_n_tree = {{ arity = 4, levels = 3 }}"
@@ -223,7 +223,7 @@ fn latencies_add_up_over_the_classes_of_cables() {
 }
 
 #[test]
-fn ugal_goes_round_what_is_loaded() {
+fn ugal_avoids_loaded_cables() {
     let ends: Vec<(u32, u32)> = (0..8).map(|node| (node, 8 + node)).collect();
     let shape = "dragonfly = { groups = 9, switches = 4, nodes = 2, global = 2, per_pair = 1 }";
     for model in [Model::Fair, Model::Packet] {
@@ -388,7 +388,7 @@ proptest! {
 
     /// For networks without a cable that is slower than an interface.
     #[test]
-    fn what_messages_lose_at_links_is_what_they_take_longer_than_alone(
+    fn the_time_that_messages_lose_at_links_is_their_delay_over_the_time_alone(
         records in any_groups(32),
         shape in prop::sample::select(vec![1usize, 2, 3, 5, 6, 7, 8, 9]),
     ) {
@@ -421,7 +421,7 @@ proptest! {
 
 /// The networks agree with the numbers in the files of machines.
 #[test]
-fn machines_have_the_nodes_and_links_that_their_sources_say() {
+fn machines_have_the_nodes_and_links_of_their_sources() {
     let machine = |name| flowcast::model::builtin::network(name).unwrap();
     let crossed = |network: &Network, pairs: &[(u32, u32)]| {
         let pairs: Vec<[Node; 2]> = pairs
@@ -486,7 +486,7 @@ fn programs_run_on_the_machines_under_all_models() {
 }
 
 #[test]
-fn what_cables_add_to_a_latency_is_latency_and_no_conflict() {
+fn latency_of_cables_is_latency_and_not_conflict() {
     let shape = "dragonfly = { groups = 2, switches = 1, nodes = 1, global = 1, global_cables = { latency = \"1ms\" } }";
     let network = network(shape);
     for sync in [0, 1] {

@@ -79,7 +79,7 @@ fn the_traces_of_these_tests_are_right_before_they_are_damaged() {
 }
 
 #[test]
-fn a_deadlock_is_told_as_a_cycle_with_the_places_of_its_records() {
+fn a_deadlock_is_reported_as_a_cycle_with_the_places_of_its_records() {
     let receive_first =
         "3:0:0:1:-1:8:0:1:0\n2:0:0:1:-1:8:0:1:0\n3:1:0:0:-1:8:0:1:0\n2:1:0:0:-1:8:0:1:0\n";
     assert_told(
@@ -121,7 +121,7 @@ fn a_deadlock_is_told_as_a_cycle_with_the_places_of_its_records() {
 }
 
 #[test]
-fn who_waits_for_a_non_blocking_send_is_told_with_the_size_of_its_message() {
+fn a_rank_that_waits_for_a_non_blocking_send_is_reported_with_the_size_of_its_message() {
     let text = "0 send 1 6 8\n0 isend 1 7 300000\n0 waitall\n0 send 1 9 8\n1 recv 0 6 8\n1 recv 0 9 8\n1 recv 0 7 300000\n";
     let Trace::Program(program) = flowcast::read_text("t", text).unwrap() else {
         panic!("found a schedule")
@@ -156,36 +156,39 @@ fn a_rank_that_waits_at_a_collective_for_one_that_waits_for_it_closes_a_cycle() 
 }
 
 #[test]
-fn messages_without_counterpart_are_told_with_the_record_that_is_left_over() {
+fn messages_without_counterpart_are_reported_with_the_remaining_record() {
     let send = "2:0:0:1:-1:8:0:1:0\n";
     let recv = "3:1:0:0:-1:8:0:1:0\n";
     assert_told(
         &dim(2, &format!("{send}{send}1:0:0:1.0\n{recv}")),
-        &["t:4: ", "nobody receives", "expected a receive"],
+        &["t:4: ", "without a receive", "expected a receive"],
     );
     assert_told(
         &dim(2, &format!("{send}{recv}{recv}")),
-        &["t:5: ", "nobody sends", "expected a send"],
+        &["t:5: ", "without a send", "expected a send"],
     );
-    assert_told(&dim(2, "3:1:0:0:-1:8:0:1:1\n"), &["t:3: ", "nobody sends"]);
-    assert_told("0 send 1 0 8\n1 init\n", &["t:1: ", "nobody receives"]);
-    assert_told("0 init\n1 irecv 0 0 8\n", &["t:2: ", "nobody sends"]);
+    assert_told(
+        &dim(2, "3:1:0:0:-1:8:0:1:1\n"),
+        &["t:3: ", "without a send"],
+    );
+    assert_told("0 send 1 0 8\n1 init\n", &["t:1: ", "without a receive"]);
+    assert_told("0 init\n1 irecv 0 0 8\n", &["t:2: ", "without a send"]);
     assert_told(
         "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}\n",
-        &["t:3: ", "nobody receives"],
+        &["t:3: ", "without a receive"],
     );
     assert_told(
         "num_ranks 2\nrank 0 {\n}\nrank 1 {\nrecv 8b from 0\n}\n",
-        &["t:5: ", "nobody sends"],
+        &["t:5: ", "without a send"],
     );
     assert_told(
         "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\nrank 1 {\nrecv 8b from 0 tag 4\n}\n",
-        &["t:6: ", "nobody sends"],
+        &["t:6: ", "without a send"],
     );
 }
 
 #[test]
-fn ranks_that_do_not_exist_are_told_with_those_that_do() {
+fn unknown_ranks_are_reported_with_the_existing_ones() {
     assert_told(
         &dim(2, "2:0:0:2:-1:8:0:1:0\n"),
         &["t:3: found task 2, expected a task from 0 to 1"],
@@ -220,7 +223,7 @@ fn ranks_that_do_not_exist_are_told_with_those_that_do() {
 }
 
 #[test]
-fn numbers_that_cannot_be_are_refused_where_they_stand() {
+fn impossible_numbers_are_refused_with_their_place() {
     for burst in [
         "nan", "-1.0", "inf", "1e400", "1e300", "", "1.0.0", "0x10", "١",
     ] {
@@ -240,7 +243,7 @@ fn numbers_that_cannot_be_are_refused_where_they_stand() {
     );
     assert_told(
         &dim(2, "2:0:0:1:-1:8:99999999999:1:0\n"),
-        &["t:3: ", "32 bits"],
+        &["t:3: ", "32-bit number"],
     );
     for flops in ["nan", "-5", "inf", "1e300", "x"] {
         assert_told(&format!("0 compute {flops}\n"), &["t:1: ", "compute FLOPS"]);
@@ -283,7 +286,7 @@ fn sums_of_large_sizes_stay_at_the_largest_number() {
 }
 
 #[test]
-fn lines_without_sense_are_shown_with_the_form_they_should_have() {
+fn meaningless_lines_are_shown_with_the_expected_form() {
     for line in [
         "2:0:0:1",
         "2:0:0:1:-1:8:0:1:0:5:5",
@@ -350,11 +353,11 @@ fn lines_without_sense_are_shown_with_the_form_they_should_have() {
 }
 
 #[test]
-fn operations_that_require_each_other_are_told() {
+fn operations_that_require_each_other_are_reported() {
     let goal = "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\n";
     assert_told(
         goal,
-        &["deadlock", "t:3: rank 0 waits for operations of its own"],
+        &["deadlock", "t:3: rank 0 waits for its own operations"],
     );
 }
 
@@ -479,29 +482,29 @@ fn collectives_must_agree_and_name_a_communicator_that_is_defined() {
 }
 
 #[test]
-fn waits_need_something_to_wait_for() {
+fn waits_need_an_operation_to_wait_for() {
     assert_told(
         &dim(2, "3:0:0:1:-1:8:0:1:2\n"),
-        &["t:3: found a wait, expected a non-blocking receive"],
+        &["t:3: found a wait, expected an earlier non-blocking receive"],
     );
     let other_tag = "3:0:0:1:-1:8:0:1:1\n3:0:0:1:-1:8:9:1:2\n2:1:0:0:-1:8:0:1:0\n";
     assert_told(&dim(2, other_tag), &["t:4: found a wait"]);
     assert_told(
         &dim(2, "10:0:0:0:1:0:0:0:0:2\n"),
-        &["t:3: found a wait, expected a non-blocking collective"],
+        &["t:3: found a wait, expected an earlier non-blocking collective"],
     );
     assert_told(
         "0 wait 1 0 7\n1 init\n",
-        &["t:1: found a wait, expected a non-blocking receive"],
+        &["t:1: found a wait, expected an earlier non-blocking receive"],
     );
     assert_told(
         "0 wait 0 1 7\n1 init\n",
-        &["t:1: found a wait, expected a non-blocking send"],
+        &["t:1: found a wait, expected an earlier non-blocking send"],
     );
 }
 
 #[test]
-fn a_cut_at_any_byte_is_refused_unless_what_is_left_makes_sense() {
+fn a_file_cut_at_any_byte_is_refused_unless_the_rest_is_valid() {
     for text in [dim(2, DIM), GOAL.to_owned(), TI.to_owned()] {
         let refused = (0..text.len())
             .filter(|length| predict(&text[..*length]).is_err())
@@ -547,7 +550,7 @@ fn a_damaged_compiled_trace_is_refused_or_gives_the_same() {
 }
 
 #[test]
-fn a_compiled_trace_that_lies_under_a_right_checksum_does_no_harm() {
+fn a_false_compiled_trace_with_a_right_checksum_does_no_harm() {
     for text in [dim(2, DIM), GOAL.to_owned(), TI.to_owned()] {
         let file = compiled_form(&text);
         for at in 16..file.len() {
@@ -587,7 +590,7 @@ fn a_damaged_binary_goal_schedule_is_refused_in_one_line() {
         &[&2342u64.to_le_bytes(), &GOAL_BINARY[8..]].concat(),
         "`LogGOPSim --save-mem` has overwritten",
     );
-    refused(&changed(11, 1), "found a file that ends too early");
+    refused(&changed(11, 1), "found fewer bytes than expected");
     refused(&changed(8 + 6 + 16, 0), "found rank 1 at bytes");
     refused(
         &changed(operation + 4, 4),
@@ -599,9 +602,12 @@ fn a_damaged_binary_goal_schedule_is_refused_in_one_line() {
     );
     refused(
         &changed(operation + 39, 2),
-        "rank 0: operation 2: found that it waits for 2 operations, expected 1",
+        "rank 0: operation 2: found 2 required operations, expected 1",
     );
-    refused(&changed(operation - 4, 1), "rank 0: found other roots");
+    refused(
+        &changed(operation - 4, 1),
+        "rank 0: found a list of roots that differs",
+    );
 }
 
 #[test]
@@ -640,12 +646,12 @@ fn large_numbers_in_small_files_do_not_take_memory() {
             [&head, lie.as_bytes(), &file[32 + tables..]].concat(),
         ))
         .unwrap_err();
-        assert!(message.contains("than instructions"), "{message}");
+        assert!(message.contains("than there are instructions"), "{message}");
     }
 }
 
 #[test]
-fn sends_beyond_their_receives_and_ranks_that_differ_about_the_root_are_told() {
+fn sends_larger_than_their_receives_and_disagreement_about_the_root_are_reported() {
     let told = |records: &str| {
         let Ok(Trace::Program(program)) = flowcast::read_text("t", dim(2, records).into_bytes())
         else {
@@ -668,13 +674,13 @@ fn sends_beyond_their_receives_and_ranks_that_differ_about_the_root_are_told() {
     };
     assert!(
         told(&broadcast(1, 1))
-            .starts_with("1 executions of collectives whose ranks do not agree on the root")
+            .starts_with("1 executions of collectives whose ranks disagree on the root")
     );
     assert_eq!(told(&broadcast(1, 0)), "");
 }
 
 #[test]
-fn no_line_is_dropped_in_silence() {
+fn no_line_is_dropped_silently() {
     for text in [dim(2, DIM), GOAL.to_owned(), TI.to_owned()] {
         assert!(predict(&text).is_ok(), "{text}");
         for end in ["\r\n", "\r"] {

@@ -91,7 +91,7 @@ fn seconds(prediction: &FlowsPrediction) -> Vec<f64> {
 }
 
 #[test]
-fn alone_a_flow_takes_its_bytes_over_the_rate_and_one_packet_into_the_node() {
+fn a_single_flow_takes_its_bytes_over_the_rate_and_one_packet_into_the_node() {
     let packet = 1448e-6 / GOODPUT;
     for size in [2_000_000, 100_000, 10_000] {
         let took = seconds(&settling(&flows(&[(0, 1, size, 3)])))[0] - size as f64 * 1e-6 / GOODPUT;
@@ -103,14 +103,14 @@ fn alone_a_flow_takes_its_bytes_over_the_rate_and_one_packet_into_the_node() {
 }
 
 #[test]
-fn nothing_takes_no_time() {
+fn an_empty_pattern_takes_no_time() {
     let prediction = settling(&flows(&[(0, 1, 0, 7), (2, 1, 0, 0)]));
     assert_eq!(seconds(&prediction), [0.0, 0.0]);
     assert_eq!(prediction.flows[0].end, Time::from_micros(7e3));
 }
 
 #[test]
-fn two_into_a_node_slow_the_one_out_of_it_to_a_half() {
+fn two_flows_into_a_node_halve_the_rate_of_the_flow_out_of_it() {
     let alone = 4.0 / GOODPUT;
     for took in seconds(&settling(&flows(&[
         (1, 0, 4_000_000, 0),
@@ -125,7 +125,7 @@ fn two_into_a_node_slow_the_one_out_of_it_to_a_half() {
 }
 
 #[test]
-fn the_reason_is_the_busiest_link_of_the_way() {
+fn the_reason_is_the_busiest_link_of_the_route() {
     let reasons = |wishes: &[(u32, u32, u64, u32)], flow: usize| {
         let prediction = settling(&flows(wishes));
         let intervals = prediction.intervals_of(flow).iter();
@@ -152,7 +152,7 @@ fn the_reason_is_the_busiest_link_of_the_way() {
 }
 
 #[test]
-fn what_it_cannot_step_is_refused_by_name() {
+fn unsupported_settings_are_refused_by_name() {
     let method = Method {
         model: Model::ClosedLoop,
         strictness: Strictness::Extended,
@@ -188,7 +188,7 @@ proptest! {
     })]
 
     #[test]
-    fn it_is_near_the_packets_that_it_stands_for(
+    fn results_are_near_those_of_packets(
         wishes in wishes(), shape in shape(), window in proptest::sample::select(&WINDOWS)
     ) {
         let flows = flows(&shaped(&wishes, shape));

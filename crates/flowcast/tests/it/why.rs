@@ -47,7 +47,7 @@ fn scenario(name: &str, options: &Options) -> Scenario {
 }
 
 #[test]
-fn scenarios_are_what_is_predicted_of_them_on_any_number_of_threads() {
+fn scenarios_equal_their_predictions_on_any_number_of_threads() {
     let trace = bundled("examples/lu.S.4.dim.gz");
     let options = independent(1);
     let half = network()
@@ -118,7 +118,7 @@ fn scenarios_are_what_is_predicted_of_them_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_scenario_that_names_what_there_is_not_is_refused() {
+fn a_scenario_with_unknown_names_is_refused() {
     let trace = bundled("examples/lu.S.4.dim.gz");
     let options = independent(1);
     let refused = |scenario: Scenario| {
@@ -245,7 +245,7 @@ fn the_ten_changes_are_replayed_and_name_algorithms_where_messages_carry_collect
 }
 
 #[test]
-fn under_limits_the_curve_of_a_fixed_order_stands_beside_and_meets_the_prediction() {
+fn a_curve_under_limits_has_a_fixed_order_curve_that_meets_the_prediction() {
     let trace = bundled("tests/golden/replay/halo_16_5_8192.dim");
     let links = [
         ("machine.nodes.*.in_links", "1"),
@@ -284,7 +284,7 @@ fn under_limits_the_curve_of_a_fixed_order_stands_beside_and_meets_the_predictio
 }
 
 #[test]
-fn a_program_that_takes_no_time_is_told_without_infinite_figures() {
+fn a_program_that_takes_no_time_has_no_infinite_figures() {
     let shape = ProgramShape {
         workload: Workload::Shift,
         ranks: 2,

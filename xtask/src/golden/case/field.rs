@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_names_the_field() {
+    fn an_error_names_the_field() {
         let document = serde_json::json!({"rails": [{"g": "x"}], "n": -1});
         let root = Field::new(&document, "input");
         let g = root.at("rails").unwrap().items().unwrap()[0]

@@ -41,7 +41,7 @@ async function useAlignment() {
   check(/^In view: 10 % of the events, from 40 %/.test(await text("#in-view")), `in view: ${await text("#in-view")}`);
   check(await run(`flowcast.app.panels.every((panel) => flowcast.svgOf(panel).includes("program position"))`), "the picture as SVG has no axis title");
   await run(`flowcast.app.select(0.42, 0.44)`);
-  check(/time that this part takes/.test(await text("#selection-table")), "the selection does not say how long the part takes on each network");
+  check(/duration of this part/.test(await text("#selection-table")), "the selection does not say how long the part takes on each network");
   await picture("aligned");
   await run(`flowcast.app.select(0, 0)`);
   await run(`document.querySelector(".drawing").focus()`);

@@ -69,7 +69,7 @@ fn doubled(command: &Path, case: &Case, factor: usize) -> Result<()> {
     );
     ensure!(
         ratio <= MOST,
-        "{}: {first:.0} instructions more from {size} to {}, {second:.0} to {}, expected at most {MOST} times that",
+        "{}: {first:.0} more instructions from {size} to {}, {second:.0} to {}, expected at most {MOST} times as many",
         case.name,
         2 * size,
         4 * size

@@ -50,7 +50,7 @@ pub(super) fn run(
     let (ratio, one, all) = (median(&mut ratios), median(&mut alone), median(&mut swept));
     let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
     let line = format!(
-        "{sets} what-ifs cost {ratio:.2} times one replay (median of {runs}; {least:.2} to {most:.2}): {:.1} ms and {:.1} ms",
+        "{sets} what-ifs take as long as {ratio:.2} replays (median of {runs}; {least:.2} to {most:.2}): {:.1} ms; one replay: {:.1} ms",
         all * 1e3,
         one * 1e3
     );

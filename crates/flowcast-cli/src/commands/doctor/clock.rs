@@ -31,14 +31,14 @@ pub(super) fn resolution() -> Check {
         last = now;
     }
     let look = Time::from_nanos((last - begin).as_nanos() as f64 / f64::from(LOOKS));
-    let found = format!("steps of {least} ns seen, {} for a look", Rounded(look));
+    let found = format!("smallest step {least} ns, {} per reading", Rounded(look));
     if least <= 1000 {
         return Check::good("clock resolution", found);
     }
     Check::bad(
         "clock resolution",
         found,
-        "times of single messages are too short for this clock: see the clock source",
+        "this clock is too coarse for the times of single messages: see the clock source",
     )
 }
 
@@ -63,7 +63,7 @@ fn beside(learned: &Learned, ahead: f64) -> Check {
     const DAY: f64 = 86_400.0;
     let ahead = (ahead + DAY / 2.0).rem_euclid(DAY) - DAY / 2.0;
     let found = format!(
-        "{} {}, known to {}; gains {:.3} ppm, known to {:.3}",
+        "{} {}, uncertainty {}; drift {:.3} ppm, uncertainty {:.3} ppm",
         Rounded(Time::from_seconds(ahead.abs())),
         if ahead < 0.0 { "behind" } else { "ahead" },
         Rounded(learned.asymmetry + learned.deviation),
@@ -71,8 +71,7 @@ fn beside(learned: &Learned, ahead: f64) -> Check {
         learned.drift_deviation * 1e6
     );
     if learned.line.drift.abs() > MOST_DRIFT || ahead.abs() > MOST_APART {
-        let advice =
-            "the clocks are apart, or one is being set: let a daemon such as chrony keep both";
+        let advice = "the clocks differ, or one is being adjusted: synchronise both with a daemon such as chrony";
         return Check::bad(NAME, found, advice);
     }
     Check::good(NAME, found)
@@ -83,7 +82,7 @@ mod tests {
     use super::{super::Verdict, *};
 
     #[test]
-    fn clocks_that_are_apart_or_run_away_are_a_problem() {
+    fn clocks_with_a_large_offset_or_drift_are_a_problem() {
         let drifting = |drift: f64| {
             let mut learned = Learned::itself();
             learned.line.drift = drift;

@@ -117,7 +117,7 @@ fn governor(machine: &Machine) -> Check {
         _ => Check::bad(
             NAME,
             found.join(", "),
-            "processors change their frequency while they are measured: `cpupower frequency-set -g performance`",
+            "processors change their frequency during a measurement: `cpupower frequency-set -g performance`",
         ),
     }
 }
@@ -136,9 +136,9 @@ fn clock_source(machine: &Machine) -> Check {
         .unwrap_or_default();
     let advice = match available.split_whitespace().any(|source| source == "tsc") {
         true => {
-            format!("each look at the clock is slow: `echo tsc > /{FOLDER}/current_clocksource`")
+            format!("each reading of the clock is slow: `echo tsc > /{FOLDER}/current_clocksource`")
         }
-        false => format!("each look at the clock is slow, and this machine has only {available}"),
+        false => format!("each reading of the clock is slow; this machine has only {available}"),
     };
     Check::bad(NAME, source, advice)
 }
@@ -163,12 +163,13 @@ fn time_sync(machine: &Machine, extent: Extent) -> Check {
     match running.find(|name| TIME_DAEMONS.contains(&name.as_str())) {
         Some(daemon) => Check::good(NAME, daemon),
         None if machine.list("proc").is_empty() => Check::unknown(NAME, "not visible"),
-        None if extent == Extent::OneMachine => {
-            Check::good(NAME, "no daemon keeps the clock; one machine needs none")
-        }
+        None if extent == Extent::OneMachine => Check::good(
+            NAME,
+            "no daemon synchronises the clock; a single machine needs none",
+        ),
         None => Check::bad(
             NAME,
-            "no daemon keeps this machine's clock",
+            "no daemon synchronises this machine's clock",
             "clocks of several machines drift apart: install chrony, or measure one machine only",
         ),
     }
@@ -196,7 +197,7 @@ fn swap(machine: &Machine) -> Check {
         used => Check::bad(
             NAME,
             format!("{used} KiB in use"),
-            "some memory is on the disk: end other programs, then `swapoff -a && swapon -a`",
+            "some memory is swapped to disk: end other programs, then `swapoff -a && swapon -a`",
         ),
     }
 }
@@ -217,7 +218,7 @@ fn load(machine: &Machine) -> Check {
                 "a load of {load} on {} processors in the last minute",
                 machine.processors
             ),
-            "others use the processors: end them, or wait",
+            "other programs use the processors: end them, or wait",
         ),
         Some(load) => Check::good(NAME, format!("a load of {load}")),
     }
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn one_machine_needs_nobody_to_keep_its_clock() {
+    fn a_single_machine_needs_no_time_daemon() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "proc/77/comm", "bash\n");
         let machine = Machine::under(folder.path(), &[]);
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_tuned_is_good() {
+    fn a_tuned_machine_is_good() {
         let files = [
             (
                 "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_not_is_bad_in_every_point() {
+    fn an_untuned_machine_is_bad_in_every_check() {
         let files = [
             (
                 "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",

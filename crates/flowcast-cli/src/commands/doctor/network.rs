@@ -49,14 +49,14 @@ pub(super) fn interfaces(machine: &Machine) -> Check {
     if used.is_empty() {
         return Check::good(NAME, up.join(", "));
     }
-    let found = format!("{} would carry messages of Open MPI", used.join(", "));
+    let found = format!("Open MPI would send messages over {}", used.join(", "));
     let advice = match wanted[..] {
         [] => format!(
-            "bridges lead to containers only: `--mca btl_tcp_if_exclude lo,{}`",
+            "bridges reach only containers: `--mca btl_tcp_if_exclude lo,{}`",
             used.join(",")
         ),
         _ => format!(
-            "bridges lead to containers only: `--mca btl_tcp_if_include {}`",
+            "bridges reach only containers: `--mca btl_tcp_if_include {}`",
             wanted.join(",")
         ),
     };
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_that_is_up_is_named_with_what_to_use_instead() {
+    fn a_bridge_that_is_up_is_reported_with_an_alternative() {
         let check = machine_with_bridge(&[]);
         assert_eq!(
             (check.verdict, check.found.contains("docker0")),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_that_is_left_out_does_no_harm() {
+    fn an_excluded_bridge_is_no_problem() {
         for setting in [
             ("OMPI_MCA_btl_tcp_if_include", "eth0"),
             ("OMPI_MCA_btl_tcp_if_exclude", "lo,docker0"),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn without_interfaces_nothing_is_known() {
+    fn a_machine_without_interfaces_is_unknown() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(
             interfaces(&Machine::under(folder.path(), &[])).verdict,

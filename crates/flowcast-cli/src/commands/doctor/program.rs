@@ -118,7 +118,7 @@ fn check_launcher(name: &OsStr, found: Option<&Path>, launcher: Launcher) -> Che
 
 fn check_program(launcher: Launcher, program: Option<&Path>, asked: &LaunchCommand) -> Check {
     let Some(program) = program else {
-        return Check::unknown(LIBRARY, "the command names no program that is here");
+        return Check::unknown(LIBRARY, "this machine has no program of the command");
     };
     judge_library(launcher, &served(program), asked.ranks)
 }
@@ -135,7 +135,7 @@ fn judge_library(launcher: Launcher, served: &Served, ranks: Option<usize>) -> C
         ),
         Served::Without => Check::unknown(
             LIBRARY,
-            "the program links no MPI library itself (a script, or by a plugin)",
+            "the program itself does not link an MPI library (it is a script or loads a plugin)",
         ),
         Served::Unknown(why) => Check::unknown(LIBRARY, *why),
     }
@@ -148,7 +148,7 @@ fn check_library(launcher: Launcher, library: &MpiLibrary, ranks: Option<usize>)
         return Check::bad(
             LIBRARY,
             format!("{path}: {version}"),
-            "the recorder does not know this library: the program would run and not be recorded",
+            "the recorder does not know this library: the program would run without being recorded",
         );
     };
     let is_open_mpi = version.starts_with("Open MPI");
@@ -158,7 +158,7 @@ fn check_library(launcher: Launcher, library: &MpiLibrary, ranks: Option<usize>)
         return Check::bad(
             LIBRARY,
             format!(
-                "the program has {version}, the launcher is that of {}: {ranks} processes, each a world of 1",
+                "the program uses {version}, the launcher belongs to {}: {ranks} processes, each alone in MPI_COMM_WORLD",
                 launcher.name()
             ),
             format!("use the mpirun of that library (`mpirun.{ending}` in Debian)"),
@@ -166,7 +166,7 @@ fn check_library(launcher: Launcher, library: &MpiLibrary, ranks: Option<usize>)
     }
     Check::good(
         LIBRARY,
-        format!("{version} ({path}), {abi}, which the recorder knows"),
+        format!("{version} ({path}), {abi}, supported by the recorder"),
     )
 }
 
@@ -234,7 +234,7 @@ fn libraries(listing: &str) -> Vec<&str> {
 
 fn ask(libraries: &[&str]) -> Served {
     let Ok(recorder) = recorder(None) else {
-        return Served::Unknown("there is no recorder that could look at the program's libraries");
+        return Served::Unknown("no recorder is available to identify the program's libraries");
     };
     let mut loaded: OsString = recorder.path.clone().into();
     for library in libraries {
@@ -269,17 +269,17 @@ fn check_ranks(machine: &Machine, asked: &LaunchCommand) -> Check {
     match asked.ranks {
         None => Check::unknown(
             NAME,
-            format!("{processors} here; the command does not say how many ranks (-np)"),
+            format!("{processors} here; the command gives no number of ranks (-np)"),
         ),
         Some(ranks) if asked.hosts => Check::unknown(
             NAME,
-            format!("{ranks} ranks on the machines that the command names"),
+            format!("{ranks} ranks on the machines named in the command"),
         ),
         Some(ranks) if ranks > processors => Check::bad(
             NAME,
             format!("{ranks} ranks on {processors} processors"),
-            "ranks wait for each other's turns: use more machines or fewer ranks; a recording then counts thread CPU \
-             time, and measured times mean little",
+            "ranks share processors: use more machines or fewer ranks; otherwise, a recording counts thread CPU time, and \
+             measured times mean little",
         ),
         Some(ranks) => Check::good(NAME, format!("{ranks} ranks on {processors} processors")),
     }
@@ -289,7 +289,7 @@ fn check_recorder() -> Check {
     const NAME: &str = "recorder";
     match find_recorder(None) {
         Some(RecorderPlace::File(path)) => Check::good(NAME, path.display().to_string()),
-        Some(RecorderPlace::Embedded) => Check::good(NAME, "in flowcast itself"),
+        Some(RecorderPlace::Embedded) => Check::good(NAME, "built into flowcast"),
         None => Check::bad(
             NAME,
             format!("no {RECORDER}"),
@@ -307,20 +307,22 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_the_other_library_is_found_out() {
+    fn a_program_of_another_library_than_the_launcher_is_a_problem() {
         let mpich = library("MPICH Version: 5.0.2", "MPICH's ABI");
         let check = judge_library(Launcher::OpenMpi, &mpich, Some(8));
         assert_eq!(
             (
                 check.verdict,
-                check.found.contains("8 processes, each a world of 1")
+                check
+                    .found
+                    .contains("8 processes, each alone in MPI_COMM_WORLD")
             ),
             (Verdict::Bad, true)
         );
         assert!(check.advice.unwrap().contains("mpirun.mpich"));
         assert_eq!(
             judge_library(Launcher::Hydra, &mpich, None).found,
-            "MPICH Version: 5.0.2 (/lib/x.so), MPICH's ABI, which the recorder knows"
+            "MPICH Version: 5.0.2 (/lib/x.so), MPICH's ABI, supported by the recorder"
         );
         let open_mpi = library("Open MPI v4.1.4, package: Debian OpenMPI", "Open MPI's ABI");
         let check = judge_library(Launcher::Slurm, &open_mpi, None);
@@ -338,16 +340,16 @@ mod tests {
 
     #[test]
     fn a_library_that_the_recorder_does_not_know_is_a_problem() {
-        let unknown = library("its ABI is not known (Toy MPI 1)", "");
+        let unknown = library("its ABI is unknown (Toy MPI 1)", "");
         let check = judge_library(Launcher::Hydra, &unknown, None);
         assert_eq!(
             (check.verdict, check.found.as_str()),
-            (Verdict::Bad, "/lib/x.so: its ABI is not known (Toy MPI 1)")
+            (Verdict::Bad, "/lib/x.so: its ABI is unknown (Toy MPI 1)")
         );
     }
 
     #[test]
-    fn the_libraries_of_a_program_stand_behind_their_names() {
+    fn the_paths_of_libraries_follow_their_names_in_the_list() {
         let listing = "\tlinux-vdso.so.1 (0x7)\n\tlibmpi.so.40 => /lib/libmpi.so.40 (0x1)\n\tlibmpi_x.so => not found\n\t\
                        libc.so.6 => /lib/libc.so.6 (0x2)\n/opt/lib/libmpich.so.12 ()\n";
         assert_eq!(

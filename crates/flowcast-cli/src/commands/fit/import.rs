@@ -24,7 +24,7 @@ use flowcast_terminal::{output::Format, provenance};
 
 /// Some libraries handle messages without data differently.
 const NO_BYTES: &str =
-    "the line is fitted to messages of at least 1 B; those of 0 B are compared with it";
+    "the line is fitted to messages of at least 1 B; messages of 0 B are only compared with it";
 
 /// Options for outputs of benchmarks that leave something open.
 #[derive(Debug, Args)]
@@ -137,7 +137,7 @@ pub(in crate::commands) fn run(
         .line(format!("latency    {}", Rounded(fit.latency)))
         .line(format!("bandwidth  {rate}"))
         .line(format!(
-            "The line misses {} sizes by {} (median), {} at worst.",
+            "Error of the line at {} sizes: {} (median), {} at worst.",
             fit.sizes,
             percent(fit.error_median),
             percent(fit.error_worst)

@@ -107,7 +107,7 @@ pub(in crate::commands) fn one_kind(inputs: &[FitInput]) -> Result<FitInputKind>
         inputs.len() == 1 || matches!(kind, FitInputKind::Recording | FitInputKind::Benchmark);
     match kind {
         FitInputKind::Pairs => {
-            bail!("{place}: found {kind}, expected --model all and round trips beside them")
+            bail!("{place}: found {kind}, expected also --model all and a file with round trips")
         }
         _ if is_one => Ok(kind),
         _ => bail!("found {} files with {kind}, expected one", inputs.len()),
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_say_what_they_hold() {
+    fn columns_determine_the_kind_of_a_file() {
         for (text, kind) in [
             (
                 include_str!("../../../../../examples/gige-samples.csv"),

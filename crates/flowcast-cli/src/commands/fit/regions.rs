@@ -80,7 +80,7 @@ impl FitRegions<'_> {
             if understood.is_empty() {
                 let place = folder.display();
                 bail!(
-                    "{place}: found no region of a micro-benchmark, expected some, as MPI_Pcontrol(1, \"Bcast 1024\")"
+                    "{place}: found no region of a micro-benchmark, expected regions such as MPI_Pcontrol(1, \"Bcast 1024\")"
                 );
             }
             if !others.is_empty() {
@@ -137,12 +137,12 @@ fn accuracy(model: &str, errors: BTreeMap<String, Vec<f64>>) -> Result<Accuracy>
 
 fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
     let links = match (fit.links.incoming, fit.links.outgoing) {
-        (0, 0) => "not limited".to_owned(),
+        (0, 0) => "unlimited".to_owned(),
         (links, 0) => format!("{links}, half duplex"),
         (incoming, outgoing) => format!("{incoming} in, {outgoing} out"),
     };
     let buses = match fit.buses {
-        0 => "not limited".to_owned(),
+        0 => "unlimited".to_owned(),
         buses => buses.to_string(),
     };
     let observed = &fit.regions;
@@ -193,7 +193,7 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
         .line(format!("buses      {buses}"))
         .shown(table)
         .line(format!(
-            "{} of {} regions are within 10 %, on average {:.1} % off",
+            "{} of {} regions are predicted within 10 %; mean error {:.1} %",
             observed.count_within(0.1),
             observed.all().len(),
             observed.mean_absolute() * 100.0

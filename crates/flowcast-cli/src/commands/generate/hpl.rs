@@ -96,7 +96,7 @@ impl HplArgs {
         // With a larger depth, HPL would broadcast empty panels.
         if self.depth > settings.panels() {
             bail!(
-                "--depth: found {}, expected at most as many as there are panels ({})",
+                "--depth: found {}, expected at most the number of panels, {}",
                 self.depth,
                 settings.panels()
             );
@@ -120,7 +120,7 @@ impl HplArgs {
                     rates.memory_rate = rate.as_bytes_per_second();
                 }
                 _ => bail!(
-                    "--set: found `{text}`, expected call_spread=0 to 1, solve=a number from 0, cache=a size, cache_rate or memory_rate=a rate above 0"
+                    "--set: found `{text}`, expected call_spread=SHARE from 0 to 1, solve=FACTOR of at least 0, cache=SIZE, or cache_rate=RATE or memory_rate=RATE above 0"
                 ),
             }
         }
@@ -149,7 +149,7 @@ impl Generate {
         }
         let Some(processors) = nodes.of_ranks(settings.ranks(), per_node) else {
             bail!(
-                "{name}: found {} nodes, expected {} for {} ranks of {per_node} a node",
+                "{name}: found {} nodes, expected {} for {} ranks with {per_node} per node",
                 nodes.nodes(),
                 settings.ranks().div_ceil(per_node),
                 settings.ranks()

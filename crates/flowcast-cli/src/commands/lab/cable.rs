@@ -82,7 +82,7 @@ impl ServeCables {
 
 fn complaint(check: &CableCheck) -> String {
     format!(
-        "the link emulator of rail {} from node {}: rate off by {:+.2} %, {} of {} frames astray; expected at most {} % and 0.5 %",
+        "the link emulator of rail {} from node {}: rate error {:+.2} %, {} of {} frames lost or delivered against the seed; expected at most {} % and 0.5 %",
         check.rail,
         check.from,
         check.rate_error() * 100.0,
@@ -100,19 +100,19 @@ fn directions(checks: &[CableCheck]) -> Table {
         .field("lateness_us", |check| {
             check.lateness.as_ref().map(quantiles)
         })
-        .cell("late, median", |check| late(check, |late| late.median))
+        .cell("late (median)", |check| late(check, |late| late.median))
         .cell("5 %", |check| late(check, |late| late.p5))
         .cell("95 %", |check| late(check, |late| late.p95))
         .column("rate_Bps", "Mbit/s", |check| megabits(check.rate))
         .column("nominal_Bps", "nominal", |check| megabits(check.nominal))
-        .column("rate_error", "off by", |check| {
+        .column("rate_error", "rate error", |check| {
             let error = check.rate_error();
             shown(error, format!("{:+.3} %", error * 100.0))
         })
         .column("frames", "frames", |check| check.sent)
         .column("lost", "lost", |check| check.lost)
         .field("asked_loss", |check| check.asked_loss)
-        .column("lost_by_seed", "of the seed", |check| check.expected_lost)
+        .column("lost_by_seed", "by seed", |check| check.expected_lost)
         .column("astray", "astray", |check| check.unexplained)
         .into()
 }

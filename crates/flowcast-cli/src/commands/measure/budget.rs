@@ -80,7 +80,7 @@ fn document(measured: &Budgeted, level: f64) -> Document {
         format!("± at {} %", level * 100.0),
         |((_, unit), (_, half))| shown(half, text(unit, half)),
     )
-    .cell("of it", |(_, (value, half))| {
+    .cell("relative", |(_, (value, half))| {
         let part = half / value;
         or_dash(part.is_finite().then(|| percent(part, 2)))
     });
@@ -98,13 +98,13 @@ fn document(measured: &Budgeted, level: f64) -> Document {
         .field("outliers", outliers)
         .field("provenance", &measured.samples.provenance)
         .line(format!(
-            "{} messages in {} tell L, o, g and G ({stopped}).",
+            "Estimated L, o, g and G from {} messages in {} ({stopped}).",
             Grouped(measured.messages.into()),
             Rounded(measured.elapsed)
         ))
         .table("parameters", parameters)
         .line(format!(
-            "{} bytes, {rate:.2} Mbit/s on average, at most {} in a burst; {outliers} outliers.",
+            "{} bytes, {rate:.2} Mbit/s on average, at most {} bytes in a burst; {outliers} outliers.",
             Grouped(bytes),
             Grouped(measured.most_in_flight.0)
         ))

@@ -99,11 +99,9 @@ impl MeasureCheck {
         self.format
             .print(&document(&network.name, verdict, &points))?;
         match verdict {
-            "changed" => Err(Finding(format!(
-                "{} is not what its file says any more",
-                network.name
-            ))
-            .into()),
+            "changed" => {
+                Err(Finding(format!("{} no longer agrees with its file", network.name)).into())
+            }
             _ => Ok(()),
         }
     }
@@ -124,11 +122,11 @@ fn any(points: &[CheckedPoint], wanted: &[StillVerdict]) -> bool {
 fn document(network: &str, verdict: &str, points: &[CheckedPoint]) -> Document {
     let words = match verdict {
         "changed" => "has changed",
-        "open" => "shows no change; not all of it could be confirmed in the time",
-        _ => "holds",
+        "open" => "shows no change, but not every value could be confirmed within the time limit",
+        _ => "agrees with its file",
     };
     let table = rows(points)
-        .cell("shows", |checked| {
+        .cell("parameter", |checked| {
             match (checked.point.messages, checked.point.size.0) {
                 (1, 1) => "latency",
                 (1, _) => "latency and bandwidth",
@@ -144,7 +142,7 @@ fn document(network: &str, verdict: &str, points: &[CheckedPoint]) -> Document {
         })
         .cell("from", |checked| checked.predicted.1)
         .cell("to", |checked| checked.predicted.2)
-        .column("found_us", "found", |checked| checked.found)
+        .column("found_us", "measured", |checked| checked.found)
         .column("samples", "samples", |checked| checked.count)
         .column("verdict", "", |checked| match checked.verdict {
             StillVerdict::Above => "slower",

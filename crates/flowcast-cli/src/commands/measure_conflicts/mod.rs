@@ -106,7 +106,7 @@ impl MeasureConflicts {
             [Output::new("-o", &self.output)],
         )?;
         if self.size == Bytes(0) || self.flows == 0 {
-            bail!("--size and --flows: found 0, expected a number above 0");
+            bail!("--size, --flows: found 0, expected a number above 0");
         }
         match &self.place.launcher {
             Some(words) => self.with_launcher(words, &options),
@@ -221,8 +221,8 @@ impl MeasureConflicts {
         let known = known.measured;
         if let Some(foreign) = known.iter().find(|known| !wanted.contains(&known.conflict)) {
             bail!(
-                "--resume: found conflict `{}`, which this measurement does not carry; expected the same --size, --flows, \
-                 --only, --holdout and --seed as before",
+                "--resume: found conflict `{}`, which is not in the plan of this measurement; expected the same --size, \
+                 --flows, --only, --holdout and --seed as before",
                 foreign.conflict.name
             );
         }
@@ -280,7 +280,7 @@ impl Run {
             if most.is_some_and(|most| carrying.seconds() > most.as_seconds()) {
                 let (left, path) = (missing.len() - at, self.file.path().display());
                 return Err(Finding(format!(
-                    "{left} conflicts are left; --resume goes on with those of {path}"
+                    "{left} conflicts remain; --resume continues from {path}"
                 ))
                 .into());
             }

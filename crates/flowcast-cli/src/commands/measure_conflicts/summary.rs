@@ -31,7 +31,7 @@ pub(super) fn document(samples: &ConflictSamples) -> Document {
         .cell("longest", |measured| {
             measured.medians().into_iter().max().unwrap_or(Time::ZERO)
         })
-        .cell("times longer than alone", |measured| {
+        .cell("slowdown", |measured| {
             let medians = if few(measured) {
                 measured.medians()
             } else {

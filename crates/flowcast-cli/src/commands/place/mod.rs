@@ -124,7 +124,7 @@ impl Place {
             .or_else(|| FileFormat::of_ending(self.output.as_deref()?))
             .unwrap_or(FileFormat::OpenMpi);
         if self.output.is_some() && job.hosts.is_empty() && to.needs_hosts() {
-            say!("flowcast: note: hosts are called n0, n1 and so on: --hosts gives their names");
+            say!("flowcast: note: hosts are called n0, n1 and so on; --hosts sets their names");
             job.hosts = (0..job.slots.len())
                 .map(|node| format!("n{node}"))
                 .collect();
@@ -211,7 +211,10 @@ impl Place {
         let moves = question.moves();
         let progress = self.begin("mappings", moves);
         if tried.left() > 0 {
-            say!("flowcast: {} mappings are known from before", tried.left());
+            say!(
+                "flowcast: {} mappings are known from the interrupted search",
+                tried.left()
+            );
         }
         while !search.batch().is_empty() {
             let known = tried.known(search.batch().len());

@@ -45,7 +45,7 @@ impl FromStr for SlotList {
 
     fn from_str(text: &str) -> Result<SlotList, String> {
         SlotList::parsed(text).ok_or_else(|| {
-            format!("found `{text}`, expected ranks on a node such as 16, 2x8 or 16,16,8, each at least 1")
+            format!("found `{text}`, expected ranks per node such as 16, 2x8 or 16,16,8, each at least 1")
         })
     }
 }
@@ -101,7 +101,7 @@ impl NodeArgs {
             let highest = job.positions.iter().map(|node| u64::from(node.0) + 1).max();
             let needed = highest.unwrap_or(nodes as u64);
             if needed > most {
-                bail!("found {needed} nodes, expected at most {most}, which the topology has");
+                bail!("found {needed} nodes, expected at most {most}, the number in the topology");
             }
         }
         Ok(job)
@@ -118,7 +118,9 @@ impl NodeArgs {
             bail!("found no number of nodes, expected --nodes, --hosts or --allocations");
         };
         if let Some((other, count)) = known.find(|(_, count)| *count != nodes) {
-            bail!("found {nodes} nodes by {option} and {count} by {other}, expected as many");
+            bail!(
+                "found {nodes} nodes in {option} and {count} in {other}, expected the same number"
+            );
         }
         Ok(nodes)
     }

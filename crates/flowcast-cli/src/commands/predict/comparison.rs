@@ -281,7 +281,7 @@ fn document(all: &[ComparisonRow<'_>]) -> Document {
         .cell("predicted time", |row| {
             figure(shown_time(row.result.makespan, row.result.interval()))
         })
-        .cell("to the first", |row| fixed(ratio(row), 3))
+        .cell("ratio to first", |row| fixed(ratio(row), 3))
         .cell("in communication", |row| {
             or_dash(row.communication().map(|share| percent(share, 1)))
         });

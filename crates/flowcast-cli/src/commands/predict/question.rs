@@ -124,7 +124,7 @@ impl Question {
             (
                 "--report",
                 is_svg,
-                (&[Pattern], "a name that ends in .html"),
+                (&[Pattern], "a pattern, or a name that ends in .html"),
             ),
             ("--strict", args.strict, PATTERNS),
             (
@@ -139,7 +139,7 @@ impl Question {
     /// Advice after an error in a question about several things; empty for a question about a single one.
     fn way_out(self) -> &'static str {
         match self {
-            Comparison => "; predict one at a time, and `flowcast compare` two saved by --json",
+            Comparison => "; predict one at a time; `flowcast compare` compares two --json files",
             Patterns | Traces | Rails => "; predict one at a time",
             Pattern | Trace | Scenarios => "",
         }

@@ -218,7 +218,7 @@ fn open_parts(asked: &PredictQuestion<'_>) -> Result<Vec<TracePart>> {
             Trace::Program(program) => program,
             Trace::Folded(folded) => folded.unfold()?,
             Trace::Schedule(_) => bail!(
-                "{}: found a GOAL schedule, expected another trace beside others",
+                "{}: found a GOAL schedule among several traces, expected another format",
                 path.display()
             ),
         };
@@ -234,7 +234,9 @@ fn together<'a>(asked: &'a PredictQuestion<'_>, programs: &[&Program]) -> Result
     let network = asked.networks.first().ok_or(Error::NoNetwork)?;
     let (given, traces) = (args.mapping.len(), programs.len());
     if given > 1 && given != traces {
-        bail!("--mapping: found {given} of them, expected one, or one for each of {traces} traces");
+        bail!(
+            "--mapping: found {given} mappings, expected one, or one for each of {traces} traces"
+        );
     }
     let mappings = args
         .mapping

@@ -96,7 +96,7 @@ impl Advise {
         };
         ensure!(
             self.replay.options(&mut Maps::default())? == nothing,
-            "--model, --mapping, --rendezvous-from, --collectives: found no trace, expected one beside"
+            "--model, --mapping, --rendezvous-from, --collectives: found no trace, expected one"
         );
         let interfaces = self.interfaces(&networks)?;
         let rails: Vec<KnownRail> = networks.iter().map(known_rail).collect();
@@ -133,7 +133,7 @@ impl Advise {
         let (found, expected) = (self.interfaces.len(), networks.len());
         ensure!(
             found == 0 || found == expected,
-            "--name: found {found}, expected one for each of the {expected} networks"
+            "--name: found {found} names, expected one for each of the {expected} networks"
         );
         Ok(if found == 0 {
             (1..=expected).map(|rail| format!("IFACE_{rail}")).collect()
@@ -176,8 +176,8 @@ impl Advise {
         };
         let (count, name) = (self.burst, |rail: RailId| rails[rail.index()].as_str());
         let together = match advice.together_from {
-            Some(size) => format!("gain from more than one rail from {} on", Rounded(size)),
-            None => "gain nothing certain from more than one rail".to_owned(),
+            Some(size) => format!("are faster over several rails from {} on", Rounded(size)),
+            None => "have no certain gain from several rails".to_owned(),
         };
         let split = match advice.split_from {
             Some(size) => format!(
@@ -211,7 +211,7 @@ impl Advise {
         let pairs = pairs.map(|(interface, rail)| format!("{interface} for {rail}"));
         let placeholders = self.interfaces.is_empty().then(|| {
             format!(
-                "\nPut the names of your interfaces into the settings, or give them by --name: {}.",
+                "\nReplace the placeholders in the settings by the names of your interfaces, or give the names with --name: {}.",
                 pairs.collect::<Vec<_>>().join(", ")
             )
         });
@@ -221,11 +221,11 @@ impl Advise {
             .field("together_from_B", advice.together_from)
             .field("split_from_B", advice.split_from)
             .field("settings", lines.collect::<BTreeMap<_, _>>())
-            .line(format!("{count} messages at once {together}."))
+            .line(format!("{count} concurrent messages {together}."))
             .line(format!("A single message is {split}."))
             .lines(advice.sizes.first().map(|small| {
                 let best = name(small.alone);
-                format!("The best rail alone for the smallest messages is {best}.\n")
+                format!("The best single rail for the smallest messages is {best}.\n")
             }))
             .table("sizes", sizes)
             .lines(placeholders)

@@ -120,8 +120,7 @@ impl Bench {
             "--repetitions: found 0, expected 1 or more"
         );
         declare([], self.output.iter().map(|path| Output::new("-o", path)))?;
-        let expected =
-            "found no token, expected --token TOKEN, as `flowcast rails serve` prints it";
+        let expected = "found no token, expected --token TOKEN from `flowcast rails serve`";
         let token = self.token.given()?.context(expected)?;
         let subjects = subjects(&self.schedulers, &self.rails);
         let mut results = if self.count.is_asked() {

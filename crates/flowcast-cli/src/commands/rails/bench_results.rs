@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_run_goes_on_whatever_it_was_writing() {
+    fn a_run_killed_while_it_writes_can_be_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("bench.csv");
         let mut whole = Results::open(&target, false, plan()).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_go_through_all_points_and_medians_through_all_rounds() {
+    fn rounds_visit_all_points_and_medians_cover_all_rounds() {
         let mut results = Results::unkept(plan());
         (0..4).for_each(|visit| results.append(times(visit)).unwrap());
         let points = results.points();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_another_bench_are_not_gone_on_with() {
+    fn samples_of_another_bench_are_not_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("bench.csv");
         Results::open(&target, false, plan())
@@ -250,7 +250,7 @@ mod tests {
         };
         let message = format!("{:#}", Results::open(&target, true, other).unwrap_err());
         assert!(
-            message.contains("found rounds 2, expected that of this run, 3"),
+            message.contains("found rounds 2, expected 3 as in this run"),
             "{message}"
         );
     }

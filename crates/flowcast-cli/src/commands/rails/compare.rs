@@ -104,14 +104,14 @@ impl Compare {
             let open = self.count - combination.proven;
             document = document.lines((open > 0).then(|| {
                 format!(
-                    "{open} of {} optima are not proven; the best schedule found stands for them.",
+                    "{open} of {} optima are not proven; the best schedule found replaces them.",
                     self.count
                 )
             }));
             document = document.line("");
         }
         if combinations.len() > 1 {
-            document = document.shown(figures("all together", &schedulers, &overall));
+            document = document.shown(figures("all combinations", &schedulers, &overall));
         }
         let each = rows(&combinations)
             .field("rails", |combination| {
@@ -130,7 +130,7 @@ impl Compare {
             .field("combinations", each)
             .field("overall", figures("", &schedulers, &overall))
             .line(format!(
-                "Last delivery over that of the best schedule; {caption}."
+                "Last delivery, divided by the last delivery of the best schedule; {caption}."
             ));
         self.format.print(&document)
     }
@@ -167,7 +167,7 @@ impl Compare {
     fn caption(&self, combinations: usize) -> String {
         let (sets, messages, largest) = (self.count * combinations, self.burst, self.size);
         let when = if self.span == Time::ZERO {
-            "at once".to_owned()
+            "at the same time".to_owned()
         } else {
             format!("within {}", self.span)
         };

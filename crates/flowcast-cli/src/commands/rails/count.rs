@@ -165,12 +165,12 @@ pub(super) fn run(
         )
         .field("provenance", provenance::of_this_run())
         .line(format!(
-            "{} messages received of {} in {seconds:.2} s",
+            "{} of {} messages received in {seconds:.2} s",
             Grouped(audit.received),
             Grouped(plan.messages)
         ))
         .line(format!(
-            "out of order: {}, spoilt: {}",
+            "out of order: {}, corrupted: {}",
             audit.out_of_order, audit.spoilt
         ))
         .line(format!(
@@ -184,7 +184,7 @@ pub(super) fn run(
         .lines(changed.iter().map(|(rail, now)| {
             let (gap, per_byte) = (now.gap.as_micros(), now.gap_per_byte.as_micros() * 1e3);
             format!(
-                "{rail} no longer is what was measured: g {gap:.3} us, G {per_byte:.4} ns/B now"
+                "{rail} has changed since its measurement: now g {gap:.3} us, G {per_byte:.4} ns/B"
             )
         }));
     format.print(&document)?;
@@ -192,7 +192,7 @@ pub(super) fn run(
     if faultless {
         Ok(())
     } else {
-        Err(Finding("messages are missing, spoilt or out of order".into()).into())
+        Err(Finding("messages are missing, corrupted or out of order".into()).into())
     }
 }
 

@@ -86,8 +86,8 @@ pub(super) fn address(text: &str) -> Result<SocketAddr> {
 pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
     let expected = || {
         anyhow!(
-            "rail: found `{text}`, expected NAME=ADDRESS:PORT,network=NET with from=ADDRESS, device=INTERFACE, or \
-             loggp=g/G/o/Lus in place of the network"
+            "rail: found `{text}`, expected NAME=ADDRESS:PORT,network=NET, with loggp=g/G/o/Lus as an alternative to the \
+             network, and optionally with from=ADDRESS and device=INTERFACE"
         )
     };
     let (name, rest) = text.split_once('=').ok_or_else(expected)?;
@@ -98,11 +98,10 @@ pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
         let (key, value) = part.split_once('=').ok_or_else(expected)?;
         match key {
             "from" => {
-                path.from = Some(
-                    value
-                        .parse()
-                        .with_context(|| format!("from: found `{value}`"))?,
-                )
+                path.from =
+                    Some(value.parse().with_context(|| {
+                        format!("from: found `{value}`, expected an IP address")
+                    })?)
             }
             "device" => path.device = Some(value.to_owned()),
             "network" => cost = Some(LogGp::from(&network_args::load(value, &[])?.nic)),

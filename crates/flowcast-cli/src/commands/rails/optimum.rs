@@ -62,7 +62,7 @@ impl FindOptimum {
         };
         let bound = lower_bound(&rails, &messages)?;
         let line = format!(
-            "{standing}: last delivery {}, mean {}; no last delivery is before {}",
+            "{standing}: last delivery {}, mean {}; lower bound of the last delivery {}",
             Rounded(schedule.makespan),
             Rounded(schedule.mean),
             Rounded(bound)

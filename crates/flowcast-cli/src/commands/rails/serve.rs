@@ -55,15 +55,15 @@ impl Serve {
             let mut link =
                 RailLink::accept(door, session_rule(token), self.waiting.waiting(), None)
                     .map_err(lacking)?;
-            say!("flowcast: a conversation begins");
+            say!("flowcast: conversation started");
             let result = answer(&mut link, idle);
             for (rail, fault) in link.faults() {
                 say!("flowcast: rail {rail}: {fault}");
             }
             match result {
-                Ok(()) => say!("flowcast: it ends in good order"),
+                Ok(()) => say!("flowcast: conversation ended without errors"),
                 Err(error) if self.once => return Err(unexpected(error)),
-                Err(error) => say!("flowcast: it ends: {error}"),
+                Err(error) => say!("flowcast: conversation ended: {error}"),
             }
             if self.once {
                 return Ok(());
@@ -90,7 +90,7 @@ mod tests {
     use flowcast_rails::link::LinkError;
 
     #[test]
-    fn what_had_arrived_is_told_when_the_link_fails_and_that_is_the_environments_fault() {
+    fn a_failed_link_is_an_environment_error_with_the_number_of_arrived_messages() {
         let interrupted = ExchangeError::Interrupted {
             source: LinkError::Closed,
             arrived: 652,

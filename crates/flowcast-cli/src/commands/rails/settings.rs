@@ -65,8 +65,8 @@ fn open_mpi(
     Settings {
         of: "Open MPI",
         lines,
-        remark: "Messages up to the eager limit take the interface of the least latency; longer ones are divided by bandwidth. These \
-                 are settings of TCP over Ethernet: InfiniBand and other RDMA networks Open MPI uses through UCX, below.",
+        remark: "Messages up to the eager limit take the interface with the lowest latency; longer ones are divided by bandwidth. \
+                 These settings apply to TCP over Ethernet; Open MPI uses InfiniBand and other RDMA networks through UCX, below.",
     }
 }
 
@@ -99,7 +99,7 @@ fn ucx(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Byt
     Settings {
         of: "UCX",
         lines,
-        remark: "Messages below the threshold take one device, longer ones are divided over devices up to the given ratio of speeds.",
+        remark: "Messages below the threshold take one device; longer ones are divided over devices within the given ratio of speeds.",
     }
 }
 
@@ -119,7 +119,7 @@ fn libfabric(order: &[usize], interfaces: &[String], from: Option<Bytes>) -> Set
     Settings {
         of: "libfabric (provider ofi_mrail)",
         lines,
-        remark: "Up to the first size all messages take one rail, longer ones are cut into equal stripes, whatever the \
+        remark: "Messages up to the first size take one rail; longer ones are cut into equal stripes, regardless of the \
                  bandwidths.",
     }
 }

@@ -56,7 +56,7 @@ impl Simulate {
         if let Some(rule) = self.split_from {
             ensure!(
                 self.scheduler == SchedulerName::new(Discipline::EarliestDelivery),
-                "--split-from: found --scheduler {}, expected earliest-delivery, which alone splits messages",
+                "--split-from: found --scheduler {}, expected earliest-delivery, the only scheduler that splits messages",
                 self.scheduler
             );
             return split::run(

@@ -85,7 +85,7 @@ pub(super) fn run(
             ))
             .lines(
                 pays_from
-                    .map(|size| format!("On idle rails splitting pays from {}.", Rounded(size))),
+                    .map(|size| format!("On idle rails, splitting pays from {}.", Rounded(size))),
             ),
     )
 }

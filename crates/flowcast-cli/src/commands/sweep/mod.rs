@@ -162,7 +162,7 @@ impl Sweep {
         });
         declare(inputs, outputs.chain(pages))?;
         if self.resume && self.target().is_none() {
-            bail!("--resume: found no file to go on with, expected -o FILE or --report FILE.html");
+            bail!("--resume: found no file to continue, expected -o FILE or --report FILE.html");
         }
         let Some(input) = &self.input else {
             let expected =
@@ -171,7 +171,7 @@ impl Sweep {
             return self.draw();
         };
         if self.json && self.report.is_some() {
-            bail!("--json: found a page to write, expected a file of lines");
+            bail!("--json: found --report, expected -o FILE or the standard output");
         }
         if let Some(executor) = &self.executor {
             executor.look_for_package()?;
@@ -262,7 +262,7 @@ impl Sweep {
                 .is_some_and(|path| is_done(path, &header, shard.clone()))
         {
             say!(
-                "flowcast: nothing to do, all {} sets are there",
+                "flowcast: nothing to do, all {} sets are complete",
                 shard.len()
             );
             return Ok(());
@@ -344,12 +344,14 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
         let text = read_text(path)?;
         let part = ResultsPart::read(&name, &text)?;
         if part.whole < text.len() || part.header.is_empty() {
-            bail!("{name}: found a file that ends in the middle of a line, expected a whole one");
+            bail!(
+                "{name}: found a file that ends in the middle of a line, expected a complete file"
+            );
         }
         let first = header.get_or_insert_with(|| part.header.clone());
         if *first != part.header {
             bail!(
-                "{name}: found a part of another sweep than {}, expected the same one",
+                "{name}: found a part of a different sweep than {}, expected the same sweep",
                 parts[0].display()
             );
         }
@@ -359,7 +361,7 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
     let sets = rows::sets_of(&header).context("found no description of a sweep")?;
     if let Some(missing) = (0..sets).find(|set| !rows.contains(*set)) {
         bail!(
-            "found {} of {sets} sets, expected all; the first that is missing is set {missing}",
+            "found {} of {sets} sets, expected all; the first missing set is {missing}",
             rows.len()
         );
     }
@@ -373,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_are_every_set_once_and_of_equal_size() {
+    fn shards_contain_every_set_once_and_have_equal_sizes() {
         for (all, of) in [(0, 3), (1, 3), (10, 3), (160, 7), (5, 8)] {
             let parts: Vec<Range<usize>> = (1..=of)
                 .map(|number| Shard { number, of }.sets(all))

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_run_goes_on_whatever_it_was_writing() {
+    fn a_run_killed_while_it_writes_can_be_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("sweep.csv");
         let mut whole = Output::open(Some(&target), HEADER.into()).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_another_sweep_are_not_gone_on_with() {
+    fn sets_of_another_sweep_are_not_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("sweep.csv");
         Output::open(Some(&target), HEADER.into())

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_that_are_done_part_the_others() {
+    fn finished_sets_divide_the_remaining_ones() {
         assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), [[0, 3], [5, 6], [7, 9]]);
         assert!(ranges(&[]).is_empty());
     }

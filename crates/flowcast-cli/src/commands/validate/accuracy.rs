@@ -29,7 +29,7 @@ use flowcast_terminal::{
 };
 
 /// Consequence for runs on a busy machine.
-pub(super) const MARKED: &str = "what is measured now is marked and kept in no accuracy record";
+pub(super) const MARKED: &str = "measurements are marked and not stored in an accuracy record";
 
 /// File that stores errors.
 #[derive(Debug, Clone, Args)]
@@ -54,7 +54,7 @@ impl AccuracyArgs {
         };
         if let Some(found) = provenance.get(DISTURBED_BY) {
             return Err(Finding(format!(
-                "--accuracy: found runs on a busy machine ({found}), expected undisturbed ones; nothing was kept"
+                "--accuracy: found runs on a busy machine ({found}), expected undisturbed runs; nothing was stored"
             ))
             .into());
         }
@@ -67,7 +67,7 @@ impl AccuracyArgs {
         let mut known = Network::from_toml(&text, &[]).with_context(place)?;
         if numbers(&known) != numbers(network) {
             bail!(
-                "--accuracy: found another network in {}, expected the one that was predicted with",
+                "--accuracy: found another network in {}, expected the network of the predictions",
                 path.display()
             );
         }

@@ -44,7 +44,7 @@ impl Header {
 impl journal::Header for Header {
     const KIND: &'static str = "validation";
     const LINES: &'static str = "patterns";
-    const SAME: &'static str = "lab or carrier";
+    const SAME: &'static str = "lab or transport";
 }
 
 /// A completed pattern, stored as a line of the journal.
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_run_goes_on_with_what_was_finished() {
+    fn a_killed_run_resumes_with_its_finished_patterns() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.html.journal");
         let header = Header::new(&profile("fair", &[]).unwrap(), Over::Tcp);

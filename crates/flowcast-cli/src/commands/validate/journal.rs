@@ -57,7 +57,7 @@ impl Journal {
                 } = parsed::<H, L>(path, text)?;
                 if found != *header {
                     bail!(
-                        "{}: found {} of another {}, expected those of this run (remove it, or choose another --report)",
+                        "{}: found {} of another {}, expected those of this run (remove the file, or choose another --report)",
                         path.display(),
                         H::LINES,
                         H::SAME

@@ -180,7 +180,7 @@ impl ValidatePattern {
             let at = models.iter().position(|known| *known == model);
             let at = at.with_context(|| {
                 format!(
-                    "--threshold {}: expected a model of --model",
+                    "--threshold: found the model {}, expected a model of --model",
                     tolerance.name
                 )
             })?;
@@ -249,7 +249,7 @@ impl ValidatePattern {
                 .is_some_and(|most| carrying.seconds() > most.as_seconds())
             {
                 say!(
-                    "flowcast: {} patterns are left; --resume runs them",
+                    "flowcast: {} patterns remain; --resume runs them",
                     missing.len() - finished.len()
                 );
                 break;

@@ -214,7 +214,7 @@ fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
         return Ok(halves);
     }
     bail!(
-        "--set B: found {} nodes in {} racks, expected 10 nodes or more in 2 racks",
+        "pattern set B: found {} nodes in {} racks, expected 10 nodes or more in 2 racks",
         spec.cluster.nodes,
         spec.cluster.racks
     )
@@ -226,7 +226,7 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<NamedPattern>
     let Steps { steps, racks } = Steps::read(name, &bytes)?;
     if !racks.is_empty() {
         say!(
-            "flowcast: note: {name}: nodes stand in the racks of the lab, whatever its `node .. rack` lines say"
+            "flowcast: note: {name}: the lab determines the racks of nodes; `node .. rack` lines are ignored"
         );
     }
     let stem = Path::new(name).file_stem().map_or_else(
@@ -246,7 +246,7 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<NamedPattern>
     let (flows, step_of): (Vec<Flow>, Vec<u32>) =
         placed.filter(|(flow, _)| flow.src != flow.dst).unzip();
     if flows.is_empty() {
-        bail!("{name}: found messages inside nodes only, expected one between nodes");
+        bail!("{name}: found only messages inside nodes, expected at least one between nodes");
     }
     let stem = match ends {
         Ends::Nodes => stem,
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_of_the_usual_lab_starts_a_flow_every_fifty_milliseconds() {
+    fn the_chain_of_the_default_lab_starts_a_flow_every_fifty_milliseconds() {
         let patterns = Set::Chain
             .patterns(DRAW, Ends::Nodes, &usual(&Set::Chain))
             .unwrap();
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_steps_may_place_its_nodes_which_stand_as_the_lab_has_them() {
+    fn the_lab_determines_the_racks_of_a_file_of_steps() {
         let folder = tempfile::tempdir().unwrap();
         let steps = folder.path().join("two.steps");
         std::fs::write(

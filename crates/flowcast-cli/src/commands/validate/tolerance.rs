@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_exceeded_is_named() {
+    fn an_exceeded_limit_is_named() {
         let said = |text: &str| {
             Tolerance::parse(text)
                 .unwrap()

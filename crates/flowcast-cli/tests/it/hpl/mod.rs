@@ -69,7 +69,7 @@ mod hpcc {
 
     #[test]
     #[ignore = "needs hpcc and Open MPI: cargo xtask test record"]
-    fn every_call_is_the_described_one() {
+    fn recorded_calls_equal_the_described_calls() {
         for (swap, name, lines) in SWAPS {
             let folder = tempfile::tempdir().unwrap();
             record(folder.path(), lines);

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_without_a_colour_get_nobody_and_parts_are_parts_of_their_parent() {
+    fn ranks_without_a_colour_get_no_members_and_a_split_stays_inside_its_parent() {
         let ranks = [
             vec![
                 CommunicatorOrigin::World,
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn leaders_that_give_other_tags_do_not_meet() {
+    fn leaders_with_different_tags_do_not_match() {
         let rank = |tag| {
             vec![
                 CommunicatorOrigin::World,
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_joined_and_sifted_in_the_order_that_mpi_gives_them() {
+    fn group_operations_keep_the_order_of_mpi() {
         let world = || Box::new(Group::Of(0));
         let some = |places: &[u32]| Box::new(Group::Including(world(), places.to_vec()));
         let groups = [
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_that_not_all_come_to_ends_all_the_same() {
+    fn a_split_that_some_ranks_do_not_call_still_ends() {
         let ranks = [
             vec![
                 CommunicatorOrigin::World,

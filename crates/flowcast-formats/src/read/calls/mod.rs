@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_a_collective_are_those_of_all_peers() {
+    fn bytes_of_a_collective_are_sums_over_all_peers() {
         let sizes = Sizes {
             out: 8,
             into: 4,

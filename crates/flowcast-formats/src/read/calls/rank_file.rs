@@ -11,8 +11,8 @@ use flowcast_recording::{
 };
 use flowcast_units::Rank;
 
-const WITHOUT_MEMBERS: &str = "calls on communicators whose members the trace does not tell,";
-const WITHOUT_PEER: &str = "calls that name a rank beyond the last of their communicator,";
+const WITHOUT_MEMBERS: &str = "calls on communicators whose members are unknown,";
+const WITHOUT_PEER: &str = "calls that name a rank outside their communicator,";
 
 /// Returns the file, and the numbers of omitted calls by kind.
 pub(super) fn rank_file(

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_test_before_the_handle_comes_again_has_found_the_request() {
+    fn the_last_test_before_a_handle_is_reused_completes_the_request() {
         let make = || TracedCall {
             function: "Irecv",
             makes: Some(7),

@@ -90,13 +90,12 @@ fn keep_control(ranks: &mut [Vec<ChakraNode>], notes: &mut ChakraNotes) {
         node.after.dedup();
     }
     if notes.is_pytorch {
-        let callers =
-            "nodes' control dependencies, which in PyTorch's traces tell who called a node,";
+        let callers = "control dependencies of nodes, which name callers in PyTorch's traces,";
         notes.leave_out(callers, count);
     } else {
         notes.assume(
             count > 0,
-            "control dependencies order nodes: the trace is not of PyTorch's converter",
+            "control dependencies determine the order of nodes: PyTorch's converter did not write the trace",
         );
     }
 }
@@ -120,7 +119,7 @@ fn read_part(
         let message = wire::message(bytes, &mut at).ok_or_else(|| {
             Fault::value(
                 "a length beyond the end of the file",
-                "the length of a node and the node",
+                "a node after its length",
             )
         });
         let node = message.and_then(|message| node::read(message, rank, notes));

@@ -146,7 +146,7 @@ impl<'a> Attribute<'a> {
 
     fn fault(&self, expected: &'static str) -> Fault {
         let name = self.name;
-        Fault::value(format!("with another kind of value as {name}"), expected)
+        Fault::value(format!("with a value of another type as {name}"), expected)
     }
 }
 
@@ -258,7 +258,7 @@ impl Communication {
             "root" | "comm_root" | "root_rank" => self.root = attribute.rank()?,
             "comm_tag" => {
                 let tag = i32::try_from(attribute.number()?);
-                self.tag = tag.map_err(|_| attribute.out_of_range("a number of 32 bits"))?;
+                self.tag = tag.map_err(|_| attribute.out_of_range("a 32-bit number"))?;
             }
             "pg_name" => self.group[0] = attribute.group()?,
             "comm_group" => self.group[1] = attribute.group()?,
@@ -305,7 +305,7 @@ impl Communication {
             let found = format!("with {own_name} {}", own.map_or(0, |own| own.0));
             return Err(Fault::value(
                 found,
-                format!("rank {rank}, whose file it is"),
+                format!("rank {rank}, the rank of this file"),
             ));
         }
         let peer = peer.ok_or_else(|| {
@@ -323,9 +323,9 @@ impl Communication {
         let group = self.group_name();
         if self.is_partial && group.is_empty() {
             return Err(Fault::value(
-                "with an involved_dim that leaves dimensions of the network out",
-                "a collective of all dimensions, or one that names its group (pg_name): the trace does not hold how many \
-                 ranks a dimension has",
+                "with an involved_dim that omits dimensions of the network",
+                "a collective of all dimensions, or one that names its group (pg_name): the number of ranks in a \
+                 dimension is not in the trace",
             ));
         }
         let from = match op {
@@ -394,7 +394,7 @@ fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<
         1 => NodeWork::Compute(0),
         2 | 3 => {
             notes.leave_out(
-                "memory operations; they take their durations, one after the other",
+                "memory operations; they run one after the other for their durations",
                 1,
             );
             fields.compute()?
@@ -406,7 +406,7 @@ fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<
             if fields.micros.is_none() {
                 notes.leave_out("computations without a duration; they take no time", 1);
             } else if accelerator {
-                let kind = "computations of accelerators; they come one after the other with those of the processor";
+                let kind = "computations of accelerators; they run in sequence with those of the processor";
                 notes.leave_out(kind, 1);
             }
             fields.compute()?
@@ -416,7 +416,7 @@ fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<
         7 => match communication.op.and_then(operation) {
             None => {
                 notes.leave_out(
-                    "communications without a kind; they take their durations",
+                    "communications of unknown kind; they only take their durations",
                     1,
                 );
                 return fields.compute();
@@ -435,7 +435,7 @@ fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<
         notes.leave_out("communications without a size; they carry no bytes", 1);
     }
     for name in communication.unread {
-        let kind = format!("attributes `{name}` of communications, which may say who takes part,");
+        let kind = format!("attributes `{name}` of communications, which may select participants,");
         notes.leave_out(kind, 1);
     }
     Ok(work)

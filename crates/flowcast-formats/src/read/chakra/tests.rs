@@ -70,7 +70,7 @@ fn ops(program: &Program, rank: u32) -> Vec<Op> {
 }
 
 #[test]
-fn computation_goes_on_beside_communication_that_it_does_not_depend_on() {
+fn computation_continues_during_communication_that_it_does_not_depend_on() {
     let size = attribute("comm_size", 64);
     let sender = [node(0, 5, &[], &[attribute("comm_dst", 1), size.clone()])];
     let receiver = [
@@ -87,7 +87,7 @@ fn computation_goes_on_beside_communication_that_it_does_not_depend_on() {
 }
 
 #[test]
-fn a_collective_that_nothing_goes_beside_blocks_and_its_group_is_who_names_it() {
+fn a_collective_without_concurrent_work_blocks_and_its_group_is_the_ranks_that_name_it() {
     let all = || {
         file(&[node(
             3,
@@ -209,7 +209,7 @@ fn ranks_with_equal_graphs_order_the_collectives_of_a_group_alike() {
 }
 
 #[test]
-fn a_number_decides_where_no_dependency_does_whatever_is_ready_first() {
+fn node_numbers_order_communications_without_dependencies() {
     // Rank 0 computes before its first sum; the second sum is ready immediately.
     let late = file(&[
         sum(1, &[5], 8, &[]),
@@ -265,7 +265,7 @@ fn members_that_disagree_are_refused_with_both_nodes_and_files() {
     assert_eq!(
         message,
         "t.2.et: found Allreduce of 1048576 bytes in node 4, expected Allreduce of 8 bytes as in node 3 of t.0.et, \
-         which has the same turn of group `d`"
+         which has the same position among the collectives of group `d`"
     );
     let shuffle = |bytes| {
         file(&[node(
@@ -284,7 +284,7 @@ fn members_that_disagree_are_refused_with_both_nodes_and_files() {
 }
 
 #[test]
-fn all_that_says_who_takes_part_counts() {
+fn all_attributes_that_select_participants_count() {
     let all = |rest: &[Vec<u8>]| file(&[sum(0, &[], 8, rest)]);
     let groups = |files: &[Vec<u8>]| -> Vec<usize> {
         let program = program(files).unwrap();
@@ -306,7 +306,7 @@ fn all_that_says_who_takes_part_counts() {
         .unwrap_err()
         .to_string();
     assert!(
-        message.contains("node 0 with an involved_dim that leaves dimensions"),
+        message.contains("node 0 with an involved_dim that omits dimensions"),
         "{message}"
     );
     let named = all(&[flags_attribute("involved_dim", &[1, 0]), group("a")]);
@@ -319,15 +319,15 @@ fn all_that_says_who_takes_part_counts() {
     );
     let some = program(&[all(&[]), all(&[group("a")])]).unwrap();
     let assumed = some.assumed();
-    assert!(assumed[0].contains("without a group's name"), "{assumed:?}");
+    assert!(assumed[0].contains("without a group name"), "{assumed:?}");
     assert!(
-        assumed[1].contains("the same name are one group"),
+        assumed[1].contains("the same group name form one group"),
         "{assumed:?}"
     );
 }
 
 #[test]
-fn groups_of_one_name_are_told_apart_by_their_ranks_and_refused_by_their_size() {
+fn ranks_distinguish_groups_of_one_name_and_a_wrong_size_is_refused() {
     let of = |rest: &[Vec<u8>]| {
         let rest = [&[text_attribute("Process Group Name", "1")], rest].concat();
         file(&[sum(0, &[], 8, &rest)])
@@ -354,13 +354,13 @@ fn groups_of_one_name_are_told_apart_by_their_ranks_and_refused_by_their_size() 
         .to_string();
     assert_eq!(
         message,
-        "t.0.et: found a group of 2 ranks in node 0, expected 4, as many as name group `1`: groups apart need names or lists \
-         of ranks (pg_ranks) apart"
+        "t.0.et: found a group of 2 ranks in node 0, expected 4, the number of ranks that name group `1`: different groups \
+         need different names or lists of ranks (pg_ranks)"
     );
 }
 
 #[test]
-fn ends_of_messages_are_those_of_the_file_and_roots_those_of_the_node() {
+fn peers_must_match_the_file_and_roots_come_from_the_node() {
     let send = |rest: &[Vec<u8>]| program(&[file(&[node(0, 5, &[], rest)])]);
     let message = send(&[attribute("comm_dst", 0), attribute("comm_src", 3)]).unwrap_err();
     assert!(
@@ -371,7 +371,7 @@ fn ends_of_messages_are_those_of_the_file_and_roots_those_of_the_node() {
     assert!(
         message
             .to_string()
-            .contains("another kind of value as comm_dst"),
+            .contains("a value of another type as comm_dst"),
         "{message}"
     );
     let spread = |root| {
@@ -392,7 +392,7 @@ fn ends_of_messages_are_those_of_the_file_and_roots_those_of_the_node() {
 }
 
 #[test]
-fn control_dependencies_order_nodes_but_those_of_pytorch() {
+fn control_dependencies_order_nodes_except_those_of_pytorch() {
     let long = [number_field(7, 1000)];
     let nodes = |more: &[Vec<u8>]| {
         file(&[

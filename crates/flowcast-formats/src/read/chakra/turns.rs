@@ -128,7 +128,8 @@ impl GraphComparison<'_> {
             }) if *size != members => {
                 let found = format!("a group of {size} ranks in node {}", node.id);
                 let expected = format!(
-                    "{members}, as many as name group `{group}`: groups apart need names or lists of ranks (pg_ranks) apart"
+                    "{members}, the number of ranks that name group `{group}`: \
+                     different groups need different names or lists of ranks (pg_ranks)"
                 );
                 Err(self.fault(rank, found, expected))
             }
@@ -180,8 +181,8 @@ impl GraphComparison<'_> {
             return Ok(is_uneven);
         }
         let group = match &call.group[..] {
-            "" => "of the group without a name".to_owned(),
-            name => format!("of group `{name}`"),
+            "" => "the collectives of the group without a name".to_owned(),
+            name => format!("the collectives of group `{name}`"),
         };
         Err(self.disagreement(own, other, &[described(call), described(expected)], &group))
     }
@@ -201,7 +202,7 @@ impl GraphComparison<'_> {
                     && received != sent
                 {
                     let words = [format!("{received} bytes"), format!("{sent} bytes")];
-                    return Err(self.disagreement(own, other, &words, "of their messages"));
+                    return Err(self.disagreement(own, other, &words, "their messages"));
                 }
             }
         }
@@ -217,7 +218,8 @@ impl GraphComparison<'_> {
     ) -> TraceError {
         let (node, other_node) = (self.node(own).id, self.node(other).id);
         let place = format!("node {other_node} of {}", self.names[other.0]);
-        let expected = format!("{expected} as in {place}, which has the same turn {of_what}");
+        let expected =
+            format!("{expected} as in {place}, which has the same position among {of_what}");
         self.fault(own.0, format!("{found} in node {node}"), expected)
     }
 }

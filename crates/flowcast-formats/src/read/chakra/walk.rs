@@ -35,7 +35,7 @@ pub(super) fn walk(
         ranks: &ranks,
         turns: &turns,
     };
-    let uneven = "all-to-alls whose members put in different sizes; each sends what it puts in";
+    let uneven = "all-to-alls with different sizes; each rank sends its own size";
     notes.leave_out(uneven, comparison.check()?);
     let groups = ChakraGroups::new(&ranks);
     let pairs: Vec<Vec<(u32, u32)>> = turns.iter().map(|turns| turns.pairs().collect()).collect();
@@ -47,7 +47,7 @@ pub(super) fn walk(
     };
     for (nodes, pairs) in ranks.into_iter().zip(pairs) {
         let graph = ChakraGraph::new(nodes, &pairs);
-        notes.leave_out("dependencies on nodes that are not there", graph.unknown);
+        notes.leave_out("dependencies on missing nodes", graph.unknown);
         walk.ranks.push(graph);
     }
     let mut active: VecDeque<Rank> = (0..walk.ranks.len() as u32).map(Rank).collect();
@@ -58,17 +58,17 @@ pub(super) fn walk(
     let is_named_alone = nodes.any(|node| matches!(&node.work, NodeWork::Collective(call) if !call.group.is_empty() && call.group_size.is_none()));
     for graph in &walk.ranks {
         notes.leave_out(
-            "nodes that cannot begin; they depend on each other or on messages that never come",
+            "nodes that never start; they depend on each other or on messages that are never sent",
             graph.nodes.len() as u64 - graph.begun,
         );
     }
     notes.assume(
         walk.groups.some_lack_a_name(walk.ranks.len()),
-        "collectives without a group's name are of the ranks that have such",
+        "collectives without a group name belong to the group of all ranks that have such collectives",
     );
     notes.assume(
         is_named_alone,
-        "ranks that give a group the same name are one group: the trace does not hold who is in it",
+        "ranks that use the same group name form one group: the trace does not list its members",
     );
     let communicators = walk.groups.communicators();
     let actions = walk.ranks.into_iter().map(|graph| graph.out).collect();

@@ -99,7 +99,7 @@ impl Peers {
                          communicator {communicator})",
                         section.thread, section.task
                     );
-                    input.fault(start, found, "the messages of a task, peer, tag and communicator by one thread")
+                    input.fault(start, found, "one thread for all messages with the same task, peer, tag and communicator")
                 })?;
             }
             cursor.until(b'\n');
@@ -233,7 +233,7 @@ impl Peers {
                     one - self.first[task as usize],
                     other - self.first[task as usize]
                 ),
-                "all of a task's collectives on a communicator by one thread",
+                "one thread for all collectives of a task on a communicator",
             )),
         }
     }

@@ -63,7 +63,7 @@ pub(super) fn read(
         if calls.world_size.is_some_and(|size| size != count as i64) {
             let found = format!("{count} ranks");
             let expected = format!(
-                "{}: a file for each rank, or one after the other",
+                "{}: a file or a section for each rank",
                 calls.world_size.unwrap_or(0)
             );
             return Err(input.fault(start, found, expected));
@@ -87,7 +87,7 @@ pub(super) fn read(
     }
     let unsized_types = unsized_types.into_iter().map(|(described, count)| {
         let kind = format!(
-            "uses of {described}, whose size the trace does not hold; an element counts as one byte"
+            "uses of {described}, whose size is not in the trace; an element counts as one byte"
         );
         IgnoredRecords { kind, count }
     });

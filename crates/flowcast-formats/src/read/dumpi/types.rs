@@ -52,7 +52,7 @@ impl Types {
             return *size;
         }
         let described = match self.makers.get(&number) {
-            Some(maker) => format!("datatypes made by MPI_{maker}"),
+            Some(maker) => format!("datatypes created by MPI_{maker}"),
             None => format!("datatype {number}"),
         };
         *self.unknown.entry(described).or_default() += 1;

@@ -100,7 +100,7 @@ impl Body {
             }
             b'c' => return self.read_communicator(cursor, header),
             b'C' | b'i' | b'I' => {
-                self.ignore("lines on communicators between groups", 1);
+                self.ignore("definitions of communicators between two groups", 1);
                 cursor.skip_line();
                 return Ok(());
             }
@@ -149,7 +149,7 @@ impl Body {
         // Each application numbers its communicators separately.
         let id = match header.first_ranks.len() {
             2 => i32::try_from(own)
-                .map_err(|_| Fault::value(format!("communicator {own}"), "a number of 32 bits"))?,
+                .map_err(|_| Fault::value(format!("communicator {own}"), "a 32-bit number"))?,
             _ => self.communicators.len() as i32 + 1,
         };
         if self
@@ -175,7 +175,7 @@ impl Body {
         if end < begin {
             return Err(Fault::value(
                 format!("a state from {begin} ns to {end} ns"),
-                "an end after the begin",
+                "an end after the start",
             ));
         }
         if state != RUNNING {
@@ -183,10 +183,11 @@ impl Body {
         }
         let bursts = &mut self.tasks[rank.index()].bursts;
         if (begin as u64) < bursts.end() {
-            let found = format!("a running state at {begin} ns before the end of the one before");
+            let found =
+                format!("a running state at {begin} ns, before the end of the previous one");
             return Err(Fault::value(
                 found,
-                "states sorted by time, one after the other",
+                "states sorted by time, without overlap",
             ));
         }
         bursts.push(begin as u64, end as u64, 0);
@@ -210,7 +211,7 @@ impl Body {
             let number = self.events.number((kind, value));
             let events = &mut self.tasks[rank.index()].events;
             if (at as u64) < events.end() {
-                let found = format!("an event at {at} ns, before the one before it");
+                let found = format!("an event at {at} ns, earlier than the previous one");
                 return Err(Fault::value(found, "events sorted by time"));
             }
             events.push(at as u64, at as u64, u64::from(number));
@@ -229,7 +230,7 @@ impl Body {
     fn note_call(&mut self, rank: Rank, application: i64, at: i64, call: &CollectiveEvent) {
         if call.is_negative {
             self.ignore(
-                "sizes below 0 of collective calls; they count as 0 bytes",
+                "negative sizes of collective calls; they count as 0 bytes",
                 1,
             );
         }
@@ -250,7 +251,7 @@ impl Body {
                 self.tasks[rank.index()].calls.push((at, record));
             }
             (None, _) => self.ignore("collective calls that are not modelled", 1),
-            (_, None) => self.ignore("collective calls without a communicator that is defined", 1),
+            (_, None) => self.ignore("collective calls without a defined communicator", 1),
         }
     }
 
@@ -285,7 +286,7 @@ impl Body {
             time(header, arrival)?,
         ];
         let tag = i32::try_from(tag)
-            .map_err(|_| Fault::value(format!("tag {tag}"), "a number of 32 bits"))?;
+            .map_err(|_| Fault::value(format!("tag {tag}"), "a 32-bit number"))?;
         let size = u64::try_from(size)
             .map_err(|_| Fault::value(format!("size {size}"), "a size of at least 0 bytes"))?;
         let done = send.max(receive).max(arrival);
@@ -337,7 +338,7 @@ fn rank(header: &ParaverHeader, application: i64, task: i64) -> Result<Rank, Fau
         let found = format!("task {task} of application {application}");
         Fault::value(
             found,
-            "a task and an application that the header counts, from 1",
+            "a task and an application of the header, both numbered from 1",
         )
     })
 }

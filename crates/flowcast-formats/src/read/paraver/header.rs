@@ -95,7 +95,7 @@ fn read_application(input: ScanInput<'_>, cursor: &mut Cursor<'_>) -> Result<i64
             return Err(input.fault(
                 0,
                 found,
-                "one thread in each task (more are not replayed yet)",
+                "one thread in each task (more are not supported yet)",
             ));
         }
         if !cursor.eat(b':') || cursor.integer().is_none() {
@@ -104,7 +104,7 @@ fn read_application(input: ScanInput<'_>, cursor: &mut Cursor<'_>) -> Result<i64
         if !cursor.eat(if task == tasks { b')' } else { b',' }) {
             return Err(input.fault(
                 0,
-                format!("threads of another number than {tasks} tasks"),
+                format!("threads of more or fewer than {tasks} tasks"),
                 FORMAT,
             ));
         }

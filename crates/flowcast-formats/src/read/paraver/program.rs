@@ -96,7 +96,7 @@ fn drop_partial_calls(body: &mut Body) {
     }
     if dropped > 0 {
         body.ignored.insert(
-            "collective calls that not all tasks of their communicator make".to_owned(),
+            "collective calls that only some tasks of their communicator make".to_owned(),
             dropped,
         );
     }
@@ -106,7 +106,7 @@ fn drop_partial_calls(body: &mut Body) {
 fn note_missing_states(body: &mut Body) {
     if body.tasks.iter().all(|task| task.bursts.end() == 0) {
         body.ignored.insert(
-            "tasks without running states (their computation)".to_owned(),
+            "tasks without running states; they are replayed without computation".to_owned(),
             body.tasks.len() as u64,
         );
     }

@@ -108,7 +108,7 @@ fn a_message_received_before_it_was_sent_can_still_be_replayed() {
 }
 
 #[test]
-fn collective_calls_are_read_where_all_members_make_them_and_counted_where_not() {
+fn collective_calls_are_read_if_all_members_make_them_and_counted_otherwise() {
     let call = |task: u32, value: u32| {
         format!("2:{task}:1:{task}:1:10:50000002:{value}:50100001:4:50100002:8:50100004:1\n")
     };
@@ -128,7 +128,10 @@ fn collective_calls_are_read_where_all_members_make_them_and_counted_where_not()
         kinds,
         [
             ("records of type 4", 1),
-            ("tasks without running states (their computation)", 2)
+            (
+                "tasks without running states; they are replayed without computation",
+                2
+            )
         ]
     );
 
@@ -137,13 +140,17 @@ fn collective_calls_are_read_where_all_members_make_them_and_counted_where_not()
         (partial.instances().len(), partial.ignored()[0].count),
         (0, 1)
     );
-    assert!(partial.ignored()[0].kind.contains("not all tasks"));
+    assert!(partial.ignored()[0].kind.contains("only some tasks"));
     let unknown = read_text(&format!("{HEAD}2:1:1:1:1:10:50000002:8\n")).unwrap();
-    assert!(unknown.ignored()[0].kind.contains("without a communicator"));
+    assert!(
+        unknown.ignored()[0]
+            .kind
+            .contains("without a defined communicator")
+    );
 }
 
 #[test]
-fn two_applications_become_one_row_of_ranks() {
+fn the_ranks_of_two_applications_are_numbered_in_one_sequence() {
     let text = "#Paraver (1/1/26 at 00:00):9_ns:1(2):2:1(1:1),1:1(1:1),1\nc:1:1:1:1\nc:2:1:1:1\n3:1:1:1:1:0:0:2:2:1:1:1:2:8:0\n";
     let program = read_text(text).unwrap();
     assert_eq!((program.ranks(), program.messages()), (2, 1));
@@ -158,7 +165,7 @@ fn two_applications_become_one_row_of_ranks() {
 }
 
 #[test]
-fn faults_name_the_line_what_stands_there_and_what_should() {
+fn errors_name_the_line_the_found_and_the_expected_content() {
     let body = |line: &str| message(&format!("{HEAD}{line}\n"));
     assert_eq!(
         body("1:1:1:1:1:0"),
@@ -184,7 +191,7 @@ fn faults_name_the_line_what_stands_there_and_what_should() {
     let threads = message("#Paraver (1/1/26 at 00:00):9_ns:1(2):1:1(2:1)\n");
     assert_eq!(
         threads,
-        "t.prv:1: found 2 threads in task 1, expected one thread in each task (more are not replayed yet)"
+        "t.prv:1: found 2 threads in task 1, expected one thread in each task (more are not supported yet)"
     );
 }
 
@@ -192,7 +199,7 @@ const SAMPLE: &str = "1:1:1:1:1:0:100:1\n2:1:1:1:1:100:50000002:7:50100004:1\n2:
 
 proptest! {
     #[test]
-    fn what_is_broken_in_any_place_is_read_or_refused(
+    fn traces_damaged_at_any_place_are_read_or_refused(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), prop_oneof![Just(b':'), Just(b'\n'), Just(b'-'), b'0'..=b'9', any::<u8>()]), 1..6),
         cut in proptest::option::of(any::<prop::sample::Index>()),
     ) {

@@ -32,7 +32,7 @@ use one_sided::Epochs;
 /// Remarks on calls that are not replayed: their difference from replayed calls, or their treatment.
 const LEFT_OUT: &str = "";
 const BETWEEN_GROUPS: &str = " between two groups";
-pub(super) const FILES: &str = "; they take the time that was recorded";
+pub(super) const FILES: &str = "; they take their recorded times";
 
 /// Receive, with its match once that is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

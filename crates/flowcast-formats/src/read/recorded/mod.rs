@@ -39,11 +39,11 @@ pub const CUT: &str = "ends of ranks, which were not recorded,";
 /// Kind for programs that failed. Their ranks may have ended because of the failure.
 pub const FAILED: &str = "program that failed; what it did until then is replayed";
 /// Kind for ranks that used up their budget.
-const SPENT: &str = "ends of ranks, for which the budget was not enough,";
+const SPENT: &str =
+    "ranks that used up their budget; they are replayed up to their last recorded call";
 
 /// Kind for ranks whose threads share requests.
-const IN_A_ROW: &str =
-    "ranks of which threads complete each other's requests; their calls are in one row";
+const IN_A_ROW: &str = "ranks whose threads complete each other's requests; all their calls are replayed in one sequence";
 
 /// Returns `true` if the text belongs to a recording.
 pub(super) fn recognises(text: &[u8]) -> bool {
@@ -92,9 +92,7 @@ pub fn disturbed_by(provenance: &[u8]) -> Option<String> {
 
 /// Returns the sentence about the disturbance of a recording.
 pub fn disturbance(found: &str) -> String {
-    format!(
-        "the recording was made on a busy machine ({found}): times of computation may be too long"
-    )
+    format!("the recording was made on a busy machine ({found}): computation times may be too long")
 }
 
 /// Ratio of wall time to thread CPU time above which wall time includes more than computation; it must also exceed it by 1
@@ -118,13 +116,14 @@ fn clock_note(files: &[RankFile], clock: Clock, asked: Option<Clock>) -> Option<
         return None;
     }
     let why = match (asked, reason) {
-        (Some(_), _) => " as asked for".to_owned(),
+        (Some(_), _) => " as requested".to_owned(),
         (None, Some(reason)) => format!(": {reason}"),
         (None, None) => String::new(),
     };
     let [wall, cpu] = [wall, cpu].map(|nanos| Rounded(Time::from_nanos(nanos as f64)));
     Some(format!(
-        "computation takes {takes}{why}; of all ranks together {wall} wall, {cpu} thread CPU (--compute {other} takes the other)"
+        "computation is measured in {takes}{why}; sums over all ranks: {wall} wall, {cpu} thread CPU \
+         (--compute {other} selects the other)"
     ))
 }
 
@@ -245,7 +244,7 @@ fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
                 (bytes, FILES) => format!(" ({bytes} bytes)"),
                 (bytes, _) => {
                     let share = 100.0 * bytes as f64 / all as f64;
-                    format!(" ({bytes} bytes, {share:.1} % of those sent)")
+                    format!(" ({bytes} bytes, {share:.1} % of all sent)")
                 }
             };
             IgnoredRecords {
@@ -297,7 +296,7 @@ pub fn files(
     });
     let mut files = Vec::with_capacity(jobs.len());
     for (rank, (file, _, read)) in (0..ranks).map(Rank).zip(jobs) {
-        let read = read.expect("every job was done")?;
+        let read = read.expect("every job is done")?;
         if (read.header.rank, read.header.ranks) != (rank, ranks) {
             return Err(TraceError::At {
                 place: file,
@@ -326,8 +325,8 @@ fn unknown_library(version: &str) -> String {
     let name = version.lines().next().unwrap_or_default();
     let taken = Base::default().name();
     format!(
-        "the recording names {name}, whose algorithms of collectives are not known: by messages they take those of \
-         {taken} (--collectives names others)"
+        "the recording names the library {name}, whose collective algorithms are unknown: collectives by messages use \
+         those of {taken} (--collectives selects others)"
     )
 }
 
@@ -402,11 +401,11 @@ impl WallFault {
     fn words(self) -> &'static str {
         match self {
             WallFault::Threads => {
-                "several threads of a rank call MPI, and one that sleeps does not compute"
+                "several threads of a rank call MPI, and a sleeping thread does not compute"
             }
             WallFault::Turns => "a machine has more ranks than processors, so they take turns",
             WallFault::OneMachine => {
-                "hosts of the recording are one machine, as in a lab, and share its processors"
+                "the recorded hosts are one machine, as in a lab, and share its processors"
             }
         }
     }
@@ -517,7 +516,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_known_by_the_begin_of_their_version() {
+    fn the_start_of_the_version_identifies_the_library() {
         for (version, expected) in [
             ("Open MPI v4.1.4, package: Debian", Some(Base::OpenMpi)),
             ("MPICH Version:\t4.0.2", Some(Base::Mpich)),

@@ -21,9 +21,9 @@ pub(super) fn prune(
     let (sends, receives) = prune_messages(ranks);
     let collectives = prune_collectives(ranks, communicators);
     let taken = [
-        ("sends that nobody received", sends),
-        ("receives that got nothing", receives),
-        ("collective calls that not all ranks came to", collectives),
+        ("sends without a matching receive", sends),
+        ("receives without a matching send", receives),
+        ("collective calls that only some ranks made", collectives),
     ];
     let some = taken.into_iter().filter(|(_, count)| *count > 0);
     some.map(|(kind, count)| IgnoredRecords {

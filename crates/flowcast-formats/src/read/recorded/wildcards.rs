@@ -31,7 +31,7 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
             count += u64::from(post.channel.is_some());
         }
     }
-    let kind = "receives whose source the trace does not tell; they get the messages left over, first sent first";
+    let kind = "receives whose source is not in the trace; they get the remaining messages in sending order";
     (count > 0).then(|| IgnoredRecords {
         kind: kind.to_owned(),
         count,
@@ -104,7 +104,7 @@ mod tests {
     use flowcast_units::Bytes;
 
     #[test]
-    fn messages_left_over_go_to_receives_from_any_source_in_the_order_of_their_sends() {
+    fn receives_from_any_source_get_remaining_messages_in_sending_order() {
         let channel = |peer| Channel {
             peer: Rank(peer),
             tag: 3,

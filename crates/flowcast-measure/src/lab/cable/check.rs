@@ -147,7 +147,7 @@ impl<'a> CableChecker<'a> {
 impl ReferenceCable {
     fn check(&mut self, lab: &Lab, singles: u32) -> Result<CableCheck, LabError> {
         let (sender, receiver) = self.sockets(lab).map_err(|source| LabError::System {
-            what: "making the sockets that check a cable",
+            what: "creating the sockets that check a cable",
             source,
         })?;
         let finished = AtomicBool::new(false);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_and_jitter_are_as_asked_and_the_same_for_the_same_seed() {
+    fn losses_and_jitter_match_the_specification_and_depend_only_on_the_seed() {
         let uniform = DirectionSpec {
             loss: 0.1,
             jitter: nanos(10_000),
@@ -263,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_queue_does_what_the_definition_says(spec in specs(), frames in frames()) {
+        fn the_queue_matches_its_definition(spec in specs(), frames in frames()) {
             let mut queue = VirtualQueue::new(spec);
             let fates: Vec<Fate> = frames.iter().map(|(at, size)| queue.arrive(*at, *size)).collect();
             prop_assert_eq!(&fates, &reference(spec, &frames));

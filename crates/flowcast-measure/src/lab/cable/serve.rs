@@ -32,7 +32,7 @@ const OLDEST: Duration = Duration::from_millis(100);
 /// An interface is missing, or the system refuses packet sockets.
 pub fn serve_cables(spec: &LabSpec, ready: impl FnOnce()) -> Result<Infallible, LabError> {
     let failed = |source| LabError::System {
-        what: "carrying the frames of a cable",
+        what: "forwarding the frames of a cable",
         source,
     };
     let mut cables = Cables::open(spec).map_err(failed)?;

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_each_cable_are_shaped_and_so_is_the_backbone() {
+    fn both_ends_of_each_cable_and_the_backbone_are_shaped() {
         let spec = profile("two-racks", &[]).unwrap();
         let switch = file(&spec, "switch.tc");
         // 8 nodes at 50 Mbit/s with two ends each, and two ends of the backbone.
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_the_lab_file_are_in_its_copy_alone() {
+    fn texts_of_the_lab_file_appear_only_in_its_copy() {
         let mut spec = profile("cable", &[]).unwrap();
         spec.name = "found-me".into();
         spec.title = "x\nEND\nid > /tmp/found-me\ncat > /dev/null <<'END'\n".into();

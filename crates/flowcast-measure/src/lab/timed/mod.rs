@@ -114,7 +114,9 @@ impl PatternRun {
             let times = self.durations_of(flow);
             let seconds: Vec<f64> = times.iter().map(|time| time.as_seconds()).collect();
             let middle = median(&seconds);
-            Time::from_seconds(middle.expect("a repetition was carried, and its times are finite"))
+            Time::from_seconds(
+                middle.expect("at least one repetition ran, and its times are finite"),
+            )
         });
         medians.collect()
     }
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_end_when_the_flow_known_least_is_known_and_warm_ups_do_not_count() {
+    fn repetitions_end_when_the_least_certain_flow_is_precise_and_exclude_warm_ups() {
         let mut carrier = Listed(
             vec![900.0, 800.0, 50.0, 60.0, 50.2, 50.1, 50.0, 50.1, 50.0, 50.1],
             0,

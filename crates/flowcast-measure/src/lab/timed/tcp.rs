@@ -202,7 +202,7 @@ fn since(zero: Instant) -> Time {
 
 fn refused(source: io::Error) -> LabError {
     LabError::System {
-        what: "carrying a pattern",
+        what: "sending a pattern",
         source,
     }
 }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_one_pair_share_a_connection_in_the_order_of_their_starts_when_asked() {
+    fn flows_of_one_pair_share_a_connection_in_start_order_if_requested() {
         let flows = [flow(1, 0, 1, 2.0), flow(2, 1, 0, 0.0), flow(3, 0, 1, 1.0)];
         let orders = |connections| -> Vec<Vec<usize>> {
             let grouped = by_connection(&flows, connections);

@@ -53,7 +53,7 @@ pub(in crate::dimemas_cfg) fn scheduler(
                     notes.push(note(
                         &fields,
                         value.trim(),
-                        "ranks that wait leave their processor at once",
+                        "waiting ranks release their processor immediately",
                     ));
                 }
             }
@@ -194,7 +194,7 @@ fn shape(fields: &mut Fields, factor: f64) -> Result<Shape, DimemasConfigError> 
             deviation: second,
         },
         "UNIFORM" if second < first => {
-            return Err(fields.wrong("a value not below the one before it"));
+            return Err(fields.wrong("a value of at least the previous one"));
         }
         "UNIFORM" => Shape::Uniform {
             least: first,

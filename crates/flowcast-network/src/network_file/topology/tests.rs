@@ -73,7 +73,7 @@ fn errors_name_the_field() {
         ),
         (
             "fat_tree = 4\n[[levels]]\ndown = 4",
-            "topology.levels: found it beside fat_tree",
+            "topology.levels: found it together with fat_tree",
         ),
         ("", "topology.levels.0: found 0 levels"),
     ] {
@@ -115,7 +115,7 @@ fn errors_of_every_shape_name_the_field() {
         ),
         (
             "torus = [4]\nmesh = [4]",
-            "topology.mesh: found it beside torus",
+            "topology.mesh: found it together with torus",
         ),
         (
             "torus = [4]\nnodes_per_switch = 0",
@@ -172,7 +172,7 @@ fn errors_of_every_shape_name_the_field() {
         ),
         (
             "[graph]\nnodes = [0, 1]\ncables = []",
-            "topology.graph.cables: found no way between nodes 0 and 1",
+            "topology.graph.cables: found no route between nodes 0 and 1",
         ),
         (
             "[graph]\nnodes = [0, 1]\n[[graph.cables]]\nclass = \"node\"\nbetween = [[0, 1]]",

@@ -64,7 +64,7 @@ pub(super) fn interfaces(network: &Network) -> Result<NodeInterfaces, SharingErr
         return Err(topology::refused(
             "planes",
             planes,
-            format!("at most nic.count = {count}, the interfaces of a node"),
+            format!("at most nic.count = {count}, the number of interfaces of a node"),
         ));
     }
     Ok(NodeInterfaces {
@@ -88,7 +88,7 @@ pub fn backbone_share(network: &Network) -> Result<Option<AllocatedFraction>, Sh
         return Err(SharingError::parameter(
             "nic.bandwidth",
             Some(nic),
-            "a finite rate beside that of the backbone",
+            "a finite rate, because that of the backbone is finite",
         ));
     }
     rate.map(|rate| share("backbone.bandwidth", rate, nic))
@@ -126,7 +126,7 @@ pub(super) fn bus_share(network: &Network) -> Result<Option<BusShare>, SharingEr
         return Err(SharingError::parameter(
             "nic.bandwidth",
             Some(nic),
-            "a finite rate beside that of the bus",
+            "a finite rate, because that of the bus is finite",
         ));
     }
     if rate <= 0.0 {
@@ -143,6 +143,6 @@ pub(super) fn infinite_interface() -> SharingError {
     SharingError::parameter(
         "nic.bandwidth",
         Some(0.0),
-        "a finite rate beside those of the topology",
+        "a finite rate, because those of the topology are finite",
     )
 }

@@ -394,7 +394,7 @@ mod tests {
     use flowcast_units::{Bytes, Node, Time};
 
     #[test]
-    fn rates_filled_at_once_are_those_that_links_agree_on() {
+    fn rates_from_filling_equal_the_rates_that_links_agree_on() {
         let ends = [(0, 1), (0, 2), (3, 2), (3, 1), (4, 5), (1, 5), (2, 5)];
         let flow = |(id, (src, dst)): (u32, &(u32, u32))| Flow {
             id,
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_filled_by_equal_parts_of_what_the_slow_leave() {
+    fn fast_flows_share_equally_what_slow_flows_leave() {
         let rate = |rates: &[f64]| filling_rate(&mut rates.to_vec(), 1.0);
         assert_eq!(rate(&[f64::INFINITY]), 1.0);
         assert_eq!(rate(&[0.25, f64::INFINITY, f64::INFINITY]), 0.375);

@@ -514,7 +514,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_filled_by_equal_parts_of_what_the_slow_leave_each_counted() {
+    fn fast_flows_share_equally_what_groups_of_slow_flows_leave() {
         let rate = |members: &[(f64, f64)]| {
             let mut elsewhere = Vec::new();
             for (rate, flows) in members.iter().copied() {

@@ -257,7 +257,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 40, rng_seed: proptest::test_runner::RngSeed::Fixed(8), ..ProptestConfig::default() })]
 
     #[test]
-    fn it_comes_to_the_same_equations_in_tiny_steps(
+    fn coarse_steps_approach_the_solution_of_tiny_steps(
         pairs in pairs(16), times in proptest::collection::vec((0u32..20_000, 500u32..20_000), 16),
         alpha in prop_oneof![Just(1.0), 0.5..2.0f64], kappa in prop_oneof![Just(1.0), Just(0.0), 0.0..1.0f64],
         backbone in proptest::option::of(0.5..6.0f64),
@@ -278,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_still_meets_the_conditions(pairs in pairs(40), alpha in 0.5..2.0f64, kappa in 0.0..=1.0f64) {
+    fn a_steady_state_meets_the_conditions(pairs in pairs(40), alpha in 0.5..2.0f64, kappa in 0.0..=1.0f64) {
         let (fabric, feedback) = (fabric(&pairs, None), Feedback { alpha, kappa });
         let mut flows_in_flight = QuasiDynamicFlows::new(&fabric, feedback, Pace { lag: Time::from_nanos(LAG), fineness: 1 });
         for flow in 0..pairs.len() as u32 {
@@ -304,7 +304,7 @@ proptest! {
 }
 
 #[test]
-fn a_flow_that_meets_nobody_takes_its_time_alone() {
+fn a_flow_without_contention_takes_its_time_alone() {
     let fabric = fabric(&[(0, 1), (2, 3)], None);
     let feedback = Feedback {
         alpha: 1.0,

@@ -42,7 +42,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_largest_is_that_of_the_last_rounds(values in prop::collection::vec((0u32..3, 0u8..50), 1..50)) {
+        fn the_maximum_covers_only_the_last_rounds(values in prop::collection::vec((0u32..3, 0u8..50), 1..50)) {
             let (mut filter, mut all, mut round) = (LargestOf::default(), Vec::new(), 0);
             for (later, value) in values {
                 round += later;

@@ -66,10 +66,10 @@ pub type Predictor<'a> =
 #[derive(Debug, Error)]
 pub enum ConflictFitError {
     /// No flow was measured alone.
-    #[error("found no conflict of kind `alone`, expected one: all others are held against it")]
+    #[error("found no conflict of kind `alone`, expected one as the reference for all others")]
     NotAlone,
     /// There are only flows alone, which share nothing.
-    #[error("found only flows alone, expected conflicts: more than two nodes are needed")]
+    #[error("found only single flows, expected conflicts, which need more than two nodes")]
     NoConflict,
     /// Numbers that cannot be summarised.
     #[error(transparent)]

@@ -47,24 +47,24 @@ impl fmt::Display for Warning {
         match self {
             Warning::FarOff { model, mean_absolute, on_random_patterns } => write!(
                 f,
-                "no model explains this network: the best, {model}, misses {} by {:.1} % on average",
+                "no model explains this network: the mean error of the best, {model}, on {} is {:.1} %",
                 if *on_random_patterns { "the random patterns" } else { "conflicts left out of the fit" },
                 mean_absolute * 100.0
             ),
             Warning::AtBound { field, value, bound } => write!(
                 f,
-                "{field} stands at {value:.4}, the {} bound of its range, and has no interval: the model may not be that of \
-                 this network",
+                "{field} is {value:.4}, the {} bound of its range, and has no interval: the model may not suit this \
+                 network",
                 bound.name()
             ),
             Warning::NoRepetitions => {
-                f.write_str("each conflict was carried once, which gives no intervals; measure with more --repetitions")
+                f.write_str("each conflict was measured once, which gives no intervals; measure with more --repetitions")
             }
             Warning::BackboneUnknown => f.write_str(
-                "the backbone was not saturated and is taken for no limit; measure with more nodes in a rack",
+                "the backbone was not saturated and is assumed to be unlimited; measure with more nodes in a rack",
             ),
             Warning::WithoutInfluence { field, value } => {
-                write!(f, "{field} makes no difference to these conflicts where it stands, at {value}")
+                write!(f, "{field} has no effect on these conflicts at its value, {value}")
             }
         }
     }

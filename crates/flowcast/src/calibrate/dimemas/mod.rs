@@ -102,10 +102,10 @@ pub struct DimemasIntervals {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum DimemasFitError {
     /// Fewer than two sizes: no line through the round trips.
-    #[error("found `pingpong` regions of {0} sizes, expected at least 2")]
+    #[error("found `pingpong` regions of {0} sizes, expected at least 2 sizes")]
     TooFewRoundTrips(usize),
     /// A region that took no time.
-    #[error("region `{0}`: found a time of 0, expected one above")]
+    #[error("region `{0}`: found a time of 0, expected a time above 0")]
     NoTime(String),
     /// Predictions that are not numbers.
     #[error(transparent)]

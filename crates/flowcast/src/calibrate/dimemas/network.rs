@@ -75,7 +75,7 @@ mod tests {
     use flowcast_units::CollectiveOp;
 
     #[test]
-    fn the_network_file_says_what_was_found_and_is_read_back() {
+    fn the_network_file_contains_the_fit_and_reads_back() {
         let region = MeasuredRegion {
             name: "x".into(),
             exercise: Exercise::PingPong,

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_of_messages_take_what_a_hand_calculation_says() {
+    fn regions_of_messages_take_the_time_of_a_hand_calculation() {
         // L is 10 us, the bytes take 100 us.
         let (full, half) = (
             NodeLinks {

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_behind_exact_regions_is_found() {
+    fn exact_regions_give_back_their_parameters() {
         let fit = fit(&measured(6, 0.0)).unwrap();
         let (truth, rows) = truth();
         assert!(
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bus_is_told_from_none() {
+    fn one_bus_is_distinguished_from_none() {
         let mut regions = measured(6, 0.0);
         let (truth, _) = truth();
         let one = Parameters { buses: 1, ..truth };
@@ -515,12 +515,12 @@ mod tests {
     }
 
     #[test]
-    fn without_round_trips_or_time_nothing_is_fitted() {
+    fn regions_without_round_trips_or_time_are_refused() {
         let mut regions = measured(4, 0.0);
         regions[0].once = Time::ZERO;
         assert_eq!(
             fit(&regions).unwrap_err().to_string(),
-            "region `x`: found a time of 0, expected one above"
+            "region `x`: found a time of 0, expected a time above 0"
         );
         regions.retain(|region| region.exercise != Exercise::PingPong);
         assert_eq!(

@@ -32,7 +32,7 @@ const RECORDED: [(&str, &[u8]); 3] = [
 ];
 
 #[test]
-fn every_call_is_that_of_the_recordings() {
+fn every_call_equals_that_of_the_recordings() {
     for (swap, packed) in RECORDED {
         let text = String::from_utf8(zstd::decode_all(packed).unwrap()).unwrap();
         let runs: Vec<&str> = text.split("run ").skip(1).collect();
@@ -111,7 +111,7 @@ fn check(settings: HplSettings, seed: u64, network: &Network) {
 }
 
 #[test]
-fn each_way_to_broadcast_and_to_swap_comes_to_its_end_at_each_depth() {
+fn every_broadcast_and_swap_finishes_at_every_depth() {
     let network = rendezvous();
     for (rows, columns) in [(1, 4), (4, 1), (2, 2), (2, 3), (3, 5), (4, 8)] {
         for depth in 0..3 {
@@ -161,7 +161,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn each_send_has_its_receive_and_no_run_is_stuck(settings in any_settings(), seed in any::<u64>()) {
+    fn each_send_has_its_receive_and_no_run_deadlocks(settings in any_settings(), seed in any::<u64>()) {
         check(settings, seed, &rendezvous());
     }
 }

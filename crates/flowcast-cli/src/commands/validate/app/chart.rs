@@ -178,7 +178,7 @@ fn error_chart(reports: &[NamedReport], errors: &[Vec<f64>], predictions: &[Stri
                     .collect(),
             },
             y: ChartAxis::new(
-                "predicted less measured (%)",
+                "predicted minus measured (%)",
                 [-largest, largest],
                 |share| format!("{:+.0} %", share * 100.0),
             ),
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_of_programs_are_read_and_no_others() {
+    fn only_reports_of_programs_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cg.json");
         let read_as = |head: &str| {

@@ -56,7 +56,7 @@ pub(super) fn document(
         .cell("median error", |(_, of)| percent(of.median_absolute(), 1))
         .cell("mean error", |(_, of)| percent(of.mean_absolute(), 1))
         .cell("worst", |(_, of)| relative_error(of.worst().error()))
-        .cell("which", |(_, of)| &of.worst().of);
+        .cell("region", |(_, of)| &of.worst().of);
     let mut document = Document::new(KIND)
         .titled(&validation.title)
         .table("predictions", predictions)
@@ -65,10 +65,10 @@ pub(super) fn document(
         (MeasuredQuantity::Total, "the whole run"),
         (
             MeasuredQuantity::Region,
-            "regions, on the rank that was longest in each",
+            "regions, each on the rank with the longest time",
         ),
         (MeasuredQuantity::Rank, "communication of each rank"),
-        (MeasuredQuantity::Call, "calls, all ranks together"),
+        (MeasuredQuantity::Call, "calls, sum over all ranks"),
     ] {
         let part = all.iter().filter(|row| row.quantity == quantity);
         document = document.shown(quantities(names, part).heading(heading));
@@ -94,7 +94,7 @@ pub(super) fn document(
         .noted(of_runs(&validation.provenance))
         .noted(predicted.iter().flat_map(|of| &of.notes))
         .line(format!(
-            "{} runs, {} ranks; computation {} of thread CPU in all; errors are (predicted - measured) / measured",
+            "{} runs, {} ranks; {} of thread CPU time for computation in total; errors are (predicted - measured) / measured",
             validation.runs.len(),
             validation.worked.len(),
             Rounded(validation.worked.iter().copied().sum::<Time>())

@@ -218,7 +218,7 @@ impl ValidateApp {
             let regions = fared[at].regions.as_ref();
             let worst = regions.map_or(0.0, |regions| regions.worst().error().abs());
             Ok(tolerance.exceeded_by([
-                ("total off by", fared[at].total.abs()),
+                ("total error", fared[at].total.abs()),
                 ("worst region", worst),
             ]))
         })

@@ -158,7 +158,7 @@ impl Plan<'_> {
                 .max_time
                 .is_some_and(|most| began.elapsed().as_secs_f64() > most.as_seconds())
             {
-                say!("flowcast: runs are left; --resume runs them");
+                say!("flowcast: the time limit is reached; --resume executes the remaining runs");
                 break;
             }
             let recorded = measured.recordings.len();
@@ -316,7 +316,7 @@ impl RunPlace {
             RunPlace::Lab(lab) => {
                 let program = program
                     .to_str()
-                    .context("found a program whose name is no text, expected text")?;
+                    .context("found a program name that is not UTF-8, expected text")?;
                 let mut command = lab.command_in(Node(0), program).map_err(explained)?;
                 command.envs(lab.launcher_environment());
                 Ok(command)
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_gives_back_recordings_and_times() {
+    fn a_journal_stores_recordings_and_times() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cg.html.journal");
         let header = Header::new(None, &["mpirun".into(), "./cg".into()]);

@@ -96,7 +96,7 @@ mod tests {
 
     /// The next request gets the slot that the call's request would have had.
     #[test]
-    fn recordings_without_neighbours_are_read_and_say_so() {
+    fn recordings_without_neighbours_are_read_with_a_note() {
         let calls: [TestCall<'_>; 3] = [
             ("Ineighbor_allgather", &[], 0),
             ("Isend", &[0, 1, 5, 100], 0),

@@ -18,7 +18,7 @@ use flowcast_recording::{
 };
 use flowcast_units::{Bytes, Rank};
 
-const UNKNOWN_LOCK: &str = " of which the recording does not tell the type; taken as shared";
+const UNKNOWN_LOCK: &str = " without a recorded lock type; treated as shared";
 
 /// Tags of the messages by which a rank allows access to its memory, and by which it reports that its own access is
 /// complete.
@@ -247,7 +247,7 @@ mod tests {
     };
 
     #[test]
-    fn recordings_without_types_of_locks_and_without_groups_are_read_and_say_so() {
+    fn recordings_without_lock_types_and_groups_are_read_with_notes() {
         let calls: [TestCall<'_>; 6] = [
             ("Win_lock", &[0, 1, 0], 0),
             ("Put", &[0, 1, 80], 0),
@@ -271,7 +271,7 @@ mod tests {
             target: None,
         };
         assert_eq!(accesses(&program, 0), [lock, PUT, unlock, PUT, flush]);
-        let unknown = "1 calls of MPI_Win_lock of which the recording does not tell the type; taken as shared";
+        let unknown = "1 calls of MPI_Win_lock without a recorded lock type; treated as shared";
         assert_eq!(
             told(&program),
             [unknown, "1 calls of MPI_Win_start left out of the replay"]
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_not_given_back_is_at_the_end_and_one_that_was_not_had_is_waited_for_only() {
+    fn an_open_lock_is_released_at_the_end_and_an_unlock_without_a_lock_only_waits() {
         let calls: [TestCall<'_>; 3] = [
             ("Win_unlock", &[0, 0, 0], 0),
             ("Win_lock", &[0, 1, 0, LOCK_EXCLUSIVE], 0),

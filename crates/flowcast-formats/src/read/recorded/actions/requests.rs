@@ -175,7 +175,7 @@ mod tests {
     use flowcast_units::Rank;
 
     #[test]
-    fn calls_have_events_where_their_operations_have_other_names() {
+    fn calls_have_events_if_their_operations_have_other_names() {
         let message = [0, 1, 5, 100];
         let sender: [TestCall<'_>; 9] = [
             ("Isend", &message, 0),

@@ -29,7 +29,7 @@ impl Hosts {
         hold: Duration,
     ) -> Result<ClockRun, LabError> {
         let refused = |source| LabError::System {
-            what: "synchronising clocks",
+            what: "synchronising the clocks",
             source,
         };
         let learned = self.learn_clocks(plan).map_err(refused)?;
@@ -62,7 +62,9 @@ impl Hosts {
             for (guide, learner) in round {
                 let HostReply::Learned(found) = self.links[learner.index()].answer_or_failure()?
                 else {
-                    return Err(io::Error::other("found another answer, expected a clock"));
+                    return Err(io::Error::other(
+                        "found a different answer, expected a clock",
+                    ));
                 };
                 self.expect_guided(guide.index())?;
                 learned[learner.index()] = found.behind(&learned[guide.index()]);
@@ -85,7 +87,7 @@ impl Hosts {
             }) = self.links[rank].answer_or_failure()?
             else {
                 return Err(io::Error::other(
-                    "found another answer, expected a look at a clock",
+                    "found a different answer, expected a clock reading",
                 ));
             };
             self.expect_guided(0)?;

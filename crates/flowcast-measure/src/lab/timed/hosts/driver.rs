@@ -88,7 +88,7 @@ impl Hosts {
             }
             if let Some(why) = is_hopeless().or_else(|| {
                 (Instant::now() > until)
-                    .then(|| format!("{} ranks have come in {timeout:?}", links.len()))
+                    .then(|| format!("{} ranks connected within {timeout:?}", links.len()))
             }) {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
@@ -204,7 +204,7 @@ impl Hosts {
             let link = &mut self.links[*at];
             let HostReply::Carried { sent, taken } = link.answer_or_failure()? else {
                 return Err(io::Error::other(
-                    "found another answer, expected the times of flows",
+                    "found a different answer, expected the times of flows",
                 ));
             };
             let place = |flow: u32| numbers.iter().position(|number| *number == flow);
@@ -264,7 +264,9 @@ impl HostLink {
                 },
                 size,
             )),
-            _ => Err(io::Error::other("found a stranger, expected a rank")),
+            _ => Err(io::Error::other(
+                "found an unknown program, expected a rank",
+            )),
         }
     }
 
@@ -292,7 +294,7 @@ impl HostLink {
 
     pub(super) fn unexpected(&self, reply: &HostReply) -> io::Error {
         let reply = match reply {
-            HostReply::Failed(why) => format!("failed {why}"),
+            HostReply::Failed(why) => format!("failed: {why}"),
             other => line_of(other).trim().to_owned(),
         };
         io::Error::other(format!("rank {} on {}: {reply}", self.rank, self.host))
@@ -305,7 +307,9 @@ impl HostLink {
             let asked = origin.elapsed().as_secs_f64();
             self.notify(&HostOrder::Clock)?;
             let HostReply::Clock(clock) = self.answer_or_failure()? else {
-                return Err(io::Error::other("found another answer, expected the time"));
+                return Err(io::Error::other(
+                    "found a different answer, expected the time",
+                ));
             };
             let came = origin.elapsed().as_secs_f64();
             if came - asked < shortest {
@@ -321,7 +325,7 @@ impl HostLink {
 
 fn refused(source: io::Error) -> LabError {
     LabError::System {
-        what: "carrying a pattern between hosts",
+        what: "sending a pattern between hosts",
         source,
     }
 }
@@ -407,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_of_one_machine_have_one_clock_but_for_when_they_began() {
+    fn clocks_of_ranks_on_one_machine_differ_only_by_their_start() {
         with_ranks_by(
             3,
             |_| true,
@@ -447,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_comes_is_told_and_a_stranger_ends_nothing() {
+    fn missing_ranks_are_reported_and_unknown_connections_have_no_effect() {
         let door = TcpListener::bind("127.0.0.1:0").unwrap();
         let gather = |is_hopeless: &mut dyn FnMut() -> Option<String>| {
             Hosts::gather(

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_order_is_none() {
+    fn invalid_orders_are_rejected() {
         for line in [
             "",
             "clock",

@@ -77,7 +77,7 @@ pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
     for line in BufReader::new(control).lines() {
         let line = line?;
         let order = serde_json::from_str(&line)
-            .map_err(|_| io::Error::other(format!("found the order `{line}`")));
+            .map_err(|_| io::Error::other(format!("found `{line}`, expected an order")));
         let reply = order.and_then(|order| follower.follow(order));
         say(
             control,
@@ -269,6 +269,6 @@ fn accept<'a>(
 fn missing(connections: usize) -> io::Error {
     io::Error::new(
         io::ErrorKind::TimedOut,
-        format!("{connections} connections did not come"),
+        format!("{connections} connections did not arrive"),
     )
 }
