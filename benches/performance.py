@@ -173,7 +173,7 @@ def streams(bench):
         pairs = [(i, j) for i in range(ranks) for j in range(ranks) if i != j]
         lines = [f"{i} -> {j} {1_000_000 + (i * 7919 + j * 104729) % 1_000_000}B @ 0ns\n" for i, j in pairs]
         (bench.folder / f"pairs{ranks}.pattern").write_text("".join(lines))
-        rows.append((f"all {len(pairs):,} pairs of {ranks} nodes at once", f"pairs{ranks}.pattern", ranks, True))
+        rows.append((f"all {len(pairs):,} concurrent pairs of {ranks} nodes", f"pairs{ranks}.pattern", ranks, True))
 
     def cells(file, ranks, is_for_simgrid):
         network = ["--network", "gige-tcp", "--set", "nic.bandwidth=125MB/s", "--set", "nic.latency=0us", "--json"]
