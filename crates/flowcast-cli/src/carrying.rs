@@ -45,7 +45,8 @@ pub(crate) struct WhereArgs {
     /// With --launcher: treat each rank as a node, even if a host has several
     #[arg(long, requires = "launcher")]
     node_per_rank: bool,
-    /// With --launcher and --over tcp: address in the network on which ranks listen, instead of that of the hosts' names
+    /// With --launcher and --over tcp: address in the network on which ranks listen, instead of the addresses of the
+    /// hosts' names
     #[arg(long, value_name = "ADDR", requires = "launcher")]
     listen: Option<IpAddr>,
     #[command(flatten)]

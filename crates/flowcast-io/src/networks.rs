@@ -81,7 +81,7 @@ pub fn load_network(
     }
 }
 
-/// File that the user has stored under a name. `None` if the name is that of a built-in network.
+/// File that the user has stored under a name. `None` if the name belongs to a built-in network.
 fn kept(name: &str) -> Option<PathBuf> {
     let is_built_in = builtin::NETWORKS.iter().any(|(known, _)| *known == name);
     let file = Store::usual().filter(|_| !is_built_in)?.file(name).ok()?;

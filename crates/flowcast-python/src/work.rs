@@ -23,7 +23,7 @@ pub(crate) fn beside<T: Send + 'static>(
 ) -> PyResult<T> {
     let (sender, mut receiver) = channel();
     thread::spawn(move || {
-        // Nobody waits any more after an interrupt.
+        // After an interrupt, the caller no longer waits.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
     });
     loop {

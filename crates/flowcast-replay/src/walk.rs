@@ -2,8 +2,8 @@
 //!
 //! If messages do not compete for links, the history of a rank depends only on its own past and on the arrival times of the
 //! messages that it receives. Each rank therefore runs as far as it can. When it needs a message that has not been sent, the
-//! sender runs, and its send wakes the receiver. The order in which ranks run cannot change a time. The result is the same
-//! as that of an event-driven simulation, but the streams are read only once.
+//! sender runs, and its send wakes the receiver. The order in which ranks run cannot change a time. The result equals the
+//! result of an event-driven simulation, but the streams are read only once.
 
 mod accesses;
 mod blocks;

@@ -95,7 +95,7 @@ struct Uses {
     collectives_between_nodes: bool,
     collectives_between_sites: bool,
     computed: bool,
-    /// Always `false` if the speed of accelerators was neither set nor asked for.
+    /// Always `false` if the speed of accelerators was neither set nor requested.
     accelerated: bool,
 }
 

@@ -23,7 +23,7 @@ use crate::{
 #[error("{0}")]
 pub struct Finding(pub String);
 
-/// Error for a failed program that the command has run. The exit code is that of the program.
+/// Error for a failed program that the command has run. The exit code is the program's.
 #[derive(Debug, Error)]
 #[error("{said}")]
 pub struct ProgramFailed {

@@ -100,7 +100,7 @@ pub fn tell_notes<T: Display>(notes: impl IntoIterator<Item = T>) {
 }
 
 /// Escapes characters that a terminal would interpret, or that hide adjacent text, as `\u001b`. Names in the text may come
-/// from anybody. JSON uses the same escapes.
+/// from any source. JSON uses the same escapes.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);

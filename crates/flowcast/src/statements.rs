@@ -189,8 +189,8 @@ pub fn no_margin(network: &Network) -> &'static str {
 pub const DIVIDED: &str = "long messages are divided over the networks, as with flowcast predict --rail; with \
     nic.count=N in one network, each message uses one of a node's interfaces and is not divided";
 
-/// Sentences about several things, each once. A sentence that does not apply to all of them begins with the names to which
-/// it applies.
+/// Sentences about several named subjects, each once. A sentence that does not apply to all subjects begins with the names to
+/// which it applies.
 pub fn by_name(all: &[(String, String)]) -> Vec<String> {
     let known = once(all.iter().map(|(name, _)| name.clone()));
     let sentences = once(all.iter().map(|(_, sentence)| sentence.clone()));

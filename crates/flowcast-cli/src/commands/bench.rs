@@ -144,8 +144,7 @@ impl Bench {
                     .map(|network| NetworkArgs { network, overrides }.load())
                     .transpose()?;
                 let trace = open_trace(&input)?;
-                // Uses the engine of the trace alone, not that of the network: the speed of the latter depends on the
-                // network.
+                // Uses the engine for the trace alone. The speed of a network's engine depends on the network.
                 let bare = if matches!(trace, Trace::Program(_)) {
                     Contention::Limits
                 } else {

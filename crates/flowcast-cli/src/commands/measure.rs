@@ -135,7 +135,7 @@ pub(crate) struct P2p {
     )]
     burst: u32,
     /// Computation between two messages while the overhead is measured [default: the gap of half the largest size, or four
-    /// times that of the smallest]
+    /// times the gap of the smallest]
     #[arg(long, value_name = "TIME")]
     delay: Option<Time>,
     #[arg(long, value_name = "SHARE", value_parser = share, help = precision_help())]

@@ -239,7 +239,7 @@ impl MeasurePairs {
                 })
                 .collect();
         }
-        // A core copies in and out alternately, so both directions at once are not a separate case.
+        // A core copies in and out alternately, so concurrent messages in both directions are not a separate case.
         rounds
             .iter()
             .flatten()

@@ -477,7 +477,7 @@ fn ranks_with_different_clocks_share_one_time_axis(mpi: Mpi) {
     let program = bench.compile("mixes.c");
     let shared = bench.recorded("shared", &[&program, "cg"]);
     assert_eq!(shared["clocks"]["state"], "shared", "{shared}");
-    // The monotonic clock of each rank is 100 s ahead of that of the previous rank.
+    // The monotonic clock of each rank is 100 s ahead of the previous rank's clock.
     if mpi.ending == "mpich" {
         println!(
             "skipped: UCX, beneath MPICH, shares no memory between processes of different namespaces"
@@ -561,7 +561,7 @@ fn threads_become_streams_with_their_own_computations(mpi: Mpi) {
             .map(|row| row["compute_s"].as_f64().unwrap())
             .sum()
     };
-    // A thread that sleeps in a join does not compute: the rank's computation is at most that of its threads.
+    // A thread that sleeps in a join does not compute: the rank's computation is at most the sum over its threads.
     let mut exchange_alone = 0.0;
     for kind in ["three", "join"] {
         let (answer, notes, computed) = record(kind);

@@ -6,8 +6,8 @@
 //!   arrived. Calls that are measured alone may find cold caches. The two would then take longer than the whole trip. So if
 //!   an eager `MPI_Send` in the ping-pong takes less time than `MPI_Isend` alone, it is the sender's overhead. The
 //!   receiver's overhead is reduced by the same ratio, the median over the eager sizes.
-//! - From the eager limit on, `MPI_Recv` contains the transfer. The receiver's overhead is then that of the smallest
-//!   message.
+//! - From the eager limit on, `MPI_Recv` contains the transfer. The receiver's overhead is then the value for the
+//!   smallest message.
 //! - **The rest** of half a round trip belongs to the network (`half_trip`).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -28,7 +28,7 @@ use flowcast_units::{Node, Time};
 const EFFICIENCY: f64 = 0.37;
 /// Factor from the median absolute deviation to the standard deviation of a normal distribution.
 const TO_DEVIATION: f64 = 1.4826;
-/// Ratio of the standard error of a median to that of a mean.
+/// Ratio of the standard error of a median to the standard error of a mean.
 const OF_MEDIAN: f64 = 1.2533;
 /// Number of sweeps of the polish. The result hardly changes after the third.
 const SWEEPS: usize = 20;

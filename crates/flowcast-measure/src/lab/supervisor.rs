@@ -101,7 +101,7 @@ impl Supervisor {
             .child
             .stdout
             .take()
-            .expect("the standard output was asked for");
+            .expect("the standard output is a pipe");
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let ready = BufReader::new(output)

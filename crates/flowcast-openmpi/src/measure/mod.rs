@@ -487,7 +487,7 @@ fn tell_stuck(state: &State, stuck: &BTreeSet<PeerPath>) {
 }
 
 fn own_name(library: &OpenMpiLibrary) -> ProcessName {
-    // SAFETY: this process, which the library knows before it asks for networks.
+    // SAFETY: this process, which the library knows before it looks for networks.
     unsafe { (*(library.local_process)()).proc_name }
 }
 

@@ -271,8 +271,8 @@ unsafe extern "C" fn release_stream(stream: *mut ArrowStream) {
 }
 
 unsafe extern "C" fn release_schema(schema: *mut Schema) {
-    // SAFETY: called once for a schema whose parts were boxed here; the children are dropped with what is left of them,
-    // as a consumer may have taken some.
+    // SAFETY: called once for a schema whose parts were boxed here. A consumer may have taken parts of the children; the
+    // remaining parts are dropped with them.
     unsafe {
         let parts = Box::from_raw((*schema).private.cast::<SchemaParts>());
         parts

@@ -6,8 +6,8 @@
 //! The thread that follows the ranks processes the results of a round in the order of time while the other threads solve the
 //! next round. The first of these results determines the horizon of that round.
 //!
-//! A part solves the same equations in the same order, alone or not. The result is therefore identical to that of one
-//! thread, to the last bit, and observers get the same events in the same order.
+//! A part solves the same equations in the same order, alone or not. The result is therefore identical to the result of
+//! one thread, to the last bit, and observers get the same events in the same order.
 
 use std::{
     cmp::Reverse,

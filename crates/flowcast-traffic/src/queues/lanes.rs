@@ -205,7 +205,7 @@ impl<E: Copy + Default> LaneQueue<E> {
             .map(|entry| entry.event)
     }
 
-    /// Current time: that of the last event taken, or a later one to which the queue was advanced.
+    /// Current time: the time of the last event taken, or a later time to which the queue was advanced.
     #[inline(always)]
     pub fn now(&self) -> Time {
         self.now

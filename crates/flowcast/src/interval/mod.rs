@@ -1,6 +1,6 @@
 //! Margins of predictions: intervals that contain the measured time with a given probability.
 //!
-//! Two things are uncertain, and the network file quantifies both. The **parameters** have intervals. Networks are drawn
+//! The network file quantifies two sources of uncertainty. The **parameters** have intervals. Networks are drawn
 //! from these ([`Network::drawn`]), and the prediction is repeated on each of them: 64 times if messages do not meet,
 //! because a walk over the program carries 32 networks at the same time, otherwise up to 16 times. The **model** differs
 //! from the machine. Its errors on earlier measurements are in the file's [accuracy record](flowcast_network::accuracy). For

@@ -98,7 +98,7 @@ fn ends(wishes: &[Wish], shares: &dyn Fn(&[Wish]) -> Vec<Fraction>) -> Option<Ve
         for (flow, share) in active.iter().zip(&shares) {
             next = earlier(next, now.plus(left[*flow].over(*share)?)?)?;
         }
-        let then = next.expect("a flow is under way");
+        let then = next.expect("a flow is active");
         for (flow, share) in active.iter().zip(&shares) {
             left[*flow] = left[*flow].minus(then.minus(now)?.times(*share)?)?;
             if left[*flow] == ZERO {

@@ -394,7 +394,7 @@ fn a_header_with_or_without_offsets_is_read() {
     );
     assert!(
         predict(plain.replacen("(1,1)", "(1,2)", 1)).is_ok(),
-        "a thread without records ends at once"
+        "a thread without records ends immediately"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Clock of this machine, and comparison with that of another one.
+//! Clock of this machine, and comparison with the clock of another machine.
 
 use std::time::Instant;
 

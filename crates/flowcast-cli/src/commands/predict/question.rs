@@ -136,7 +136,7 @@ impl Question {
         refuse_others(&self, options).map_err(|error| anyhow!("{error}{}", self.way_out()))
     }
 
-    /// Advice after an error in a question about several things; empty for a question about a single one.
+    /// Advice after an error in a question about several inputs; empty for a question about a single one.
     fn way_out(self) -> &'static str {
         match self {
             Comparison => "; predict one at a time; `flowcast compare` compares two --json files",

@@ -31,7 +31,7 @@ const SILENCE: Time = Time::from_nanos(2e9);
 /// A rail with its name and its path.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveRail {
-    /// Name in tables: that of the network, numbered if several have the same.
+    /// Name in tables: the network's name, numbered if several rails have the same.
     pub name: String,
     /// LogGP parameters and addresses of the rail.
     pub path: RailPath,

@@ -11,7 +11,7 @@
 //! When a flow starts or ends, the relaxation starts from the previous solution and visits only the links of the flow's path
 //! at first. The cost depends on the reach of the change and not on the number of flows.
 //!
-//! A link has no queue if all its flows have come through the same earlier link with at most the same capacity.
+//! A link has no queue if all its flows have crossed the same earlier link with at most the same capacity.
 
 use std::collections::VecDeque;
 
@@ -483,7 +483,7 @@ impl Relaxation {
             .filling_delay(link, self.elsewhere.iter().copied(), precision)
     }
 
-    /// `true` if all flows of a link have come through one earlier link with at most the same capacity, so that none of them
+    /// `true` if all flows of a link have crossed one earlier link with at most the same capacity, so that none of them
     /// waits here.
     fn is_served_before(&self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> bool {
         let [first, others @ ..] = active_flows.members(link) else {
