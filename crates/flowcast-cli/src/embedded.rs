@@ -30,7 +30,8 @@ pub(crate) fn unpack() -> Result<(PathBuf, Option<TempDir>)> {
     if let Some(Ok(path)) = cached {
         return Ok((path, None));
     }
-    let cannot = "cannot unpack the recorder: expected a writable temporary folder, or --recorder FILE.so";
+    let cannot =
+        "cannot unpack the recorder: expected a writable temporary folder, or --recorder FILE.so";
     let folder = tempfile::Builder::new()
         .prefix("flowcast-")
         .tempdir()

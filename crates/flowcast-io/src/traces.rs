@@ -58,9 +58,7 @@ pub fn open_trace_by(
         .with_context(|| format!("cannot read {}", path.display()))?;
     let is_recording = (*bytes).as_ref().starts_with(RECORDING_MAGIC.as_bytes());
     if clock.is_some() && !is_recording {
-        bail!(
-            "--compute: found {name}, expected a recording: only recordings have both clocks"
-        );
+        bail!("--compute: found {name}, expected a recording: only recordings have both clocks");
     }
     if (*bytes).as_ref().starts_with(crate::otf2::MAGIC) {
         return open_otf2(path, options);

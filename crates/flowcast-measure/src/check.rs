@@ -180,9 +180,11 @@ fn verify(plan: &CheckPlan) -> Result<(), CheckError> {
         CheckPlan { level, .. } if !(*level > 0.0 && *level < 1.0) => {
             ("level", level.to_string(), "a probability between 0 and 1")
         }
-        CheckPlan { least, .. } if !(*least >= 0.0 && *least < 1.0) => {
-            ("least", least.to_string(), "a fraction of at least 0 and below 1")
-        }
+        CheckPlan { least, .. } if !(*least >= 0.0 && *least < 1.0) => (
+            "least",
+            least.to_string(),
+            "a fraction of at least 0 and below 1",
+        ),
         CheckPlan { size, .. } if !(2..=crate::prtt::MAX_SIZE.0).contains(&size.0) => {
             ("size", size.to_string(), "a size from 2 B to 64 MiB")
         }

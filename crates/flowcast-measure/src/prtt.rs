@@ -428,7 +428,11 @@ fn check(plan: &PrttPlan) -> Result<(), PrttError> {
         return wrong_plan("max-time", plan.max_time.to_string(), "a time above 0");
     }
     if !(plan.level > 0.0 && plan.level < 1.0) {
-        return wrong_plan("level", plan.level.to_string(), "a probability between 0 and 1");
+        return wrong_plan(
+            "level",
+            plan.level.to_string(),
+            "a probability between 0 and 1",
+        );
     }
     Ok(())
 }

@@ -337,10 +337,9 @@ impl TcpTransport {
     ) -> Result<usize, TransportError> {
         let blocking = |blocking: bool| match self.waiting {
             Waiting::Sleep => Ok(()),
-            Waiting::Poll => self
-                .stream
-                .set_nonblocking(!blocking)
-                .map_err(|error| failed("change the blocking mode of the connection".into(), error)),
+            Waiting::Poll => self.stream.set_nonblocking(!blocking).map_err(|error| {
+                failed("change the blocking mode of the connection".into(), error)
+            }),
         };
         blocking(true)?;
         let result = loop {

@@ -20,9 +20,7 @@ pub enum MatrixError {
         ranks: usize,
     },
     /// Too many bytes for exact sums.
-    #[error(
-        "found more than the maximum of {MOST_BYTES} bytes in all messages"
-    )]
+    #[error("found more than the maximum of {MOST_BYTES} bytes in all messages")]
     TooManyBytes,
 }
 

@@ -234,8 +234,7 @@ impl MetisForm {
             let weight = if self.has_weights {
                 let word = words.next().unwrap_or("");
                 let weight = word.parse();
-                weight
-                    .map_err(|_| fail(word, "an edge weight, a whole number".to_owned()))?
+                weight.map_err(|_| fail(word, "an edge weight, a whole number".to_owned()))?
             } else {
                 1
             };

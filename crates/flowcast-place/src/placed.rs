@@ -140,7 +140,10 @@ impl Placed {
         };
         let ranks = self.best.node_of_rank.len();
         let document = if ranks <= SHOWN_RANKS {
-            document.line(format!("best mapping, ranks by node: {}", groups(&self.best.node_of_rank)))
+            document.line(format!(
+                "best mapping, ranks by node: {}",
+                groups(&self.best.node_of_rank)
+            ))
         } else {
             document
         };

@@ -24,7 +24,9 @@ pub const MOST_NODES: usize = 1 << 15;
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// The number of places differs from the number of nodes.
-    #[error("found {positions} positions in the topology for {nodes} nodes, expected one for each node")]
+    #[error(
+        "found {positions} positions in the topology for {nodes} nodes, expected one for each node"
+    )]
     Positions {
         /// Number of places that were given.
         positions: usize,

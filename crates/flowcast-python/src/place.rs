@@ -147,7 +147,10 @@ impl Placing {
 impl TimeSearch {
     /// Returns the mappings whose times the search needs next.
     fn batch(&self) -> Vec<Vec<u32>> {
-        let search = self.search.lock().expect("no thread panics while it holds the lock");
+        let search = self
+            .search
+            .lock()
+            .expect("no thread panics while it holds the lock");
         let batch = search.batch().iter();
         batch
             .map(|mapping| mapping.iter().map(|node| node.0).collect())
@@ -174,7 +177,10 @@ impl TimeSearch {
                 "times: found an invalid time, expected nanoseconds of at least 0"
             );
             let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();
-            let mut search = this.search.lock().expect("no thread panics while it holds the lock");
+            let mut search = this
+                .search
+                .lock()
+                .expect("no thread panics while it holds the lock");
             let (found, expected) = (times.len(), search.batch().len());
             ensure!(
                 found == expected,
@@ -190,7 +196,10 @@ impl TimeSearch {
         beside(slf.py(), move || {
             let this = this.get();
             let placing = this.placing.get();
-            let search = this.search.lock().expect("no thread panics while it holds the lock");
+            let search = this
+                .search
+                .lock()
+                .expect("no thread panics while it holds the lock");
             found(&placing.question()?.found(&search)?, &placing.network.name)
         })
     }

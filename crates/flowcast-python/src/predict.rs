@@ -139,10 +139,7 @@ fn message_columns(replayed: Replayed<'_>) -> Columns {
 /// Predicts a trace; `asked` are the fields of the network that the caller set.
 #[pyfunction]
 #[pyo3(signature = (trace, network, options, level, holdout, asked, noise, no_interval=false))]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "Python passes them one by one"
-)]
+#[allow(clippy::too_many_arguments, reason = "Python passes them one by one")]
 pub(crate) fn predict(
     py: Python<'_>,
     trace: Trace,

@@ -127,7 +127,8 @@ pub(crate) fn validation_table(
     }
     let (runs_of, expected) = (predicted.len(), predictors.len());
     if runs_of != expected {
-        let error = anyhow!("predicted: found the times of {runs_of} predictors, expected {expected}");
+        let error =
+            anyhow!("predicted: found the times of {runs_of} predictors, expected {expected}");
         return Err(raised(py, &error));
     }
     let validation = AppValidation {

@@ -468,7 +468,10 @@ impl FieldList {
         let cpus = waits.processors > 0 || fills;
         let (set, reason) = match independent {
             true => (any(|group| group.cpus > 0), never),
-            false => (any(|group| group.cpus > 1), "no rank waited for a processor"),
+            false => (
+                any(|group| group.cpus > 1),
+                "no rank waited for a processor",
+            ),
         };
         self.check("machine.nodes.cpus", set, cpus, reason);
         self.check(

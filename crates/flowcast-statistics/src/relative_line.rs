@@ -230,10 +230,7 @@ mod tests {
         let message = relative_line_at_least_zero(&[1.0], &[0.0])
             .unwrap_err()
             .to_string();
-        assert_eq!(
-            message,
-            "y: found 0, expected a number above 1e-300"
-        );
+        assert_eq!(message, "y: found 0, expected a number above 1e-300");
         assert!(relative_line_at_least_zero(&[1.0, 2.0], &[1e-320, 1.0]).is_err());
         assert!(
             relative_line_at_least_zero(&[-1.0], &[1.0]).is_err()

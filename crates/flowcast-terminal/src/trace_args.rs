@@ -193,8 +193,8 @@ fn standard_input() -> Result<PathBuf> {
     static SPOOLED: Mutex<Option<File>> = Mutex::new(None);
     let mut spooled = SPOOLED.lock().expect("no holder of the lock panics");
     if spooled.is_none() {
-        let mut file =
-            tempfile::tempfile().context("cannot create a temporary file for the standard input")?;
+        let mut file = tempfile::tempfile()
+            .context("cannot create a temporary file for the standard input")?;
         io::copy(&mut io::stdin().lock(), &mut file).context("cannot read the standard input")?;
         *spooled = Some(file);
     }

@@ -5,32 +5,27 @@ use std::{borrow::Cow, env, os::fd::AsFd};
 
 use unicode_width::UnicodeWidthStr;
 
-/// Width of the terminal at the standard output, in columns. `None` if it is not a terminal: lines are then unlimited.
+/// Width of the standard output, in columns. `None` if it is no terminal and `COLUMNS` is not set: lines are then unlimited.
 pub(crate) fn output_width() -> Option<usize> {
     width_of(std::io::stdout())
 }
 
-/// Width of the terminal at the standard error, in columns.
+/// Width of the standard error, in columns.
 pub(crate) fn error_width() -> Option<usize> {
     width_of(std::io::stderr())
 }
 
-/// Width of a terminal. If the terminal does not report it, the variable `COLUMNS` decides.
+/// Width that a terminal reports. Otherwise the variable `COLUMNS` decides.
 fn width_of(stream: impl AsFd + std::io::IsTerminal) -> Option<usize> {
-    if !stream.is_terminal() {
-        return None;
-    }
-    let known = terminal_size::terminal_size_of(&stream).map(|(width, _)| usize::from(width.0));
-    known.or_else(|| {
-        env::var("COLUMNS")
-            .ok()?
-            .parse()
-            .ok()
-            .filter(|width| *width > 0)
+    let terminal = stream.is_terminal().then_some(stream);
+    let known = terminal.and_then(|stream| terminal_size::terminal_size_of(&stream));
+    known.map(|(width, _)| usize::from(width.0)).or_else(|| {
+        let columns = env::var("COLUMNS").ok()?.parse().ok()?;
+        (columns > 0).then_some(columns)
     })
 }
 
-/// Text broken into lines for a terminal, if there is one.
+/// Text broken into lines of a width, if there is one.
 pub fn fitted(text: &str, width: Option<usize>) -> Cow<'_, str> {
     match width {
         Some(width) => wrapped(text, width, 0).into(),

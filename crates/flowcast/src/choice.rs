@@ -272,10 +272,7 @@ impl ModelChoice {
                     "the network has packet parameters",
                 );
             }
-            long = format!(
-                "; --model packet takes about {:.0} s",
-                takes.as_seconds()
-            );
+            long = format!("; --model packet takes about {:.0} s", takes.as_seconds());
         }
         let (model, reason) = match own {
             Some(Model::FlowCuts) if load.ranks > MOST_CUT_RANKS => (

@@ -63,7 +63,9 @@ pub fn of_networks<'a>(networks: impl IntoIterator<Item = &'a Network>) -> Vec<S
             behind.is_some_and(|key| key.is_empty() || key.ends_with('.'))
         });
         sentences.extend(disturbed.map(|(_, found)| {
-            format!("the measurement of {name} was disturbed ({found}): its values may be inaccurate")
+            format!(
+                "the measurement of {name} was disturbed ({found}): its values may be inaccurate"
+            )
         }));
         let disturbed = accuracy
             .iter()

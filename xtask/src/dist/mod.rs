@@ -166,8 +166,7 @@ fn unpacked_recorder(tree: &Path, cache: &Path) -> Result<PathBuf> {
         .env("XDG_CACHE_HOME", cache)
         .env_remove("FLOWCAST_RECORDER")
         .output()?;
-    let files =
-        fs::read_dir(cache.join("flowcast")).context("the command contains no recorder")?;
+    let files = fs::read_dir(cache.join("flowcast")).context("the command contains no recorder")?;
     let mut paths = files.filter_map(|file| Some(file.ok()?.path()));
     paths.next().context("the command unpacked no recorder")
 }

@@ -51,8 +51,6 @@ pub(super) fn index_of(prediction: &FlowsPrediction, id: &str) -> Result<usize, 
         .iter()
         .position(|flow| flow.flow.id.to_string() == id);
     found.ok_or_else(|| {
-        Mismatch::Malformed(format!(
-            "`expected` names flow {id}, which the input lacks"
-        ))
+        Mismatch::Malformed(format!("`expected` names flow {id}, which the input lacks"))
     })
 }

@@ -48,10 +48,9 @@ pub(super) fn test_modules(
         return built;
     }
     match run_with(&[&["test"], arguments, modules].concat(), variables) {
-        Outcome::Passed if !missing.is_empty() => Outcome::Skipped(format!(
-            "{} passed; missing: {missing}",
-            modules.join(", ")
-        )),
+        Outcome::Passed if !missing.is_empty() => {
+            Outcome::Skipped(format!("{} passed; missing: {missing}", modules.join(", ")))
+        }
         outcome => outcome,
     }
 }
@@ -64,7 +63,9 @@ pub(super) fn deny() -> Outcome {
 /// Known vulnerabilities, from a database fetched before.
 pub(super) fn advisories() -> Outcome {
     if !advisory_database().is_some_and(|folder| folder.is_dir()) {
-        return Outcome::Skipped("found no advisory database (`cargo deny fetch` downloads it)".into());
+        return Outcome::Skipped(
+            "found no advisory database (`cargo deny fetch` downloads it)".into(),
+        );
     }
     run_deny(&["check", "advisories"])
 }

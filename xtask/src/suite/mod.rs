@@ -23,6 +23,7 @@ pub(crate) mod python_modules;
 mod record;
 mod sensitivity;
 mod steps;
+mod words;
 
 use std::{
     cmp::Reverse,

@@ -38,9 +38,6 @@ fn compare(python: &Path) -> Result<()> {
         .arg(FOLDER)
         .args(TRACES);
     let status = run_within(Duration::from_secs(300), &mut command)?;
-    ensure!(
-        status.success(),
-        "a curve differs from the linear program"
-    );
+    ensure!(status.success(), "a curve differs from the linear program");
     Ok(())
 }

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::{
     Outcome, browser, cargo, dist, doubling, formats, fuzz, layers, licences, limits, links,
-    openmpi, pages, parquet, programs, python, record, sensitivity,
+    openmpi, pages, parquet, programs, python, record, sensitivity, words,
 };
 use crate::{bench, golden};
 
@@ -39,6 +39,7 @@ pub(super) const STEPS: &[Step] = &[
         crate::lines::check(Path::new(".")).into()
     }),
     step("links", "relative links in *.md resolve", || links::check(Path::new(".")).into()),
+    step("words", "comments, texts and pages use the words of STYLE.md", || words::check(Path::new(".")).into()),
     step("lint", "clippy reports nothing", || {
         cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     }),

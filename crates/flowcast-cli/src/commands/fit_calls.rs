@@ -145,16 +145,22 @@ impl FitCalls<'_> {
 /// Rows of the cases with their predictions. Prints a note for each case that cannot be predicted.
 fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<String> {
     let cases = read_parsed(path, CallCases::from_csv)?;
-    let predicted = cases.rows.iter().map(|(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
-        let Some(fit) = fits.get(name) else {
-            say!(
-                "flowcast: note: {}: line {line}: not predicted: {name} was not fitted",
-                path.display()
-            );
-            return Ok(None);
-        };
-        Ok(Some(fit.predict(*size, LEVEL)?))
-    }).collect::<Result<Vec<_>>>()?;
+    let predicted = cases
+        .rows
+        .iter()
+        .map(
+            |(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
+                let Some(fit) = fits.get(name) else {
+                    say!(
+                        "flowcast: note: {}: line {line}: not predicted: {name} was not fitted",
+                        path.display()
+                    );
+                    return Ok(None);
+                };
+                Ok(Some(fit.predict(*size, LEVEL)?))
+            },
+        )
+        .collect::<Result<Vec<_>>>()?;
     if let Some(short) = predicted.iter().flatten().find(|time| time.level < LEVEL) {
         say!(
             "flowcast: note: too few sizes: some intervals contain only {} of the medians",

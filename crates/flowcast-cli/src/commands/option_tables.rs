@@ -6,11 +6,8 @@ use clap::{Arg, Command};
 
 use super::Cli;
 
-const PAGE: &str = include_str!("../../../../docs/reference/commands.md");
-const PATH: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/reference/commands.md"
-);
+/// Folder of the reference pages.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
 
 /// Text in one line, escaped for a cell of a table or a sentence.
 fn in_line(text: &str) -> String {
@@ -67,11 +64,10 @@ fn write_command(page: &mut String, command: &Command, words: &str) {
         .filter(|one| !one.is_hide_set() && one.get_name() != "help")
         .collect();
     if subcommands.is_empty() {
-        writeln!(
-            page,
-            "\n## {words}\n\n{about}.\n\n| option | meaning |\n|---|---|"
-        )
-        .unwrap();
+        if words.matches(' ').count() > 1 {
+            writeln!(page, "\n## {words}").unwrap();
+        }
+        writeln!(page, "\n{about}.\n\n| option | meaning |\n|---|---|").unwrap();
         let is_own = |argument: &&Arg| {
             !argument.is_hide_set()
                 && !argument.is_global_set()
@@ -86,14 +82,35 @@ fn write_command(page: &mut String, command: &Command, words: &str) {
     }
 }
 
-#[test]
-fn the_page_of_commands_is_printed_from_the_definitions() {
-    let intro = PAGE.split("\n## ").next().unwrap();
-    let mut page = format!("{}\n", intro.trim_end());
-    write_command(&mut page, &Cli::described(), "flowcast");
+/// Compares a file with what the definitions say, or writes it where `TRYCMD` is `overwrite`.
+fn check(file: &str, text: &str) {
+    let path = format!("{FOLDER}/{file}");
     if std::env::var("TRYCMD").is_ok_and(|mode| mode == "overwrite") {
-        std::fs::write(PATH, &page).unwrap();
-        return;
+        std::fs::write(&path, text).unwrap();
     }
-    assert_eq!(page, PAGE, "TRYCMD=overwrite prints the page anew");
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, text, "{file}: TRYCMD=overwrite prints it anew");
+}
+
+#[test]
+fn pages_of_commands_are_printed_from_the_definitions() {
+    let described = Cli::described();
+    let index = std::fs::read_to_string(format!("{FOLDER}/commands.md")).unwrap();
+    let intro = index.split("\n| command").next().unwrap();
+    let mut index = format!("{intro}\n| command | use |\n|---|---|\n");
+    let summary = std::fs::read_to_string(format!("{FOLDER}/../SUMMARY.md")).unwrap();
+    let is_shown = |command: &&Command| !command.is_hide_set() && command.get_name() != "help";
+    for command in described.get_subcommands().filter(is_shown) {
+        let name = command.get_name();
+        let mut page = format!("# Options of flowcast {name}\n");
+        write_command(&mut page, command, &format!("flowcast {name}"));
+        check(&format!("commands/{name}.md"), &page);
+        let about = in_line(&command.get_about().unwrap().to_string());
+        writeln!(index, "| [`{name}`](commands/{name}.md) | {about} |").unwrap();
+        assert!(
+            summary.contains(&format!("(reference/commands/{name}.md)")),
+            "{name}"
+        );
+    }
+    check("commands.md", &index);
 }

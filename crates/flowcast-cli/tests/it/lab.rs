@@ -86,7 +86,9 @@ fn a_name_of_no_profile_and_no_file_is_reported() {
     let runtime = tempfile::tempdir().unwrap();
     let unknown = flowcast(runtime.path(), &["run", "fare", "--", "true"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("no lab profile is named `fare`; built-in profiles: fair"));
+    assert!(
+        text(&unknown.stderr).contains("no lab profile is named `fare`; built-in profiles: fair")
+    );
     let missing = flowcast(runtime.path(), &["up", "./mine.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("cannot read the lab file ./mine.toml"));

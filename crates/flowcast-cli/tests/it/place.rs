@@ -61,7 +61,9 @@ fn a_killed_search_resumes_with_its_known_times() {
     let said = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        said.contains("map.partial contains the mappings of an interrupted search: continue with --resume"),
+        said.contains(
+            "map.partial contains the mappings of an interrupted search: continue with --resume"
+        ),
         "{said}"
     );
     let other = place(folder, &["--model", "independent", "-o", "map", "--resume"])
@@ -75,7 +77,10 @@ fn a_killed_search_resumes_with_its_known_times() {
     );
     let resumed = place(folder, &of("map")).arg("--resume").output().unwrap();
     let said = String::from_utf8_lossy(&resumed.stderr);
-    assert!(said.contains("mappings are known from the interrupted search"), "{said}");
+    assert!(
+        said.contains("mappings are known from the interrupted search"),
+        "{said}"
+    );
     assert_eq!(resumed.stdout, whole);
     assert_eq!(
         fs::read(folder.join("map")).unwrap(),

@@ -371,8 +371,7 @@ fn missing_truncated_and_foreign_parts_are_not_merged() {
         ))
     };
     assert!(
-        merge(&["b.csv"])
-            .contains("found 20 of 40 sets, expected all; the first missing set is 0")
+        merge(&["b.csv"]).contains("found 20 of 40 sets, expected all; the first missing set is 0")
     );
     assert!(
         merge(&["a.csv", "other.csv"])

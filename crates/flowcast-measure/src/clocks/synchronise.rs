@@ -28,7 +28,9 @@ pub enum ClockError {
     #[error("found the request {0}, expected 1 (send the time) or 0 (done)")]
     Question(u8),
     /// A plan with too few bursts or exchanges.
-    #[error("found {bursts} bursts of {exchanges} exchanges, expected at least 2 bursts of at least 1 exchange")]
+    #[error(
+        "found {bursts} bursts of {exchanges} exchanges, expected at least 2 bursts of at least 1 exchange"
+    )]
     Plan {
         /// Number of bursts in the plan.
         bursts: u32,

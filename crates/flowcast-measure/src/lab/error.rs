@@ -76,7 +76,9 @@ pub enum LabError {
         package: &'static str,
     },
     /// No program is available to run the link emulator.
-    #[error("a cable needs the program flowcast, but this is another program and PATH has no flowcast")]
+    #[error(
+        "a cable needs the program flowcast, but this is another program and PATH has no flowcast"
+    )]
     NoCableCarrier,
     /// The namespaces or the devices could not be set up.
     #[error("the lab could not be built: {0}")]

@@ -39,8 +39,8 @@ impl LabState {
     /// Writes the state into the lab's folder.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), LabError> {
         let (path, partial) = (folder.join("lab.json"), folder.join("lab.json.new"));
-        let text =
-            serde_json::to_string_pretty(self).expect("a lab contains only tables, texts and numbers");
+        let text = serde_json::to_string_pretty(self)
+            .expect("a lab contains only tables, texts and numbers");
         fs::write(&partial, text)
             .and_then(|()| fs::rename(&partial, &path))
             .map_err(at(&path))

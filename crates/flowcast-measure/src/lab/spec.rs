@@ -298,11 +298,7 @@ impl LabSpec {
             plausible_rate("bandwidth", *rate)?;
         }
         if !(1.0..=2.0).contains(&self.nic.bus_share) {
-            return refused(
-                "nic.bus_share",
-                self.nic.bus_share,
-                "a factor from 1 to 2",
-            );
+            return refused("nic.bus_share", self.nic.bus_share, "a factor from 1 to 2");
         }
         in_range("nic.mtu", self.nic.mtu, Bytes(576), Bytes(65_000))?;
         if let Window::Fixed(size) = self.tcp.window {
@@ -332,11 +328,7 @@ impl LabSpec {
                 "{} nodes in {} racks",
                 self.cluster.nodes, self.cluster.racks
             );
-            return refused(
-                "cluster",
-                found,
-                "2 nodes in 1 rack, as a [cable] requires",
-            );
+            return refused("cluster", found, "2 nodes in 1 rack, as a [cable] requires");
         }
         if self.nic.duplex != Duplex::Full {
             return refused(

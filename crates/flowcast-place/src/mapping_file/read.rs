@@ -186,10 +186,7 @@ impl HostNumbers<'_> {
             });
         node.ok_or_else(|| match self.names.len() {
             0 => line.wrong("a node number after +n"),
-            hosts => line.wrong(format!(
-                "a node number after +n, from 0 to {}",
-                hosts - 1
-            )),
+            hosts => line.wrong(format!("a node number after +n, from 0 to {}", hosts - 1)),
         })
     }
 }

@@ -142,8 +142,7 @@ impl Reordering<'_> {
             "Gives each process the rank that a mapping of flowcast puts on its node.".to_owned(),
             "Use the new communicator wherever the program had MPI_COMM_WORLD.".to_owned(),
             String::new(),
-            "Launch the job with these processes on its nodes, in this order:"
-                .to_owned(),
+            "Launch the job with these processes on its nodes, in this order:".to_owned(),
         ];
         lines.extend(self.processes(launched));
         let job = Job {

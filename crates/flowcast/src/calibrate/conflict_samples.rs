@@ -84,7 +84,11 @@ impl MeasuredConflict {
             durations.push(Vec::new());
         } else if conflict.flows[place] != flow || conflict.kind != kind {
             let found = format!("a different flow {}", flow.id);
-            return Err(CsvError::at(line, found, "the flow of the previous repetition"));
+            return Err(CsvError::at(
+                line,
+                found,
+                "the flow of the previous repetition",
+            ));
         }
         durations[place].push(sample.time);
         Ok(())
@@ -407,7 +411,8 @@ mod tests {
         );
         assert!(error("out-2,out,2,1,0,1,,,4000000,0,1\n").contains("repetition 2 of flow 1"));
         assert!(
-            error(&format!("{good}out-2,out,2,1,0,2,,,4000000,0,5.5\n")).contains("a different flow 1")
+            error(&format!("{good}out-2,out,2,1,0,2,,,4000000,0,5.5\n"))
+                .contains("a different flow 1")
         );
         assert!(
             error("a,out,1,1,0,1,A,B,1,0,1\nb,out,1,1,0,1,B,B,1,0,1\n")

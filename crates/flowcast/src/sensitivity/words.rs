@@ -128,7 +128,9 @@ impl Words<'_> {
             Some(reason @ Inexact::FixedOrder(_)) => {
                 format!("exact for a fixed order of events: {piece_count}, because {reason}")
             }
-            Some(reason) => format!("not exact: {walks} predictions joined by lines, because {reason}"),
+            Some(reason) => {
+                format!("not exact: {walks} predictions joined by lines, because {reason}")
+            }
         };
         let unset = if self.found.parameter.selector().is_some() {
             "with several values"

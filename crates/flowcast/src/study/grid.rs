@@ -421,7 +421,11 @@ fn refuse_twins(axes: &[Axis]) -> Result<(), GridError> {
             .iter()
             .any(|before| field(before) == field(axis))
         {
-            return Err(GridError::new(&axis.text, "the field twice", "each field once"));
+            return Err(GridError::new(
+                &axis.text,
+                "the field twice",
+                "each field once",
+            ));
         }
     }
     Ok(())

@@ -47,7 +47,9 @@ pub enum StudyError {
     )]
     Algorithms(String, String),
     /// A schedule does not support what-ifs.
-    #[error("{0}: found a GOAL schedule, expected a trace of a program (predict accepts schedules)")]
+    #[error(
+        "{0}: found a GOAL schedule, expected a trace of a program (predict accepts schedules)"
+    )]
     Schedule(String),
 }
 

@@ -230,7 +230,11 @@ impl ResultsPart {
             let Some(set) = set_of(form, line) else {
                 let place = format!("{name}:{}: ", above + index + 1);
                 let found = "a line that is not a row".to_owned();
-                return Err(RowsError::at(place, found, "a row that starts with the number of a set"));
+                return Err(RowsError::at(
+                    place,
+                    found,
+                    "a row that starts with the number of a set",
+                ));
             };
             rows.insert(set, line.to_owned())?;
         }

@@ -70,7 +70,10 @@ fn of_ranks(ranks: &[RankSlack]) -> String {
         .filter(slower)
         .max_by(|a, b| a.slower.total_cmp(&b.slower));
     let Some(most) = most else {
-        return format!("none of {} ranks could compute slower without delaying the end", ranks.len());
+        return format!(
+            "none of {} ranks could compute slower without delaying the end",
+            ranks.len()
+        );
     };
     let by = if most.slower.is_finite() {
         percent(most.slower)

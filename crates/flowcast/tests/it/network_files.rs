@@ -201,11 +201,19 @@ fn impossible_numbers_are_refused_by_field_wherever_they_stand() {
     }
 }
 
-const PAGE: &str = include_str!("../../../../docs/reference/network-file.md");
+/// The pages that explain the network file.
+const PAGES: &str = concat!(
+    include_str!("../../../../docs/reference/network-file.md"),
+    include_str!("../../../../docs/reference/network-topology.md"),
+    include_str!("../../../../docs/reference/network-sharing.md"),
+    include_str!("../../../../docs/reference/network-machine.md"),
+    include_str!("../../../../docs/reference/network-provenance.md"),
+);
 
-/// Code blocks of the page that explains the network file; the first is a whole file, the others are sections.
+/// Code blocks of the pages that explain the network file; the first is a whole file, the others are sections.
 fn examples() -> Vec<&'static str> {
-    PAGE.split("```toml\n")
+    PAGES
+        .split("```toml\n")
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect()
@@ -242,7 +250,7 @@ fn each_field_of_the_built_in_networks_is_documented() {
                 .rsplit('.')
                 .next()
                 .unwrap_or_default();
-            assert!(PAGE.contains(&format!("`{field}`")), "{name}: {field}");
+            assert!(PAGES.contains(&format!("`{field}`")), "{name}: {field}");
         }
     }
 }

@@ -71,8 +71,7 @@ fn beside(learned: &Learned, ahead: f64) -> Check {
         learned.drift_deviation * 1e6
     );
     if learned.line.drift.abs() > MOST_DRIFT || ahead.abs() > MOST_APART {
-        let advice =
-            "the clocks differ, or one is being adjusted: synchronise both with a daemon such as chrony";
+        let advice = "the clocks differ, or one is being adjusted: synchronise both with a daemon such as chrony";
         return Check::bad(NAME, found, advice);
     }
     Check::good(NAME, found)

@@ -163,9 +163,10 @@ fn time_sync(machine: &Machine, extent: Extent) -> Check {
     match running.find(|name| TIME_DAEMONS.contains(&name.as_str())) {
         Some(daemon) => Check::good(NAME, daemon),
         None if machine.list("proc").is_empty() => Check::unknown(NAME, "not visible"),
-        None if extent == Extent::OneMachine => {
-            Check::good(NAME, "no daemon synchronises the clock; a single machine needs none")
-        }
+        None if extent == Extent::OneMachine => Check::good(
+            NAME,
+            "no daemon synchronises the clock; a single machine needs none",
+        ),
         None => Check::bad(
             NAME,
             "no daemon synchronises this machine's clock",

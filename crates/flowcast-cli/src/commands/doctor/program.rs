@@ -313,7 +313,9 @@ mod tests {
         assert_eq!(
             (
                 check.verdict,
-                check.found.contains("8 processes, each alone in MPI_COMM_WORLD")
+                check
+                    .found
+                    .contains("8 processes, each alone in MPI_COMM_WORLD")
             ),
             (Verdict::Bad, true)
         );

@@ -99,11 +99,9 @@ impl MeasureCheck {
         self.format
             .print(&document(&network.name, verdict, &points))?;
         match verdict {
-            "changed" => Err(Finding(format!(
-                "{} no longer agrees with its file",
-                network.name
-            ))
-            .into()),
+            "changed" => {
+                Err(Finding(format!("{} no longer agrees with its file", network.name)).into())
+            }
             _ => Ok(()),
         }
     }

@@ -98,11 +98,10 @@ pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
         let (key, value) = part.split_once('=').ok_or_else(expected)?;
         match key {
             "from" => {
-                path.from = Some(
-                    value
-                        .parse()
-                        .with_context(|| format!("from: found `{value}`, expected an IP address"))?,
-                )
+                path.from =
+                    Some(value.parse().with_context(|| {
+                        format!("from: found `{value}`, expected an IP address")
+                    })?)
             }
             "device" => path.device = Some(value.to_owned()),
             "network" => cost = Some(LogGp::from(&network_args::load(value, &[])?.nic)),

@@ -135,7 +135,9 @@ impl<'de, T: Deserialize<'de> + Copy> de::Visitor<'de> for OneOrTwo<T> {
     type Value = PerDirection<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value, or a list of two values: for frames from node 0 and for frames from node 1")
+        f.write_str(
+            "a value, or a list of two values: for frames from node 0 and for frames from node 1",
+        )
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<PerDirection<T>, E> {

@@ -114,7 +114,9 @@ impl PatternRun {
             let times = self.durations_of(flow);
             let seconds: Vec<f64> = times.iter().map(|time| time.as_seconds()).collect();
             let middle = median(&seconds);
-            Time::from_seconds(middle.expect("at least one repetition ran, and its times are finite"))
+            Time::from_seconds(
+                middle.expect("at least one repetition ran, and its times are finite"),
+            )
         });
         medians.collect()
     }

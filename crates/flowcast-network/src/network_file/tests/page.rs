@@ -1,4 +1,4 @@
-//! The reference page of the network file: its tables are generated from the fields, and the values in them are tested.
+//! The reference pages of the network file: their tables are generated from the fields, and the values in them are tested.
 
 use super::*;
 use crate::{
@@ -6,7 +6,23 @@ use crate::{
     section::{FieldType, SectionField},
 };
 
-const PAGE: &str = include_str!("../../../../../docs/reference/network-file.md");
+macro_rules! page {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../../../docs/reference/", $name, ".md")),
+        )
+    };
+}
+
+/// Name and text of each page with tables of fields.
+const PAGES: [(&str, &str); 5] = [
+    page!("network-file"),
+    page!("network-topology"),
+    page!("network-sharing"),
+    page!("network-machine"),
+    page!("network-provenance"),
+];
 
 /// A field with a row in the table of its section, and the parts of its doc comment.
 struct Row {
@@ -73,8 +89,15 @@ fn marked(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn the_tables_of_the_page_are_printed_from_the_fields() {
-    let (mut printed, mut lines) = (String::new(), PAGE.lines().peekable());
+fn the_tables_of_the_pages_are_printed_from_the_fields() {
+    for (name, page) in PAGES {
+        check_tables(name, page);
+    }
+}
+
+/// Compares the tables of a page with the fields, or prints the page anew where `TRYCMD` is `overwrite`.
+fn check_tables(name: &str, page: &str) {
+    let (mut printed, mut lines) = (String::new(), page.lines().peekable());
     while let Some(line) = lines.next() {
         printed += line;
         printed.push('\n');
@@ -90,22 +113,23 @@ fn the_tables_of_the_page_are_printed_from_the_fields() {
         printed.push('\n');
     }
     if std::env::var("TRYCMD").is_ok_and(|mode| mode == "overwrite") {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../docs/reference/network-file.md"
-        );
-        std::fs::write(path, &printed).unwrap();
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
+        std::fs::write(format!("{folder}/{name}.md"), &printed).unwrap();
     }
-    assert_eq!(printed, PAGE, "TRYCMD=overwrite prints the tables anew");
+    assert_eq!(
+        printed, page,
+        "{name}: TRYCMD=overwrite prints the tables anew"
+    );
 }
 
-/// Sections with a table on the page.
+/// Sections with a table on one of the pages.
 fn sections() -> Vec<&'static str> {
-    PAGE.lines().filter_map(marked).collect()
+    let lines = PAGES.into_iter().flat_map(|(_, page)| page.lines());
+    lines.filter_map(marked).collect()
 }
 
 #[test]
-fn each_field_with_a_row_is_on_the_page() {
+fn each_field_with_a_row_stands_on_a_page() {
     fn check(below: &[SectionField], section: &str) {
         let has_rows = below.iter().any(|field| Row::new(field).is_some());
         // Entries of several lists have the same fields.
@@ -150,7 +174,7 @@ fn with_value(field: &str, value: &str) -> Result<Network, NetworkError> {
 }
 
 #[test]
-fn each_field_accepts_the_values_on_the_page() {
+fn each_field_takes_the_values_that_its_page_gives() {
     let (mut problems, mut tried) = (Vec::new(), 0);
     for section in sections() {
         // Pieces and records have fields that must be given together.
@@ -192,7 +216,7 @@ fn row_problems(name: &str, row: &Row) -> Vec<String> {
 }
 
 #[test]
-fn a_bare_number_is_refused_with_an_example() {
+fn a_bare_number_is_refused_with_the_way_to_write_it() {
     for (field, expected) in [
         ("machine.nodes.0.intra_bandwidth", "1Gbit/s"),
         ("nic.latency", "4.7us"),

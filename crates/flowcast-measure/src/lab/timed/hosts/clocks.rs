@@ -62,7 +62,9 @@ impl Hosts {
             for (guide, learner) in round {
                 let HostReply::Learned(found) = self.links[learner.index()].answer_or_failure()?
                 else {
-                    return Err(io::Error::other("found a different answer, expected a clock"));
+                    return Err(io::Error::other(
+                        "found a different answer, expected a clock",
+                    ));
                 };
                 self.expect_guided(guide.index())?;
                 learned[learner.index()] = found.behind(&learned[guide.index()]);

@@ -264,7 +264,9 @@ impl HostLink {
                 },
                 size,
             )),
-            _ => Err(io::Error::other("found an unknown program, expected a rank")),
+            _ => Err(io::Error::other(
+                "found an unknown program, expected a rank",
+            )),
         }
     }
 
@@ -305,7 +307,9 @@ impl HostLink {
             let asked = origin.elapsed().as_secs_f64();
             self.notify(&HostOrder::Clock)?;
             let HostReply::Clock(clock) = self.answer_or_failure()? else {
-                return Err(io::Error::other("found a different answer, expected the time"));
+                return Err(io::Error::other(
+                    "found a different answer, expected the time",
+                ));
             };
             let came = origin.elapsed().as_secs_f64();
             if came - asked < shortest {

@@ -1,0 +1,143 @@
+//! Words that STYLE.md replaces: they stand in no comment, text, help or page.
+//!
+//! The list is the table "Words" of STYLE.md. A phrase in the column "not" that stands between backticks is searched for, in
+//! any case and across ends of lines: in comments and strings of Rust sources, in comments of TOML, Python and shell files, and
+//! in the prose of pages.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use regex::Regex;
+
+use crate::files_under;
+
+const GUIDE: &str = "STYLE.md";
+
+/// Checks all sources and pages under `root`, without hidden folders and build folders.
+///
+/// # Errors
+/// Names file, line and phrase of each finding.
+pub(super) fn check(root: &Path) -> Result<()> {
+    let guide =
+        fs::read_to_string(root.join(GUIDE)).with_context(|| format!("cannot read {GUIDE}"))?;
+    let phrases = phrases(&guide);
+    ensure!(
+        !phrases.is_empty(),
+        "{GUIDE}: found no phrase in its table of words"
+    );
+    let pattern = format!(r"(?i)\b(?:{})\b", phrases.join("|").replace(' ', r"\s+"));
+    let replaced = Regex::new(&pattern).context(GUIDE)?;
+    let own_string = Regex::new(r#""((?:[^"\\]|\\.)*)""#)?;
+    let mut found = Vec::new();
+    for file in files_under(root, is_entered)? {
+        let prose: fn(&str, &Regex) -> Vec<String> =
+            match file.extension().and_then(|ending| ending.to_str()) {
+                Some("rs") => prose_of_rust,
+                Some("md") if !file.ends_with(GUIDE) => prose_of_page,
+                Some("toml" | "py" | "sh") => prose_of_script,
+                _ => continue,
+            };
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let lines = prose(&text, &own_string);
+        let joined = lines.join("\n");
+        found.extend(replaced.find_iter(&joined).map(|phrase| {
+            let line = joined[..phrase.start()].matches('\n').count() + 1;
+            format!(
+                "{}:{line}: found `{}`",
+                file.display(),
+                phrase.as_str().replace('\n', " ")
+            )
+        }));
+    }
+    ensure!(
+        found.is_empty(),
+        "expected the words of {GUIDE}\n  {}",
+        found.join("\n  ")
+    );
+    println!("{} phrases stand nowhere", phrases.len());
+    Ok(())
+}
+
+/// `false` for folders whose files are built or are inputs of tests.
+fn is_entered(folder: &str) -> bool {
+    !folder.starts_with('.') && !["target", "corpus", "data"].contains(&folder)
+}
+
+/// Phrases between backticks in the second column of the table of words.
+fn phrases(guide: &str) -> Vec<String> {
+    let table = guide.split("## Words").nth(1).unwrap_or_default();
+    let rows = table.lines().filter(|line| line.starts_with('|'));
+    let replaced = rows.filter_map(|row| row.split('|').nth(2));
+    replaced
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Comments and strings of more than one word; one line for each line of the file, so that numbers of lines stay.
+fn prose_of_rust(text: &str, string: &Regex) -> Vec<String> {
+    let prose = |line: &str| match line.trim_start().strip_prefix("//") {
+        Some(comment) => without_code(comment.trim_start_matches(['/', '!'])),
+        None => {
+            let (code, comment) = line.split_once(" // ").unwrap_or((line, ""));
+            let strings = string.captures_iter(code).map(|found| found[1].to_owned());
+            let texts: Vec<String> = strings.filter(|text| text.contains(' ')).collect();
+            format!("{} {}", texts.join(" . "), without_code(comment))
+        }
+    };
+    text.lines().map(prose).collect()
+}
+
+/// Text of a page outside blocks of code.
+fn prose_of_page(text: &str, _: &Regex) -> Vec<String> {
+    let mut in_fence = false;
+    let prose = |line: &str| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_fence ^= is_fence;
+        if in_fence || is_fence {
+            String::new()
+        } else {
+            without_code(line)
+        }
+    };
+    text.lines().map(prose).collect()
+}
+
+fn prose_of_script(text: &str, _: &Regex) -> Vec<String> {
+    let prose = |line: &str| {
+        line.split_once('#')
+            .map_or(String::new(), |(_, comment)| without_code(comment))
+    };
+    text.lines().map(prose).collect()
+}
+
+/// A line without what stands between backticks.
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("code")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phrases_stand_between_backticks_in_the_second_column() {
+        let guide = "| `a` | `b` |\n## Words\n| use | not |\n|---|---|\n| list, `c` | `so many`, d, `told` |\n";
+        assert_eq!(phrases(guide), ["so many", "told"]);
+    }
+
+    #[test]
+    fn comments_strings_and_pages_are_prose_and_code_is_not() {
+        let string = Regex::new(r#""((?:[^"\\]|\\.)*)""#).unwrap();
+        let lines = prose_of_rust(
+            "/// a `b` c\nlet told = \"so many\"; // x\nlet y = \"told\";\n",
+            &string,
+        );
+        assert_eq!(lines, [" a code c", "so many x", " "]);
+        assert_eq!(
+            prose_of_page("a\n```\nb\n```\nc `d`\n", &string),
+            ["a", "", "", "", "c code"]
+        );
+        assert_eq!(prose_of_script("a = 1 # b\n", &string), [" b"]);
+    }
+}
