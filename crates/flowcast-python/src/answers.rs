@@ -20,7 +20,7 @@ use crate::{
     networks::Network,
     table::{Columns, Table, escaped},
     traces::Trace,
-    work::beside,
+    work::run_in_background,
 };
 
 /// Answer to a question: text, tables, and the document of the command, whose fields are attributes.
@@ -85,7 +85,7 @@ pub(crate) fn ask(
     trace: Trace,
     network: Option<Network>,
 ) -> PyResult<Answer> {
-    beside(py, move || {
+    run_in_background(py, move || {
         let request = Request::from_json(&request)?;
         let network = network.as_ref().map(|network| &*network.network);
         let answer = request.answer(|| Ok(&*trace.trace), network, MOST_ROWS, &mut Whole)?;

@@ -14,11 +14,11 @@ pub(crate) struct Options {
     pub options: flowcast::Options,
     /// Name of the mapping in results.
     pub mapping: Option<String>,
-    given: Given,
+    given: OptionArguments,
 }
 
 /// Arguments from which the options were created, in order.
-type Given = (String, Option<String>, Vec<Network>, Option<String>);
+type OptionArguments = (String, Option<String>, Vec<Network>, Option<String>);
 
 #[pymethods]
 impl Options {
@@ -43,7 +43,7 @@ impl Options {
     }
 }
 
-fn read(given: Given) -> Result<Options> {
+fn read(given: OptionArguments) -> Result<Options> {
     let (json, mapping_name, rails, scheduler) = &given;
     let request = ReplayRequest::from_json(json)?;
     let policy = scheduler.as_ref().map(|name| {

@@ -105,7 +105,9 @@ pub fn end_with_answer(answer: &clap::Error, command: &Command) -> ! {
         let _ = write!(anstream::stderr(), "{}", fitted(&text, error_width()));
     } else {
         let mut out = anstream::stdout();
-        taken(write!(out, "{}", fitted(&text, output_width())).and_then(|()| out.flush()));
+        exit_on_write_error(
+            write!(out, "{}", fitted(&text, output_width())).and_then(|()| out.flush()),
+        );
     }
     exit(answer.exit_code())
 }

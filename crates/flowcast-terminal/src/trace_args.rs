@@ -205,7 +205,7 @@ fn standard_input() -> Result<PathBuf> {
 /// Prints notes on records that the replay does not model if the result is JSON. In text, they follow the result.
 pub fn print_notes_beside(format: Format, ignored: &[IgnoredRecords]) {
     if format.json {
-        tell_notes(ignored);
+        print_notes(ignored);
     }
 }
 

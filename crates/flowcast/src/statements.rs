@@ -141,7 +141,7 @@ pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec
         .collect()
 }
 
-/// Sentence on what the interval of a prediction on these networks covers, or on the reason why there is none. `is_asked` is
+/// Sentence on what the interval of a prediction on these networks covers, or on the reason why there is none. `is_requested` is
 /// `false` if the caller leaves intervals out.
 pub fn margin<'a>(
     networks: impl IntoIterator<Item = &'a Network>,
@@ -155,7 +155,7 @@ pub fn margin<'a>(
     let reason = match (networks.next(), networks.next()) {
         _ if !is_asked => "margin: left out, as requested",
         (None, _) => "no margin known: the parameters were given as numbers",
-        (Some(network), None) => no_margin(network),
+        (Some(network), None) => missing_margin_reason(network),
         _ => "no margin known: margins are predicted for one network, not for several rails",
     };
     reason.to_owned()
@@ -180,7 +180,7 @@ pub fn shown_time(makespan: Time, interval: Option<&Interval>) -> String {
 }
 
 /// Sentence for a prediction without an interval.
-pub fn no_margin(network: &Network) -> &'static str {
+pub fn missing_margin_reason(network: &Network) -> &'static str {
     if !network.has_margins() {
         return "no margin known: the network file has neither intervals nor an accuracy record";
     }

@@ -139,7 +139,7 @@ impl Bench {
                 model,
                 json,
             } => {
-                refuse_none(runs)?;
+                check_repetitions(runs)?;
                 let network = network
                     .map(|network| NetworkArgs { network, overrides }.load())
                     .transpose()?;
@@ -178,7 +178,7 @@ impl Bench {
                 repetitions: runs,
                 json,
             } => {
-                refuse_none(runs)?;
+                check_repetitions(runs)?;
                 let network = network.load()?;
                 let given = model.as_deref().map(Model::named).transpose()?;
                 let model = given.unwrap_or(Model::from_network(&network));
@@ -191,7 +191,7 @@ impl Bench {
                 unfold,
                 json,
             } => {
-                refuse_none(runs)?;
+                check_repetitions(runs)?;
                 packet::run(&input, &network.load()?, unfold, runs, json)
             }
             Bench::Sweep {
@@ -201,7 +201,7 @@ impl Bench {
                 repetitions: runs,
                 json,
             } => {
-                refuse_none(runs)?;
+                check_repetitions(runs)?;
                 let trace = open_trace(&input)?;
                 sweep::run(
                     program_of(&trace, &input)?,
@@ -215,7 +215,7 @@ impl Bench {
     }
 }
 
-fn refuse_none(runs: u32) -> Result<()> {
+fn check_repetitions(runs: u32) -> Result<()> {
     if runs == 0 {
         bail!("--repetitions: found 0, expected at least 1");
     }

@@ -76,7 +76,7 @@ impl Predict {
         )?;
         let network = network_args::load(&self.network, &[])?;
         let measured = measured(&network, &self.network)?;
-        tell_notes(of_networks([&network]));
+        print_notes(of_networks([&network]));
         let (table, rows) = read_cases(&self.cases, cases)?;
         let allocations = read_parsed(&self.allocations, Allocations::from_csv)?;
         let group_links = group_links(&network)?;

@@ -106,7 +106,7 @@ impl Convert {
                 return self.report(Counts::from_trace(&schedule), &[], &losses);
             }
         };
-        tell_notes(program.ignored());
+        print_notes(program.ignored());
         let ignored = program.ignored().to_vec();
         let network = self.network()?;
         let (program, lost) =

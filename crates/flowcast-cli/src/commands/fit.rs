@@ -36,8 +36,8 @@ use super::{
 };
 use flowcast_terminal::{
     files::{Batch, Output, declare, write_text},
-    goes_with::{Kinds, refuse_others},
     network_args,
+    option_checks::{Kinds, refuse_others},
     output::Format,
     provenance,
 };

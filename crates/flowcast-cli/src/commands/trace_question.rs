@@ -13,7 +13,7 @@ use flowcast_terminal::{
     network_args::NetworkArgs,
     output::Format,
     progress::Progress,
-    tables::Most,
+    tables::RowLimit,
     trace_args::{Maps, input_help, open_trace},
 };
 
@@ -123,7 +123,7 @@ struct TraceQuestion<R: ReplayQuestion> {
     #[command(flatten)]
     request: R,
     #[command(flatten)]
-    rows: Most,
+    rows: RowLimit,
     /// Write a self-contained page with the picture of the answer, and the JSON beside it
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,

@@ -325,13 +325,17 @@ fn a_recorder_that_cannot_write_ends_the_recording_and_not_the_program(mpi: Mpi)
         ("closes", "the program has closed its file"),
     ] {
         let output = bench.record(mix, &["--buffer", "4KiB"], &[&program, mix]);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{mix}: {told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{mix}: {printed}");
         assert!(
-            told.contains("4 of 4 ranks were not recorded to their end") && told.contains(why),
-            "{mix}: {told}"
+            printed.contains("4 of 4 ranks were not recorded to their end")
+                && printed.contains(why),
+            "{mix}: {printed}"
         );
-        assert!(!told.contains("the program ended with"), "{mix}: {told}");
+        assert!(
+            !printed.contains("the program ended with"),
+            "{mix}: {printed}"
+        );
         for rank in 0..4 {
             let own = fs::read(bench.path(&format!("own-{rank}"))).unwrap_or_default();
             assert!(
@@ -357,20 +361,20 @@ fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
             program.clone(),
         ];
         let output = bench.record(&trace, &[], &[&asked[0], &asked[1], &asked[2], "lu"]);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         // The program ended normally.
-        assert_eq!(output.status.code(), Some(0), "{place}: {told}");
+        assert_eq!(output.status.code(), Some(0), "{place}: {printed}");
         assert!(
-            told.contains("ranks were not recorded to their end"),
-            "{place}: {told}"
+            printed.contains("ranks were not recorded to their end"),
+            "{place}: {printed}"
         );
         // A rank at the border of the grid neither sends nor receives in some loops, so its recording continues.
         let ended = summary(&output)["ended"].as_u64().unwrap();
-        assert!(ended <= 1, "{place}: {told}");
+        assert!(ended <= 1, "{place}: {printed}");
         assert!(
-            told.contains(&format!("{} of 4 ranks", 4 - ended))
-                && told.contains("the recorder failed"),
-            "{place}: {told}"
+            printed.contains(&format!("{} of 4 ranks", 4 - ended))
+                && printed.contains("the recorder failed"),
+            "{place}: {printed}"
         );
         let refused = bench.flowcast(&["predict", &trace, "--network", "gige-tcp"]);
         assert_eq!(

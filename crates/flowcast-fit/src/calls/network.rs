@@ -20,7 +20,7 @@ use super::{
 };
 use crate::network::{tidy, tidy_per_byte, tidy_time};
 use flowcast_network::{
-    link_rate::{LinkRate, LoneFlow},
+    link_rate::{LinkRate, SingleFlowRate},
     network::{FitQuality, MessageRule, Network, Nic, OverheadPiece, Overheads, ParameterInterval},
     quantity::Quantity,
 };
@@ -200,7 +200,7 @@ impl CallsByKind<'_> {
             overhead: self.smallest_overhead(&estimate.overheads),
             ..Nic::new(
                 tidy_time(Time::from_nanos(latency)),
-                LoneFlow::GapPerByte(tidy_per_byte(TimePerByte::from_nanos(per_byte))),
+                SingleFlowRate::GapPerByte(tidy_per_byte(TimePerByte::from_nanos(per_byte))),
             )
         };
         let mut network = with_known(options.known, nic);

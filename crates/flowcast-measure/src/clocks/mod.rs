@@ -9,8 +9,8 @@
 //!
 //! **Limits of the method.** If the path to the guide takes longer than the path back, the offset is wrong by half the
 //! difference, and no number of exchanges reveals it. The error is at most half the shortest round trip, which
-//! [`Learned::asymmetry`] gives, summed along the tree. The rest of the error shrinks with the number of bursts;
-//! [`Learned::deviation_at`] gives it.
+//! [`LearnedClock::asymmetry`] gives, summed along the tree. The rest of the error shrinks with the number of bursts;
+//! [`LearnedClock::deviation_at`] gives it.
 
 mod line;
 mod synchronise;
@@ -20,7 +20,7 @@ mod tests;
 use flowcast_units::Rank;
 
 pub(crate) use line::LineAsNumbers;
-pub use line::{Glance, Learned};
+pub use line::{BurstReading, LearnedClock};
 pub(crate) use synchronise::GREETING;
 pub use synchronise::{
     ClockError, ClockPlan, Clocked, greet_clock, guide, learn, look, wall_clock,

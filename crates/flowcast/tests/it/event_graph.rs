@@ -107,7 +107,7 @@ proptest! {
         let curve = graph.curve(&selected, 0.0..200_000.0, 1000).unwrap();
         for value in values {
             let is_meant = |from, to, bytes| ((from, to) == (a, b) || (from, to) == (b, a)) && bytes >= least;
-            let latency = |from, to, bytes| is_meant(from, to, bytes).then_some(value);
+            let latency = |from, to, bytes| is_selector(from, to, bytes).then_some(value);
             let expected = last(&end_times_where(&records, &numbers, &latency));
             let found = curve.at(value).unwrap().as_nanos();
             prop_assert!((found - expected).abs() <= 2e-3 + 1e-11 * expected, "{found} {expected} at {value}");

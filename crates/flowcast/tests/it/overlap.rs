@@ -4,7 +4,7 @@ use crate::testing::{all, dim, program_of};
 use flowcast::{
     Contention, Options, PreparedProgram,
     model::{
-        network::{LinkRate, LoneFlow, MessageRule, Network, Progress},
+        network::{LinkRate, MessageRule, Network, Progress, SingleFlowRate},
         sharing::model::Model,
     },
     trace::Program,
@@ -51,7 +51,7 @@ fn network(rule: MessageRule) -> Network {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.point_to_point.rule = rule;
     network.nic.latency = flowcast::units::Time::from_micros(100.0);
-    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(TimePerByte::from_nanos(8.0)));
+    network.nic.rate = LinkRate::Goodput(SingleFlowRate::GapPerByte(TimePerByte::from_nanos(8.0)));
     network.nic.overhead = flowcast::units::Time::from_micros(10.0);
     network.nic.gap = flowcast::units::Time::from_micros(20.0);
     network

@@ -456,7 +456,7 @@ fn collectives_must_agree_and_name_a_communicator_that_is_defined() {
         &part,
         &[
             "t:4: found a collective of rank 1 on communicator 2",
-            "belongs to",
+            "the rank is a member",
         ],
     );
     assert_told(

@@ -9,7 +9,7 @@ use flowcast::{
     units::{Rounded, Time},
 };
 use flowcast_measure::{
-    budget::{BudgetBatch, BudgetPlan, Budgeted, measure_budgeted},
+    budget::{BudgetBatch, BudgetPlan, BudgetedRun, measure_budgeted},
     loopback::with_loopback,
     prtt::Timed,
     tcp::Waiting,
@@ -64,7 +64,7 @@ pub(super) fn run(
     kept.deliver(&measured.samples, &document, format)
 }
 
-fn document(measured: &Budgeted, level: f64) -> Document {
+fn document(measured: &BudgetedRun, level: f64) -> Document {
     const SYMBOLS: [(&str, &str); 4] = [("L", "ns"), ("o", "ns"), ("g", "ns"), ("G", "ns/B")];
     let parameters = rows(measured.fit.iter().flat_map(|fit: &BurstFit| {
         let widths = fit.parameters.as_nanos().into_iter().zip(fit.half_widths);

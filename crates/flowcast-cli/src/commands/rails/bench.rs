@@ -123,7 +123,7 @@ impl Bench {
         let expected = "found no token, expected --token TOKEN from `flowcast rails serve`";
         let token = self.token.given()?.context(expected)?;
         let subjects = subjects(&self.schedulers, &self.rails);
-        let mut results = if self.count.is_asked() {
+        let mut results = if self.count.is_requested() {
             None
         } else {
             Some(self.results(&subjects)?)

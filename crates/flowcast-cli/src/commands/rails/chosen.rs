@@ -5,7 +5,7 @@ use flowcast::scheduler::{
     discipline::{Discipline, SchedulerName},
     split::SplitRule,
 };
-use flowcast_rails::exchange::Course;
+use flowcast_rails::exchange::RailChoices;
 
 use super::live::LiveRail;
 
@@ -47,13 +47,13 @@ impl std::str::FromStr for Chosen {
 
 impl Chosen {
     /// Course over these rails.
-    pub(super) fn course(self, rails: RailSet, split: SplitRule) -> Course {
+    pub(super) fn course(self, rails: RailSet, split: SplitRule) -> RailChoices {
         let scheduler = match self {
             Chosen::Fixed(name) => name,
             _ => SchedulerName::new(Discipline::EarliestDelivery),
         };
         let split = (self != Chosen::Whole).then_some(split);
-        Course {
+        RailChoices {
             scheduler,
             adapts: self == Chosen::Adaptive,
             split,

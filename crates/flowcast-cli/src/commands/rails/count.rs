@@ -11,7 +11,7 @@ use flowcast::{
     units::{Bytes, Rounded},
 };
 use flowcast_rails::{
-    exchange::{self, Course},
+    exchange::{self, RailChoices},
     link::RailLink,
 };
 
@@ -51,7 +51,7 @@ const EVERY_SECONDS: f64 = 0.025;
 
 impl CountArgs {
     /// `true` if the counting test is requested.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         self.count.is_some()
     }
 
@@ -82,7 +82,7 @@ impl CountArgs {
 pub(super) fn run(
     link: &mut RailLink,
     rails: &[LiveRail],
-    course: Course,
+    course: RailChoices,
     plan: CountPlan,
     format: Format,
 ) -> Result<()> {

@@ -69,7 +69,7 @@ pub(super) fn session_rule(token: Token) -> SessionRule {
 }
 
 /// Error of a broken link, which is an error of the environment.
-pub(super) fn lacking(error: LinkError) -> anyhow::Error {
+pub(super) fn environment_error(error: LinkError) -> anyhow::Error {
     EnvironmentLacks(error.to_string()).into()
 }
 

@@ -62,7 +62,7 @@ impl Serve {
             }
             match result {
                 Ok(()) => say!("flowcast: conversation ended without errors"),
-                Err(error) if self.once => return Err(unexpected(error)),
+                Err(error) if self.once => return Err(exchange_error(error)),
                 Err(error) => say!("flowcast: conversation ended: {error}"),
             }
             if self.once {
@@ -76,9 +76,9 @@ impl Serve {
 }
 
 /// A failed link is an error of the environment; wrong content on it is not.
-pub(super) fn unexpected(error: ExchangeError) -> anyhow::Error {
+pub(super) fn exchange_error(error: ExchangeError) -> anyhow::Error {
     match error {
-        ExchangeError::Link(error) => lacking(error),
+        ExchangeError::Link(error) => environment_error(error),
         error @ ExchangeError::Interrupted { .. } => EnvironmentLacks(error.to_string()).into(),
         error @ ExchangeError::Protocol { .. } => error.into(),
     }
@@ -96,7 +96,7 @@ mod tests {
             arrived: 652,
             messages: 1000,
         };
-        let error = unexpected(interrupted);
+        let error = exchange_error(interrupted);
         assert!(error.is::<EnvironmentLacks>());
         assert_eq!(
             error.to_string(),

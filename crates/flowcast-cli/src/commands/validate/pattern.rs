@@ -23,7 +23,7 @@ use super::{
     tolerance::{Tolerance, judge},
 };
 use crate::{
-    carrying::Means,
+    carrying::Medium,
     commands::{
         doctor,
         lab::{explained, load, self_tested},
@@ -32,7 +32,7 @@ use crate::{
 use flowcast_terminal::{
     answers::write_page,
     network_args, provenance,
-    repeating::{Carrying, Going, Over, Repeating},
+    repeating::{LimitArgs, Over, RepetitionArgs, RunProgress},
     say,
 };
 
@@ -95,7 +95,7 @@ pub(crate) struct ValidatePattern {
     #[command(flatten)]
     accuracy: AccuracyArgs,
     #[command(flatten)]
-    repeating: Repeating,
+    repeating: RepetitionArgs,
     /// Transport of the messages
     #[arg(long, value_enum, default_value_t = Over::Tcp)]
     over: Over,
@@ -109,7 +109,7 @@ pub(crate) struct ValidatePattern {
     #[arg(long, conflicts_with = "resume")]
     no_run: bool,
     #[command(flatten)]
-    going: Going,
+    going: LimitArgs,
 }
 
 fn lab_help() -> String {
@@ -238,9 +238,9 @@ impl ValidatePattern {
             self_tested(&lab)?;
         }
         let options = self.repeating.options()?;
-        let disturbed = doctor::tell_other_programs(MARKED);
-        let mut means = Means::in_lab(&lab, self.over)?;
-        let mut carrying = Carrying::with_steps(missing.len());
+        let disturbed = doctor::warn_of_other_programs(MARKED);
+        let mut means = Medium::in_lab(&lab, self.over)?;
+        let mut carrying = RunProgress::with_steps(missing.len());
         let mut finished = Vec::new();
         for named in missing {
             if self

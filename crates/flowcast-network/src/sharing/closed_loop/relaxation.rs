@@ -108,7 +108,7 @@ const FASTEST: f64 = 2.0;
 
 /// Error: the relaxation does not converge.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::sharing) struct Restless {
+pub(in crate::sharing) struct NotConverged {
     /// Largest imbalance of a link, relative to its capacity.
     pub imbalance: f64,
 }
@@ -243,7 +243,7 @@ impl Relaxation {
         active_flows: &ActiveFlows,
         stop: StopRule,
         changes: &mut Changes,
-    ) -> Result<(), Restless> {
+    ) -> Result<(), NotConverged> {
         self.take_in(fabric, active_flows);
         self.adapted
             .drain(..)
@@ -267,7 +267,7 @@ impl Relaxation {
                     .drain(..)
                     .for_each(|link| self.is_waiting[link.index()] = false);
                 if imbalance > stop.far * ROUGH {
-                    return Err(Restless { imbalance });
+                    return Err(NotConverged { imbalance });
                 }
             }
         }
@@ -283,7 +283,7 @@ impl Relaxation {
         active_flows: &ActiveFlows,
         stop: StopRule,
         changes: &mut Changes,
-    ) -> Result<(), Restless> {
+    ) -> Result<(), NotConverged> {
         (0..self.loads.len() as u32).for_each(|link| self.wait(LinkId(link)));
         self.update(
             fabric,

@@ -41,7 +41,7 @@ use flowcast_terminal::{
     network_args::{self, parse_overrides},
     predictors::{self, Predictor, Setting},
     provenance,
-    repeating::Going,
+    repeating::LimitArgs,
     shares::probability,
     trace_args::{Compute, parse_mapping},
 };
@@ -138,7 +138,7 @@ pub(crate) struct ValidateApp {
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
-    going: Going,
+    going: LimitArgs,
     /// Command to run: the launcher with its options, and the program with its own
     #[arg(
         last = true,
