@@ -15,7 +15,7 @@ use clap::Args;
 
 use crate::suite::programs;
 
-/// Where the fuzzer keeps what it has found out; the seeds in `fuzz/corpus` stay as they are.
+/// Folder for the inputs that the fuzzer adds, and for its results. The seeds in `fuzz/corpus` stay as they are.
 const GROWN: &str = "target/fuzz-corpus";
 /// One line for each time that a target ran: target, executions, seconds, 1 if it found a fault.
 const RUNS: &str = "target/fuzz-corpus/runs.tsv";
@@ -43,7 +43,7 @@ pub(crate) struct Ran {
     pub faults: u64,
 }
 
-/// Runs targets for the minutes that are asked for and prints what all parts have run; false where one found a fault.
+/// Runs targets for the requested minutes and prints a table of all runs so far. Returns `false` if a target found a fault.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut faults = 0;
     if let Some(minutes) = options.minutes {
@@ -102,7 +102,7 @@ fn targets() -> Result<Vec<String>> {
         .collect())
 }
 
-/// Runs one target on one processor at idle priority and notes what it ran; an input may take so many seconds and 1 GiB.
+/// Runs one target on one processor at idle priority and records its executions. An input may take `most_seconds` and 1 GiB.
 pub(crate) fn run_target(target: &str, limit: Duration, most_seconds: u64) -> Result<Ran> {
     let (grown, seeds) = (format!("{GROWN}/{target}"), format!("fuzz/corpus/{target}"));
     fs::create_dir_all(&grown)?;

@@ -16,7 +16,7 @@ pub(crate) const COMPONENT: &str = "mca_bml_flowcast.so";
                         cargo xtask install-openmpi --prefix /usr/lib/x86_64-linux-gnu/openmpi/lib/openmpi3\n\n\
                         Then: mpirun --mca bml flowcast ...")]
 pub(crate) struct Options {
-    /// Folder of components; Open MPI looks into $HOME/.openmpi/components without being told
+    /// Folder of components [default: $HOME/.openmpi/components, which Open MPI searches]
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
 }

@@ -28,7 +28,7 @@ use flowcast::{
     units::Bytes,
 };
 use flowcast_io::{
-    ReplayRequest, Request, Whole, first_of_folder, load_network, open_trace, text_of,
+    ReplayRequest, Request, WholeFileReader, first_of_folder, load_network, open_trace, text_of,
     whole_recording,
 };
 
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn flowcast_trace_open(path: *const c_char) -> *mut Trace 
         } else {
             path.to_owned()
         };
-        let trace = open_trace(&first, &first.display().to_string(), &mut Whole)?;
+        let trace = open_trace(&first, &first.display().to_string(), &mut WholeFileReader)?;
         whole_recording(&trace)?;
         Ok(trace)
     })
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn flowcast_trace_free(trace: *mut Trace) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flowcast_network_load(name: *const c_char) -> *mut Network {
     // SAFETY: as the caller promises.
-    given(|| Ok(load_network(unsafe { text(name, "name") }?, &[], &mut Whole)?.network))
+    given(|| Ok(load_network(unsafe { text(name, "name") }?, &[], &mut WholeFileReader)?.network))
 }
 
 /// Copy of a network with another value of a field.
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn flowcast_predict(
             model,
             ..ReplayRequest::default()
         };
-        let options = request.options(&mut Whole)?;
+        let options = request.options(&mut WholeFileReader)?;
         let prediction = flowcast::predict(trace, network, &options)?;
         Ok(NotedOutcome {
             notes: c_text(&prediction.notes.join("\n")),
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn flowcast_answer(
             )
         };
         let request = Request::from_json(request)?;
-        let answer = request.answer(|| Ok(trace), network, usize::MAX, &mut Whole)?;
+        let answer = request.answer(|| Ok(trace), network, usize::MAX, &mut WholeFileReader)?;
         Ok(AnswerText(c_text(&answer.json()?.to_string())))
     })
 }

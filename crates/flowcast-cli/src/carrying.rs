@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::model::cluster::flow::Flow;
 use flowcast_measure::lab::{
-    Carried, Carrier, Lab, LabError, LabSpec, NodeOf, PatternOptions, PatternRun, TcpCarrier,
+    Carrier, FlowTimes, Lab, LabError, LabSpec, NodeOf, PatternOptions, PatternRun, TcpCarrier,
     repeat,
 };
 
@@ -45,7 +45,8 @@ pub(crate) struct WhereArgs {
     /// With --launcher: treat each rank as a node, even if a host has several
     #[arg(long, requires = "launcher")]
     node_per_rank: bool,
-    /// With --launcher and --over tcp: address in the network on which ranks listen, instead of that of the hosts' names
+    /// With --launcher and --over tcp: address in the network on which ranks listen, instead of the addresses of the
+    /// hosts' names
     #[arg(long, value_name = "ADDR", requires = "launcher")]
     listen: Option<IpAddr>,
     #[command(flatten)]
@@ -59,14 +60,14 @@ impl WhereArgs {
     }
 
     /// Transport between the hosts of a launcher, and the names of the hosts.
-    pub(crate) fn between_hosts(&self, launcher: &str) -> Result<(Means<'static>, Vec<String>)> {
+    pub(crate) fn between_hosts(&self, launcher: &str) -> Result<(Medium<'static>, Vec<String>)> {
         if self.over() == Over::Shm {
             bail!(ONE_MACHINE);
         }
         if self.over() == Over::Tcp {
             let session = self.by_tcp(launcher)?;
             let hosts = session.names();
-            return Ok((Means::Hosts(Box::new(session)), hosts));
+            return Ok((Medium::Hosts(Box::new(session)), hosts));
         }
         if self.listen.is_some() {
             bail!(
@@ -74,7 +75,7 @@ impl WhereArgs {
             );
         }
         let (session, hosts) = MpiSession::with_launcher(&words(launcher), self.nodes())?;
-        Ok((Means::Mpi(Box::new(session)), hosts))
+        Ok((Medium::Mpi(Box::new(session)), hosts))
     }
 
     /// Session with ranks of a launcher that communicate by TCP.
@@ -113,7 +114,7 @@ fn words(launcher: &str) -> Vec<String> {
 
 /// Transport of the flows.
 #[derive(Debug)]
-pub(crate) enum Means<'a> {
+pub(crate) enum Medium<'a> {
     /// TCP connections of this process.
     Tcp(&'a Lab),
     /// MPI ranks, which are kept between patterns.
@@ -124,12 +125,12 @@ pub(crate) enum Means<'a> {
     Cores(CoreList),
 }
 
-impl<'a> Means<'a> {
+impl<'a> Medium<'a> {
     /// Transport in a lab.
-    pub(crate) fn in_lab(lab: &'a Lab, over: Over) -> Result<Means<'a>> {
+    pub(crate) fn in_lab(lab: &'a Lab, over: Over) -> Result<Medium<'a>> {
         Ok(match over {
-            Over::Tcp => Means::Tcp(lab),
-            Over::Mpi => Means::Mpi(Box::new(MpiSession::in_lab(lab)?)),
+            Over::Tcp => Medium::Tcp(lab),
+            Over::Mpi => Medium::Mpi(Box::new(MpiSession::in_lab(lab)?)),
             Over::Shm => bail!(ONE_MACHINE),
         })
     }
@@ -137,8 +138,8 @@ impl<'a> Means<'a> {
     /// Name and version of the MPI library, if one is used.
     pub(crate) fn mpi_version(&self) -> Option<&str> {
         match self {
-            Means::Tcp(_) | Means::Hosts(_) | Means::Cores(_) => None,
-            Means::Mpi(session) => Some(session.version()),
+            Medium::Tcp(_) | Medium::Hosts(_) | Medium::Cores(_) => None,
+            Medium::Mpi(session) => Some(session.version()),
         }
     }
 
@@ -150,12 +151,12 @@ impl<'a> Means<'a> {
         options: &PatternOptions,
     ) -> Result<PatternRun> {
         let run = match self {
-            Means::Tcp(lab) => steps
+            Medium::Tcp(lab) => steps
                 .iter()
                 .map(|flows: &Vec<Flow>| TcpCarrier::connect(lab, flows, options))
                 .collect::<Result<Vec<_>, _>>()
                 .and_then(|steps| repeat(&mut CarryingSteps(steps), options)),
-            Means::Mpi(session) => {
+            Medium::Mpi(session) => {
                 let mut ranks = Ranks {
                     session,
                     steps,
@@ -163,8 +164,8 @@ impl<'a> Means<'a> {
                 };
                 repeat(&mut ranks, options)
             }
-            Means::Hosts(session) => return session.run(steps, options),
-            Means::Cores(cores) => repeat(&mut cores.pair(steps)?, options),
+            Medium::Hosts(session) => return session.run(steps, options),
+            Medium::Cores(cores) => repeat(&mut cores.pair(steps)?, options),
         };
         run.map_err(explained)
     }
@@ -174,7 +175,7 @@ impl<'a> Means<'a> {
 struct CarryingSteps(Vec<TcpCarrier>);
 
 impl Carrier for CarryingSteps {
-    fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+    fn carry(&mut self) -> Result<Vec<FlowTimes>, LabError> {
         let mut all = Vec::new();
         for step in &mut self.0 {
             all.extend(step.carry()?);
@@ -190,7 +191,7 @@ struct Ranks<'a> {
 }
 
 impl Carrier for Ranks<'_> {
-    fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+    fn carry(&mut self) -> Result<Vec<FlowTimes>, LabError> {
         let mut all = Vec::new();
         for step in self.steps {
             all.extend(

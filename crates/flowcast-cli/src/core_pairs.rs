@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io, str::FromStr};
 use anyhow::{Result, bail};
 use flowcast::{fit::pairs::racks::Groups, model::cluster::flow::Flow, units::Node};
 use flowcast_measure::{
-    lab::{Carried, Carrier, LabError},
+    lab::{Carrier, FlowTimes, LabError},
     shm::{
         CoreUnit, ShmTransport,
         one_way::{Direction, one_way},
@@ -15,7 +15,7 @@ use flowcast_measure::{
 
 use crate::{
     round_trips::explained,
-    shm_ends::{Answering, one_way_pair},
+    shm_ends::{AnsweringProcess, one_way_pair},
 };
 
 /// Smallest number of ranks. With fewer, slow ones cannot be identified.
@@ -119,13 +119,13 @@ fn texts(cores: &[usize]) -> Vec<String> {
 /// Two ranks. The connection closes before the process at its other end is waited for.
 pub(crate) struct CorePair<'a> {
     end: ShmTransport,
-    _answering: Answering,
+    _answering: AnsweringProcess,
     measuring: Node,
     steps: &'a [Vec<Flow>],
 }
 
 impl Carrier for CorePair<'_> {
-    fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+    fn carry(&mut self) -> Result<Vec<FlowTimes>, LabError> {
         self.steps
             .iter()
             .flatten()
@@ -141,7 +141,7 @@ impl Carrier for CorePair<'_> {
                         source: io::Error::other(error),
                     }
                 })?;
-                Ok(Carried {
+                Ok(FlowTimes {
                     start: flow.start,
                     end: flow.start + time,
                 })

@@ -1,8 +1,8 @@
 //! Recorder that is part of this program, for users who have only installed the command.
 //!
-//! It is unpacked into the user's cache, where the next run finds it. The folder must belong to the user and be writable by
-//! nobody else, because its content is loaded into the user's programs. Otherwise the recorder is unpacked into a temporary
-//! folder for this run.
+//! It is unpacked into the user's cache, where the next run finds it. The folder must belong to the user, and no
+//! other user may write to it, because its content is loaded into the user's programs. Otherwise the recorder is unpacked
+//! into a temporary folder for this run.
 
 use std::{
     env,

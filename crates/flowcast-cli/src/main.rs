@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         .and_then(|()| input_maps::verify())
     {
         Ok(()) => {
-            output::taken(stdout().flush());
+            output::exit_on_write_error(stdout().flush());
             ExitCode::SUCCESS
         }
         Err(error) => exit::report(&error),

@@ -122,7 +122,10 @@ pub(crate) struct LaunchCommand {
 }
 
 /// Parses a launcher's command. The program is the first word that is a program and not the value of an option.
-pub(crate) fn asked(command: &[OsString], is_program: impl Fn(&OsStr) -> bool) -> LaunchCommand {
+pub(crate) fn launch_command(
+    command: &[OsString],
+    is_program: impl Fn(&OsStr) -> bool,
+) -> LaunchCommand {
     let mut asked = LaunchCommand::default();
     let mut words = command.iter().enumerate().skip(1);
     while let Some((index, word)) = words.next() {
@@ -207,7 +210,7 @@ mod tests {
     fn a_command_contains_ranks_hosts_and_program() {
         let is_program = |word: &OsStr| word == "./a";
         let command = words("mpirun --mca btl tcp,self -np 4 --oversubscribe -x HOME ./a -n 7");
-        let found = asked(&command, is_program);
+        let found = launch_command(&command, is_program);
         assert_eq!(
             found,
             LaunchCommand {
@@ -217,6 +220,6 @@ mod tests {
                 program: Some(9)
             }
         );
-        assert!(asked(&words("mpiexec -f hosts -n 2 ./a"), is_program).hosts);
+        assert!(launch_command(&words("mpiexec -f hosts -n 2 ./a"), is_program).hosts);
     }
 }

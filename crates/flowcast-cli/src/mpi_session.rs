@@ -17,7 +17,7 @@ use flowcast::{
     units::{Node, Time},
 };
 use flowcast_measure::{
-    lab::{Carried, Lab, NodeOf},
+    lab::{FlowTimes, Lab, NodeOf},
     mpi::{CarriedMessage, MOST_FLOWS, Order, Reply},
 };
 
@@ -143,9 +143,13 @@ impl MpiSession {
     }
 
     /// Carries flows between nodes once.
-    pub(crate) fn carry(&mut self, flows: &[Flow], timeout: Duration) -> io::Result<Vec<Carried>> {
+    pub(crate) fn carry(
+        &mut self,
+        flows: &[Flow],
+        timeout: Duration,
+    ) -> io::Result<Vec<FlowTimes>> {
         if flows.len() > MOST_FLOWS {
-            return Err(lacks(format!(
+            return Err(input_error(format!(
                 "found {} flows, expected at most {MOST_FLOWS}",
                 flows.len()
             )));
@@ -173,9 +177,9 @@ impl MpiSession {
             .map(|flow| flow.start.as_seconds())
             .fold(0.0, f64::max);
         match self.reply(timeout + Duration::from_secs_f64(last))? {
-            Reply::Carried(times) if times.len() == flows.len() => Ok(times
+            Reply::FlowTimes(times) if times.len() == flows.len() => Ok(times
                 .into_iter()
-                .map(|(start, end)| Carried {
+                .map(|(start, end)| FlowTimes {
                     start: Time::from_nanos(start as f64),
                     end: Time::from_nanos(end as f64),
                 })
@@ -189,7 +193,7 @@ impl MpiSession {
     fn rank(&self, node: Node) -> io::Result<u32> {
         let found = self.ranks.get(node.index()).copied();
         found.ok_or_else(|| {
-            lacks(format!(
+            input_error(format!(
                 "found node {node}, expected one below {}",
                 self.ranks.len()
             ))
@@ -225,7 +229,7 @@ impl MpiSession {
     }
 }
 
-fn lacks(problem: String) -> io::Error {
+fn input_error(problem: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, problem)
 }
 

@@ -128,13 +128,13 @@ pub(crate) struct Loading<'a> {
 
 /// Result of a recorded command.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CommandResult {
     pub status: ExitStatus,
     /// Message of a rank: the reason why its recording ended early, or did not start.
     pub reason: Option<String>,
 }
 
-impl Ended {
+impl CommandResult {
     /// Exit code of the command. If a signal has ended it, the same code as in a shell.
     pub(crate) fn code(&self) -> u8 {
         let code = self
@@ -166,7 +166,7 @@ impl Loading<'_> {
         command: &[OsString],
         process: impl FnOnce(&OsStr) -> Result<Command>,
         wait: impl FnOnce(&mut Command) -> io::Result<ExitStatus>,
-    ) -> Result<Ended> {
+    ) -> Result<CommandResult> {
         let reason = self.folder.join(format::REASON);
         fs::write(&reason, [0; format::REASON_BYTES])
             .with_context(|| format!("cannot write {}", reason.display()))?;
@@ -174,7 +174,7 @@ impl Loading<'_> {
         let left = fs::read(&reason).unwrap_or_default();
         let _ = fs::remove_file(&reason);
         let text = left.split(|byte| *byte == 0).next().unwrap_or_default();
-        Ok(Ended {
+        Ok(CommandResult {
             status: status?,
             reason: (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned()),
         })

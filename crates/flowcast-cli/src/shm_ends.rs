@@ -17,12 +17,12 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use crate::round_trips::explained;
 
 /// Answering process. It ends when the measuring end has closed.
-pub(crate) struct Answering {
+pub(crate) struct AnsweringProcess {
     process: Child,
     _memory: SharedMemory,
 }
 
-impl Drop for Answering {
+impl Drop for AnsweringProcess {
     fn drop(&mut self) {
         // The rings are closed by now, so the process ends by itself.
         let _ = self.process.wait();
@@ -46,7 +46,7 @@ pub(crate) fn cores(text: &str) -> Result<Cores, String> {
 }
 
 /// Measuring end, answering end on its core, and a description of the path.
-pub(crate) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, Answering, String)> {
+pub(crate) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, AnsweringProcess, String)> {
     let cores = match cores {
         Some(cores) => cores,
         None => Cores::choose().map_err(|error| explained(error.into()))?,
@@ -71,7 +71,7 @@ pub(crate) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, Answering, 
 
 /// Starts this command again with these arguments, as the answering end of a new shared memory. Opens the measuring end
 /// before that.
-fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, Answering)> {
+fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, AnsweringProcess)> {
     let memory = SharedMemory::new().map_err(|error| explained(error.into()))?;
     let transport = memory
         .measuring_end()
@@ -86,7 +86,7 @@ fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, Answerin
         .context("cannot start the answering end")?;
     Ok((
         transport,
-        Answering {
+        AnsweringProcess {
             process,
             _memory: memory,
         },
@@ -98,7 +98,7 @@ fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, Answerin
 pub(crate) fn one_way_pair(
     measuring: usize,
     answering: usize,
-) -> Result<(ShmTransport, Answering)> {
+) -> Result<(ShmTransport, AnsweringProcess)> {
     let pair = start([
         "measure",
         "pairs",

@@ -2,8 +2,8 @@
 //!
 //! `tests/cmd` contains the sessions. The `console` blocks of README.md and of the pages under `docs` are run too, so that
 //! every page shows the command's real output. The `sh` blocks of tutorials and how-tos are executed (`pages::runs`). The
-//! commands of a page run in a new folder whose `examples` is that of the repository, as for a reader. After an intended
-//! change: `TRYCMD=overwrite cargo test -p flowcast-cli --test cli`.
+//! commands of a page run in a new folder whose `examples` is a link to the repository's, as for a reader. After an
+//! intended change: `TRYCMD=overwrite cargo test -p flowcast-cli --test cli`.
 
 mod pages;
 

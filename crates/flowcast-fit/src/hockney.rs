@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_network::network::{LoneFlow, MessageRule, Network, Nic};
+use flowcast_network::network::{MessageRule, Network, Nic, SingleFlowRate};
 use flowcast_statistics::{
     StatsError,
     observation::{Observation, Observations},
@@ -78,7 +78,7 @@ impl HockneyFit {
     pub fn to_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Network {
         let nic = Nic::new(
             tidy_time(self.latency),
-            LoneFlow::GapPerByte(tidy_per_byte(self.per_byte)),
+            SingleFlowRate::GapPerByte(tidy_per_byte(self.per_byte)),
         );
         Network {
             title: "Measured by round trips".to_owned(),

@@ -9,7 +9,7 @@
 //! | SKaMPI 5 | `Pingpong_*` except `Sendrecv` | a round trip |
 //! | ReproMPI | `Send_Recv` | a round trip; several of each size |
 //! | Netgauge | `one_one` | half a round trip, the median, or on the terminal the minimum |
-//! | NetPIPE | messages to and fro, on the screen or in `np.out` | half a round trip |
+//! | NetPIPE | ping-pong, on the screen or in `np.out` | half a round trip |
 //! | nccl-tests | `sendrecv_perf` | a message in each direction at the same time, out of place |
 //!
 //! All except ReproMPI give one time for a size, so there are no intervals. `osu_bw` sends a window of messages in a row

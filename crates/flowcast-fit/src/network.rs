@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::loggp::{LogGpFit, LogGpIntervals};
 use flowcast_network::{
     loggp::LogGp,
-    network::{FitQuality, LoneFlow, MessageRule, Network, Nic, ParameterInterval},
+    network::{FitQuality, MessageRule, Network, Nic, ParameterInterval, SingleFlowRate},
 };
 use flowcast_units::{Time, TimePerByte};
 
@@ -23,7 +23,7 @@ impl LogGpFit {
             gap: tidy_time(gap),
             ..Nic::new(
                 tidy_time(latency),
-                LoneFlow::GapPerByte(tidy_per_byte(gap_per_byte)),
+                SingleFlowRate::GapPerByte(tidy_per_byte(gap_per_byte)),
             )
         };
         Network {

@@ -50,7 +50,7 @@ pub struct NoiseError {
 
 /// Results of the runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Disturbed {
+pub struct NoisyRuns {
     /// The end of each run, shortest first.
     pub makespans: Vec<Time>,
     /// Mean delay of the end of each rank, indexed by rank.
@@ -178,13 +178,13 @@ impl EventGraph<'_> {
     }
 
     /// Summarizes runs from the times at which their ranks end.
-    pub fn disturbed(&self, runs: &[Vec<Time>]) -> Disturbed {
+    pub fn disturbed(&self, runs: &[Vec<Time>]) -> NoisyRuns {
         let mut makespans: Vec<Time> = runs
             .iter()
             .map(|ends: &Vec<Time>| ends.iter().copied().max().unwrap_or_default())
             .collect();
         makespans.sort();
-        Disturbed {
+        NoisyRuns {
             makespans,
             later: (0..self.ends.len())
                 .map(|rank| {

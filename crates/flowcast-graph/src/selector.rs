@@ -70,7 +70,7 @@ const CONDITIONS: &str = "rank=7, node=2, pair=0-3, link=inside|between|sites, c
 
 impl Selector {
     /// Returns `true` if a text is meant as a selector and not as a field of a network.
-    pub fn is_meant(text: &str) -> bool {
+    pub fn is_selector(text: &str) -> bool {
         text.contains('[') || matches!(text.trim(), "compute" | "collective")
     }
 

@@ -1,7 +1,7 @@
 //! The best settings of HPL for a cluster, and the changes of the cluster that would improve its time.
 
 use crate::{Broadcast, HplSettings, Swap};
-use flowcast_network::network::{LinkRate, LoneFlow, Network};
+use flowcast_network::network::{LinkRate, Network, SingleFlowRate};
 use flowcast_program::parallel;
 
 use flowcast_units::TimePerByte;
@@ -207,7 +207,7 @@ impl SettingsSearch<'_> {
                 "interfaces are twice as fast",
                 with_network(&|network| {
                     let half = TimePerByte::from_nanos(network.nic.per_byte().as_nanos() / 2.0);
-                    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(half));
+                    network.nic.rate = LinkRate::Goodput(SingleFlowRate::GapPerByte(half));
                 }),
             ),
             (

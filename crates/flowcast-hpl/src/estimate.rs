@@ -1,6 +1,6 @@
 //! Time of a run, from all or some of its panels.
 
-use crate::{HplSettings, Pivots, Spent, machine::Machine, simulation::Simulation};
+use crate::{ActivityTimes, HplSettings, Pivots, machine::Machine, simulation::Simulation};
 use flowcast_statistics::linear_fit::{LinearFit, LinearRow};
 use flowcast_units::Time;
 
@@ -53,7 +53,7 @@ pub(super) struct Estimate {
     /// Relative uncertainty due to panels that were left out: two standard errors. 0 if none was left out.
     pub error: f64,
     /// Activities of the processes, as fractions of the simulated time.
-    pub spent: Spent,
+    pub spent: ActivityTimes,
     /// Simulated time, in seconds.
     pub simulated: f64,
 }
@@ -107,7 +107,7 @@ fn simulated(
     let (lead, panels) = (lead(settings), settings.panels());
     let length = lead + MEASURED;
     let mut rates = Vec::new();
-    let (mut spent, mut simulated) = (Spent::default(), 0.0);
+    let (mut spent, mut simulated) = (ActivityTimes::default(), 0.0);
     for window in 0..windows {
         let middle = (f64::from(window) + 0.5) / f64::from(windows);
         let start = (middle * f64::from(panels - length)) as u32;

@@ -111,7 +111,7 @@ fn together(settings: &HplSettings, machine: &Machine, column: u32) -> u32 {
     ranks.into_values().max().unwrap_or(1)
 }
 
-/// A missing message delays nobody.
+/// A missing message delays no process.
 fn message(machine: &Machine, [from, to]: [u32; 2], rows: PivotRows, width: u32) -> MessageSeconds {
     match rows.bytes(width) {
         0 => MessageSeconds {

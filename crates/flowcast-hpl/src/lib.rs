@@ -43,4 +43,4 @@ pub use processors::NodeProcessors;
 pub use program::{ActionPurpose, Exchange, HplAction, Kernel, PanelSwaps, Process, Swaps, Update};
 pub use script::{Script, ScriptStep, ScriptSteps};
 pub use settings::{Broadcast, HplSettings, Swap};
-pub use simulation::Spent;
+pub use simulation::ActivityTimes;

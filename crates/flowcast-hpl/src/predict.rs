@@ -1,6 +1,6 @@
 //! Predicted times of runs, with intervals.
 
-use crate::{HplSettings, Spent};
+use crate::{ActivityTimes, HplSettings};
 use flowcast_network::linpack_costs::FittedLinpack;
 use flowcast_program::parallel;
 use flowcast_statistics::resampling::normal_score;
@@ -24,7 +24,7 @@ pub struct RunPrediction {
     /// Relative uncertainty of the time due to panels that were not simulated.
     pub left_out: f64,
     /// Activities of the processes, as fractions of the time.
-    pub spent: Spent,
+    pub spent: ActivityTimes,
 }
 
 /// Relative error of the model for everything but products: the observed error of broadcasts, swaps and panels on machines

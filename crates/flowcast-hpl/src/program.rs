@@ -194,7 +194,7 @@ enum Task {
 /// Part of a process in the broadcast of a panel.
 #[derive(Debug)]
 struct BroadcastPart {
-    /// Rank whose message the process probes for before it starts. `None` if it starts at once.
+    /// Rank whose message the process probes for before it starts. `None` if it starts immediately.
     from: Option<u32>,
     /// Exchanges, the last first.
     tasks: Vec<Task>,

@@ -15,7 +15,7 @@ use super::{factor::Factorization, machine::Machine};
 
 /// Mean time of the processes, by activity: in seconds during a simulation, as fractions of the simulated time in results.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spent {
+pub struct ActivityTimes {
     /// Matrix products, except those inside panels.
     pub multiply: f64,
     /// Triangular solutions, copies and swaps of rows.
@@ -37,7 +37,7 @@ pub(super) struct HplOutcome {
     /// Time at which each panel was factored, in seconds.
     pub factored: Vec<f64>,
     /// Mean time of the processes by activity, in seconds.
-    pub spent: Spent,
+    pub spent: ActivityTimes,
 }
 
 /// Ordered time, in seconds.
@@ -93,7 +93,7 @@ struct HplRank {
     missing: u8,
     until: f64,
     inbox: Vec<Pending>,
-    spent: Spent,
+    spent: ActivityTimes,
 }
 
 /// Swaps of the panels that are currently in use.
@@ -186,7 +186,7 @@ impl<'a> Simulation<'a> {
             outcome: HplOutcome {
                 seconds: 0.0,
                 factored: vec![0.0; panels.len()],
-                spent: Spent::default(),
+                spent: ActivityTimes::default(),
             },
             panels,
         }
@@ -487,7 +487,7 @@ impl HplRank {
             missing: 0,
             until: 0.0,
             inbox: Vec::new(),
-            spent: Spent::default(),
+            spent: ActivityTimes::default(),
         }
     }
 
@@ -504,7 +504,7 @@ impl HplRank {
     }
 }
 
-impl Spent {
+impl ActivityTimes {
     fn time_mut(&mut self, purpose: ActionPurpose) -> &mut f64 {
         match purpose {
             ActionPurpose::Broadcast => &mut self.broadcast,
@@ -525,14 +525,14 @@ impl Spent {
     }
 
     /// Adds the times of another process.
-    pub(super) fn add(&mut self, other: &Spent) {
+    pub(super) fn add(&mut self, other: &ActivityTimes) {
         for (own, others) in self.parts().into_iter().zip({ *other }.parts()) {
             *own += *others;
         }
     }
 
     /// All times, multiplied by a factor.
-    pub(super) fn times(mut self, factor: f64) -> Spent {
+    pub(super) fn times(mut self, factor: f64) -> ActivityTimes {
         for part in self.parts() {
             *part *= factor;
         }

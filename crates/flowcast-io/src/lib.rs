@@ -36,7 +36,7 @@ pub use request::{
 pub use scenarios::{ScenarioDefaults, parse_scenarios};
 pub use store::{KeptNetwork, Store};
 pub use traces::{
-    Holding, is_matrix, is_pattern, open_trace, open_trace_by, threads, whole_recording,
+    InputKind, is_matrix, is_pattern, open_trace, open_trace_by, threads, whole_recording,
 };
 
 /// Method that loads the bytes of an input file.
@@ -50,9 +50,9 @@ pub trait Reader {
 
 /// Reader that loads whole files into memory.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Whole;
+pub struct WholeFileReader;
 
-impl Reader for Whole {
+impl Reader for WholeFileReader {
     fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes> {
         Ok(std::sync::Arc::new(read_file(path)?))
     }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_device_is_no_file() {
         for device in ["/dev/zero", "/dev/null"] {
-            let refused = Whole.bytes(Path::new(device)).err().unwrap();
+            let refused = WholeFileReader.bytes(Path::new(device)).err().unwrap();
             assert_eq!(
                 refused.to_string(),
                 "found a device, expected a file",

@@ -81,7 +81,7 @@ pub fn load_network(
     }
 }
 
-/// File that the user has stored under a name. `None` if the name is that of a built-in network.
+/// File that the user has stored under a name. `None` if the name belongs to a built-in network.
 fn kept(name: &str) -> Option<PathBuf> {
     let is_built_in = builtin::NETWORKS.iter().any(|(known, _)| *known == name);
     let file = Store::usual().filter(|_| !is_built_in)?.file(name).ok()?;
@@ -181,7 +181,7 @@ fn load_dimemas_cfg(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Whole;
+    use crate::WholeFileReader;
 
     fn cfg(name: &str) -> String {
         format!(
@@ -196,8 +196,12 @@ mod tests {
 
     #[test]
     fn a_dimemas_configuration_is_a_network_named_after_its_file_with_fields_that_can_be_set() {
-        let loaded =
-            load_network(&cfg("m_n4.cfg"), &set("machine.buses", "3"), &mut Whole).unwrap();
+        let loaded = load_network(
+            &cfg("m_n4.cfg"),
+            &set("machine.buses", "3"),
+            &mut WholeFileReader,
+        )
+        .unwrap();
         assert_eq!(loaded.network.name, "m_n4");
         assert_eq!(loaded.network.machine.buses, 3);
         assert_eq!(loaded.network.machine.nodes[0].count, 4);
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn files_named_by_a_configuration_are_found_beside_it_and_its_notes_have_its_name() {
-        let loaded = load_network(&cfg("every-record.cfg"), &[], &mut Whole).unwrap();
+        let loaded = load_network(&cfg("every-record.cfg"), &[], &mut WholeFileReader).unwrap();
         assert!(
             loaded
                 .warnings
@@ -235,7 +239,12 @@ mod tests {
     fn a_wrong_override_of_a_configuration_is_named_with_its_file() {
         let error = format!(
             "{:#}",
-            load_network(&cfg("m_n4.cfg"), &set("nic.latency", "5"), &mut Whole).unwrap_err()
+            load_network(
+                &cfg("m_n4.cfg"),
+                &set("nic.latency", "5"),
+                &mut WholeFileReader
+            )
+            .unwrap_err()
         );
         assert!(error.contains("m_n4.cfg: --set nic.latency=5"), "{error}");
     }

@@ -26,7 +26,7 @@ use crate::{
 
 /// Kind of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holding {
+pub enum InputKind {
     /// Concurrent communications, one flow or chain per line.
     Pattern,
     /// Trace or schedule of a program.
@@ -110,16 +110,16 @@ pub fn open_trace_by(
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn is_pattern(path: &Path) -> Result<Holding> {
+pub fn is_pattern(path: &Path) -> Result<InputKind> {
     let start = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
     let is_named = path
         .extension()
         .is_some_and(|ending| ending == "pattern" || ending == "steps");
     let is_one = Pattern::is_pattern(&start) || is_named;
     Ok(if is_one {
-        Holding::Pattern
+        InputKind::Pattern
     } else {
-        Holding::Trace
+        InputKind::Trace
     })
 }
 

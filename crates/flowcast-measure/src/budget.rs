@@ -97,7 +97,7 @@ pub struct BudgetBatch<'a> {
 
 /// Results of a measurement and their cost.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Budgeted {
+pub struct BudgetedRun {
     /// All round trips, in the order in which they were measured.
     pub samples: PrttSamples,
     /// Estimated parameters; `None` if the samples do not show the gap.
@@ -124,7 +124,7 @@ pub fn measure_budgeted(
     plan: &BudgetPlan,
     previous: PrttSamples,
     observe: &mut dyn FnMut(&BudgetBatch) -> ControlFlow<()>,
-) -> Result<Budgeted, PrttError> {
+) -> Result<BudgetedRun, PrttError> {
     check(plan)?;
     let start = transport.now()
         - previous
@@ -139,7 +139,7 @@ pub fn measure_budgeted(
         order: Resampler::from_seed(plan.seed),
         plan,
         start,
-        done: Budgeted::after(previous),
+        done: BudgetedRun::after(previous),
         observe,
     };
     let (room, mut stop) = run.first_batch()?;
@@ -153,10 +153,10 @@ pub fn measure_budgeted(
     Ok(run.done)
 }
 
-impl Budgeted {
+impl BudgetedRun {
     /// Returns the state before the first batch, with the greetings and the cost of earlier round trips.
-    fn after(previous: PrttSamples) -> Budgeted {
-        let mut done = Budgeted {
+    fn after(previous: PrttSamples) -> BudgetedRun {
+        let mut done = BudgetedRun {
             samples: PrttSamples::default(),
             fit: None,
             messages: 2,
@@ -168,7 +168,7 @@ impl Budgeted {
         for (point, times) in previous.points() {
             times.iter().for_each(|_| done.count(&point));
         }
-        Budgeted {
+        BudgetedRun {
             samples: previous,
             ..done
         }
@@ -230,7 +230,7 @@ struct BudgetRun<'a, T> {
     order: Resampler,
     plan: &'a BudgetPlan,
     start: Time,
-    done: Budgeted,
+    done: BudgetedRun,
     observe: &'a mut dyn FnMut(&BudgetBatch) -> ControlFlow<()>,
 }
 
@@ -276,7 +276,7 @@ impl<T: Transport> BudgetRun<'_, T> {
         let mut sizes: Vec<Bytes> = [1, 64, 256, SEGMENT, 4096, 16_384].map(Bytes).to_vec();
         sizes.retain(|size| *size < largest);
         sizes.push(largest);
-        let Budgeted { messages, .. } = self.done;
+        let BudgetedRun { messages, .. } = self.done;
         Room {
             sizes,
             most_messages: plan.most_in_a_row,
@@ -338,7 +338,7 @@ impl<T: Transport> BudgetRun<'_, T> {
             self.done.samples.push_timed(*point, *time, *busy);
         }
         let stop = self.look();
-        let Budgeted {
+        let BudgetedRun {
             elapsed, messages, ..
         } = self.done;
         let batch = BudgetBatch {

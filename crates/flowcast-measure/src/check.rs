@@ -3,7 +3,7 @@
 //! A check has four points: a message of one byte and a large one, each alone and [`CheckPlan::messages`] times in a row.
 //! LogGP predicts their times (`PRTT`, Lichei, equation 3.2.2.3). The interval of a prediction comes from networks drawn
 //! from the file's intervals, and is widened by the irrelevant difference. Each round measures every point once, in a new
-//! order, until the sequential test ([`flowcast_statistics::still`]) has a verdict on each point or the time is over.
+//! order, until the sequential test ([`flowcast_statistics::stability`]) has a verdict on each point or the time is over.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use flowcast_statistics::{
     StatsError,
     resampling::{Resampler, percentile_interval},
     sample::median,
-    still::{StillHolds, StillVerdict},
+    stability::{StabilityVerdict, StillHolds},
 };
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
@@ -99,7 +99,7 @@ pub struct CheckedPoint {
     /// Number of measured round trips.
     pub count: u32,
     /// Verdict of the test.
-    pub verdict: StillVerdict,
+    pub verdict: StabilityVerdict,
 }
 
 /// Checks a network against its file, as the measuring end of a connection.
@@ -147,7 +147,7 @@ pub fn check(
         }
         if tests
             .values()
-            .all(|(test, _)| test.verdict() != StillVerdict::Open)
+            .all(|(test, _)| test.verdict() != StabilityVerdict::Open)
         {
             break;
         }
@@ -241,7 +241,7 @@ fn predictions(
 mod tests {
     use super::*;
     use crate::{prtt::answer, virtual_network::connect};
-    use flowcast_network::network::{LoneFlow, MessageRule, Nic};
+    use flowcast_network::network::{MessageRule, Nic, SingleFlowRate};
     use flowcast_units::TimePerByte;
 
     fn loggp(latency: f64, gap_per_byte: f64) -> LogGp {
@@ -257,13 +257,16 @@ mod tests {
         let nic = Nic {
             overhead: costs.overhead,
             gap: costs.gap,
-            ..Nic::new(costs.latency, LoneFlow::GapPerByte(costs.gap_per_byte))
+            ..Nic::new(
+                costs.latency,
+                SingleFlowRate::GapPerByte(costs.gap_per_byte),
+            )
         };
         Network::new("n", MessageRule::Loggops, nic)
     }
 
     /// Returns the verdicts on one byte and on 64 KiB, each once and 16 times in a row, over a network with the costs `now`.
-    fn verdicts(now: LogGp) -> Vec<StillVerdict> {
+    fn verdicts(now: LogGp) -> Vec<StabilityVerdict> {
         let (mut client, mut server) = connect(now);
         std::thread::scope(|scope| {
             scope.spawn(move || answer(&mut server));
@@ -282,7 +285,7 @@ mod tests {
 
     #[test]
     fn an_unchanged_network_passes_and_a_change_fails_the_points_that_depend_on_it() {
-        use StillVerdict::{Above, Below, Between};
+        use StabilityVerdict::{Above, Below, Between};
         assert_eq!(verdicts(loggp(20.0, 1.0)), [Between; 4]);
         assert_eq!(
             verdicts(loggp(21.0, 1.03)),

@@ -11,7 +11,7 @@ use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::{
-    budget::{BudgetBatch, BudgetPlan, Budgeted, measure_budgeted},
+    budget::{BudgetBatch, BudgetPlan, BudgetedRun, measure_budgeted},
     prtt::{PrttError, answer},
     tcp::{TcpTransport, Waiting, loopback_pair},
 };
@@ -61,7 +61,7 @@ pub fn with_loopback<R>(
 pub fn measure_and_fit_loopback(
     max_time: Time,
     observe: &mut dyn FnMut(&BudgetBatch) -> ControlFlow<()>,
-) -> Result<(Budgeted, LogGpFit), LoopbackError> {
+) -> Result<(BudgetedRun, LogGpFit), LoopbackError> {
     let plan = BudgetPlan {
         messages: MESSAGES,
         max_time: max_time * 0.5,
@@ -69,7 +69,7 @@ pub fn measure_and_fit_loopback(
         ..BudgetPlan::default()
     };
     let tried = [Waiting::Poll, Waiting::Sleep].map(
-        |waiting| -> Result<(Budgeted, LogGpFit), LoopbackError> {
+        |waiting| -> Result<(BudgetedRun, LogGpFit), LoopbackError> {
             let measured = with_loopback(waiting, |client| {
                 measure_budgeted(client, &plan, PrttSamples::default(), observe)
             })?;

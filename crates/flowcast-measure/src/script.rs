@@ -35,7 +35,7 @@ pub(crate) fn greet(transport: &mut impl Transport) -> Result<(), PrttError> {
 pub(crate) enum Guest {
     /// Round trips: the other end measures them and sends scripts.
     RoundTrips,
-    /// Time: the other end asks for it repeatedly.
+    /// Time: the other end requests it repeatedly.
     Clock,
 }
 

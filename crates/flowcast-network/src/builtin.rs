@@ -226,7 +226,7 @@ mod tests {
         let all = network("slingshot-10").unwrap().origins;
         assert!(!origins("nic.latency", "5us").contains_key("nic.latency"));
         assert_eq!(origins("nic.latency", "5us").len(), all.len() - 1);
-        // The origin of the wire rate is removed with that of the bandwidth.
+        // The origin of the wire rate is removed with the origin of the bandwidth.
         assert_eq!(origins("nic.bandwidth", "5GB/s").len(), all.len() - 2);
         assert_eq!(
             origins("machine.nodes.*.intra_latency", "1us").len(),

@@ -4,7 +4,7 @@ use flowcast_units::{Rate, TimePerByte};
 
 /// Goodput of a single flow, in the form in which it was given, so that times are exact for both forms.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LoneFlow {
+pub enum SingleFlowRate {
     /// Bytes per second; 0 is infinite.
     Bandwidth(Rate),
     /// `G` of LogGP, the inverse of the bandwidth.
@@ -81,17 +81,17 @@ impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
     }
 }
 
-impl From<Rate> for LoneFlow {
-    fn from(rate: Rate) -> LoneFlow {
-        LoneFlow::Bandwidth(rate)
+impl From<Rate> for SingleFlowRate {
+    fn from(rate: Rate) -> SingleFlowRate {
+        SingleFlowRate::Bandwidth(rate)
     }
 }
 
-impl From<LoneFlow> for Rate {
-    fn from(flow: LoneFlow) -> Rate {
+impl From<SingleFlowRate> for Rate {
+    fn from(flow: SingleFlowRate) -> Rate {
         match flow {
-            LoneFlow::Bandwidth(rate) => rate,
-            LoneFlow::GapPerByte(gap) => gap.rate(),
+            SingleFlowRate::Bandwidth(rate) => rate,
+            SingleFlowRate::GapPerByte(gap) => gap.rate(),
         }
     }
 }

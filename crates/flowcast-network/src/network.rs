@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub use super::{
     accuracy::Accuracy,
     error::NetworkError,
-    link_rate::{LinkRate, LoneFlow},
+    link_rate::{LinkRate, SingleFlowRate},
     parameter_interval::ParameterInterval,
 };
 use super::{
@@ -144,7 +144,7 @@ pub struct Nic {
     /// `L`: time from the sender's last instruction to the receiver's first, 0 or more.
     pub latency: Time,
     /// Rate of a single flow.
-    pub rate: LinkRate<LoneFlow>,
+    pub rate: LinkRate<SingleFlowRate>,
     /// `o`: processor time per message on each side, 0 or more.
     pub overhead: Time,
     /// `g`: minimum time between two messages at an interface, 0 or more.
@@ -196,7 +196,7 @@ pub struct Bus {
 
 impl Nic {
     /// Creates an interface with this goodput and without processor time.
-    pub fn new(latency: Time, goodput: impl Into<LoneFlow>) -> Nic {
+    pub fn new(latency: Time, goodput: impl Into<SingleFlowRate>) -> Nic {
         Nic {
             latency,
             rate: LinkRate::Goodput(goodput.into()),
@@ -208,7 +208,7 @@ impl Nic {
         }
     }
 
-    fn lone_flow(&self) -> LoneFlow {
+    fn lone_flow(&self) -> SingleFlowRate {
         self.rate
             .given_goodput()
             .unwrap_or_else(|| self.rate.wire().into())
@@ -217,16 +217,16 @@ impl Nic {
     /// Time per byte, in either form of the given rate.
     pub fn per_byte(&self) -> TimePerByte {
         match self.lone_flow() {
-            LoneFlow::GapPerByte(gap) => gap,
-            LoneFlow::Bandwidth(rate) => TimePerByte::from_rate(rate),
+            SingleFlowRate::GapPerByte(gap) => gap,
+            SingleFlowRate::Bandwidth(rate) => TimePerByte::from_rate(rate),
         }
     }
 
     /// Time for the bytes of a single flow, without latency. It is exact for either form of the given rate.
     pub fn time_for(&self, bytes: Bytes) -> Time {
         match self.lone_flow() {
-            LoneFlow::GapPerByte(gap) => gap.time_for(bytes),
-            LoneFlow::Bandwidth(rate) => rate.time_for(bytes),
+            SingleFlowRate::GapPerByte(gap) => gap.time_for(bytes),
+            SingleFlowRate::Bandwidth(rate) => rate.time_for(bytes),
         }
     }
 

@@ -479,7 +479,7 @@ impl TopologyShape {
                 Tree::new(levels.iter().map(|(level, _)| *level).collect())
                     .map_err(|error| of_tree(&format!("levels.{}", error.level), error))
             }
-            _ => unreachable!("only trees are asked for their levels"),
+            _ => unreachable!("only trees have levels"),
         }
     }
 }
@@ -517,7 +517,7 @@ pub(crate) fn check_node(wiring: &dyn Wiring, node: Node) -> Result<(), SharingE
     }
 }
 
-/// Upper limit on the number of switches, above that of any machine.
+/// Upper limit on the number of switches. No machine has as many.
 const MOST_SWITCHES: u64 = 1 << 22;
 
 fn checked_grid(grid: &SwitchGrid) -> Result<&SwitchGrid, SharingError> {

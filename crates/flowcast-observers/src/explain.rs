@@ -31,7 +31,7 @@ use flowcast_program::{
 };
 use flowcast_replay::{
     ReplayEngine,
-    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
+    observer::{Accessed, ObservedCollective, Observer, ReceivedMessage, Sent},
     outcome::Outcome,
     time_part::TimePart,
     walk::Replay,
@@ -400,7 +400,7 @@ impl Observer for Explainer<'_> {
         accessed.each_part(|part, until| account.spend(site, part, until));
     }
 
-    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
+    fn gathered(&mut self, rank: Rank, gathered: ObservedCollective) {
         let own = self.own.collective(gathered.instance);
         let site = self.site(
             rank,

@@ -1,6 +1,6 @@
 //! Events of a replay, recorded for files and timelines.
 //!
-//! A journal keeps only the requested data ([`Keeps`]). A message takes 32 bytes, 40 in a program, and 16 more for Paraver.
+//! A journal keeps only the requested data ([`JournalContents`]). A message takes 32 bytes, 40 in a program, and 16 more for Paraver.
 //! Slices, calls and events are stored as differences of whole nanoseconds in packed blocks. A trace of 10 million messages
 //! therefore fits into 1.5 GiB, including the program or schedule. Segments, from which the page's timeline is made, are
 //! exact and take some fifty bytes for each message. The slices and calls of a rank do not include the work of the streams
@@ -113,7 +113,7 @@ pub struct MessageTimes {
 
 /// Data kept in addition to the times of messages and the sums of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Keeps {
+pub struct JournalContents {
     /// Activities of ranks over time.
     pub slices: bool,
     /// Calls and events, times at which messages began to move, and times at which their receives were posted.
@@ -124,16 +124,16 @@ pub struct Keeps {
     pub timeline: bool,
 }
 
-impl Keeps {
+impl JournalContents {
     /// All data that files for other programs need.
-    pub const FILES: Keeps = Keeps {
+    pub const FILES: JournalContents = JournalContents {
         slices: true,
         calls: true,
         receipts: true,
         timeline: false,
     };
     /// Data that timelines need.
-    pub const TIMELINE: Keeps = Keeps {
+    pub const TIMELINE: JournalContents = JournalContents {
         slices: false,
         calls: false,
         receipts: false,
@@ -179,7 +179,7 @@ struct RankJournal {
 
 /// An observer that records the events of a replay.
 pub struct ReplayJournal<'a> {
-    keeps: Keeps,
+    keeps: JournalContents,
     keeps_calls: bool,
     /// Calls of the program; empty if calls are not kept.
     own: OwnCalls,
@@ -193,7 +193,7 @@ pub struct ReplayJournal<'a> {
 
 impl<'a> ReplayJournal<'a> {
     /// Creates a journal for the replay of this program. Calls are kept if the trace has no events that mark them.
-    pub fn new(program: &'a Program, keeps: Keeps) -> ReplayJournal<'a> {
+    pub fn new(program: &'a Program, keeps: JournalContents) -> ReplayJournal<'a> {
         let is_marked = || {
             program
                 .events()
@@ -214,11 +214,11 @@ impl<'a> ReplayJournal<'a> {
     }
 
     /// Creates a journal for the replay of a schedule with these messages.
-    pub fn of_schedule(sends: &'a Sends<'a>, keeps: Keeps) -> ReplayJournal<'a> {
+    pub fn of_schedule(sends: &'a Sends<'a>, keeps: JournalContents) -> ReplayJournal<'a> {
         ReplayJournal::from_source(Source::Schedule(sends), keeps)
     }
 
-    fn from_source(source: Source<'a>, keeps: Keeps) -> ReplayJournal<'a> {
+    fn from_source(source: Source<'a>, keeps: JournalContents) -> ReplayJournal<'a> {
         let ranks = if keeps.timeline { source.ranks() } else { 0 };
         let columns = FlightColumns {
             moves: keeps.calls || keeps.timeline,

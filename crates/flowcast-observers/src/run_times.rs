@@ -15,7 +15,7 @@ use flowcast_program::{
     slot::Slot,
 };
 use flowcast_replay::{
-    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
+    observer::{Accessed, ObservedCollective, Observer, ReceivedMessage, Sent},
     outcome::Outcome,
 };
 use flowcast_units::{Rank, Time};
@@ -120,7 +120,7 @@ impl Observer for RunTimer<'_> {
         self.add(rank, call, accessed.end - accessed.call);
     }
 
-    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
+    fn gathered(&mut self, rank: Rank, gathered: ObservedCollective) {
         let time = gathered.end - gathered.call;
         match self.own.collective(gathered.instance) {
             Some(function) => self.add(rank, function, time),

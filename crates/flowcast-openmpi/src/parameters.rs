@@ -198,7 +198,7 @@ impl ComponentSettings {
                 measure_for: measure_for(values.measure_ms)?,
                 store: match text(values.store).as_str() {
                     "none" => None,
-                    "" => usual_store(|name| std::env::var_os(name).map(PathBuf::from)),
+                    "" => default_store(|name| std::env::var_os(name).map(PathBuf::from)),
                     folder => Some(folder.into()),
                 },
                 counters: path(text(values.counters)),
@@ -246,7 +246,7 @@ fn measure_for(millis: c_int) -> Result<Duration, Refusal> {
     }
 }
 
-fn usual_store(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+fn default_store(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let data = variable("XDG_DATA_HOME").filter(|path| path.is_absolute());
     let data = data.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
     Some(data?.join("flowcast").join("networks"))
@@ -283,11 +283,11 @@ mod tests {
     #[test]
     fn results_are_stored_where_networks_are_kept() {
         assert_eq!(
-            usual_store(|name: &str| (name == "HOME").then(|| PathBuf::from("/home/me"))),
+            default_store(|name: &str| (name == "HOME").then(|| PathBuf::from("/home/me"))),
             Some("/home/me/.local/share/flowcast/networks".into())
         );
         assert_eq!(
-            usual_store(|name: &str| {
+            default_store(|name: &str| {
                 Some(PathBuf::from(if name == "HOME" {
                     "/home/me"
                 } else {
@@ -296,6 +296,6 @@ mod tests {
             }),
             Some("/data/flowcast/networks".into())
         );
-        assert_eq!(usual_store(|_| None), None);
+        assert_eq!(default_store(|_| None), None);
     }
 }

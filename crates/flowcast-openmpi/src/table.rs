@@ -127,7 +127,7 @@ pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {
         millis(busiest(rows))
     )
     .expect("writing to a string does not fail");
-    if let Some(name) = one_rail_only(rows) {
+    if let Some(name) = single_stock_rail(rows) {
         writeln!(text, "  without flowcast, only {name} would have carried the first fragments: ob1 advances twice through its networks for each send")
             .expect("writing to a string does not fail");
     }
@@ -211,7 +211,7 @@ fn lost(rows: &[RailRow]) -> Time {
 }
 
 /// Returns the rail for which ob1 requested nearly all first fragments, if there is one.
-fn one_rail_only(rows: &[RailRow]) -> Option<&str> {
+fn single_stock_rail(rows: &[RailRow]) -> Option<&str> {
     let all: u64 = rows.iter().map(|row| row.counts.asked).sum();
     let most = rows.iter().max_by_key(|row| row.counts.asked)?;
     let alone = all >= ENOUGH_TO_JUDGE && most.counts.asked as f64 >= ONE_RAIL_ONLY * all as f64;
@@ -278,15 +278,15 @@ mod tests {
             row("a", 1.0, eager(0, 50, 50)),
             row("b", 1.0, eager(100, 50, 50)),
         ];
-        assert_eq!(one_rail_only(&stepping_twice), Some("b"));
+        assert_eq!(single_stock_rail(&stepping_twice), Some("b"));
         assert!(text(&stepping_twice, Rank(0), "x").contains("without flowcast, only b would"));
         let in_turn = [
             row("a", 1.0, eager(50, 50, 50)),
             row("b", 1.0, eager(50, 50, 50)),
         ];
-        assert_eq!(one_rail_only(&in_turn), None);
+        assert_eq!(single_stock_rail(&in_turn), None);
         assert_eq!(
-            one_rail_only(&[row("a", 1.0, eager(3, 3, 3))]),
+            single_stock_rail(&[row("a", 1.0, eager(3, 3, 3))]),
             None,
             "too few to tell"
         );

@@ -159,7 +159,7 @@ impl RecordFault {
     }
 }
 
-/// Builds one rank's stream. A trace can have a million ranks, so a builder needs little memory besides its instructions.
+/// Builds one rank's stream. A trace can have a million ranks, so a builder needs little memory beyond its instructions.
 ///
 /// ```
 /// use flowcast_program::ReadOptions;
@@ -207,7 +207,7 @@ pub struct RankBuilder {
     beyond_messages: Option<Box<BeyondMessages>>,
 }
 
-/// Instructions of a rank besides computation and messages.
+/// Instructions of a rank other than computation and messages.
 #[derive(Debug, Default)]
 pub(super) struct BeyondMessages {
     pub(super) calls: KeyMap<CallRecord>,
@@ -256,7 +256,7 @@ impl PendingReceives {
 }
 
 impl RankBuilder {
-    /// Instructions of the rank besides computation and messages.
+    /// Instructions of the rank other than computation and messages.
     pub(super) fn beyond_messages(&self) -> &BeyondMessages {
         self.beyond_messages.as_deref().unwrap_or(&NOTHING_BEYOND)
     }

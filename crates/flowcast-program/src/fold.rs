@@ -302,7 +302,7 @@ impl<'a> Cut<'a> {
         Some(())
     }
 
-    /// Program of a section; for the loop, that of one iteration.
+    /// Program of a section; for the loop, the program of one iteration.
     fn piece(&self, section: FoldSection) -> Program {
         let program = self.program;
         let mut piece = self.tables();

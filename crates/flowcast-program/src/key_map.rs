@@ -23,7 +23,7 @@ pub struct KeyMap<K> {
     keys: Vec<K>,
     /// Hash table with open addressing that holds the numbers of keys, at most half full; empty up to [`FEW`] keys.
     places: Vec<u32>,
-    /// Number after that of the last key: keys often return in the order in which they first appeared.
+    /// Number after the last key's number: keys often return in the order in which they first appeared.
     next: u32,
 }
 

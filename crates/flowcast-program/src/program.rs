@@ -548,7 +548,7 @@ pub struct RankSource {
     pub file: u32,
     /// Byte offset of the first line to examine.
     pub offset: usize,
-    /// Number by which the file names the rank: that of its task.
+    /// Number by which the file names the rank: the number of its task.
     pub number: Rank,
     /// Returns `true` if a line holds a record of the rank with this number.
     pub is_record: fn(line: &[u8], number: Rank) -> bool,

@@ -7,7 +7,7 @@ use flowcast::{
     report::chart_page::{Picture, chart_page},
     table::Document,
 };
-use flowcast_io::{Request, Whole};
+use flowcast_io::{Request, WholeFileReader};
 use pyo3::{
     exceptions::{PyAttributeError, PyKeyError},
     prelude::*,
@@ -20,7 +20,7 @@ use crate::{
     networks::Network,
     table::{Columns, Table, escaped},
     traces::Trace,
-    work::beside,
+    work::run_in_background,
 };
 
 /// Answer to a question: text, tables, and the document of the command, whose fields are attributes.
@@ -85,10 +85,15 @@ pub(crate) fn ask(
     trace: Trace,
     network: Option<Network>,
 ) -> PyResult<Answer> {
-    beside(py, move || {
+    run_in_background(py, move || {
         let request = Request::from_json(&request)?;
         let network = network.as_ref().map(|network| &*network.network);
-        let answer = request.answer(|| Ok(&*trace.trace), network, MOST_ROWS, &mut Whole)?;
+        let answer = request.answer(
+            || Ok(&*trace.trace),
+            network,
+            MOST_ROWS,
+            &mut WholeFileReader,
+        )?;
         Answer::new(answer, request.picture())
     })
 }

@@ -11,7 +11,7 @@ use flowcast::{
 };
 use pyo3::prelude::*;
 
-use crate::{networks::Network, work::beside};
+use crate::{networks::Network, work::run_in_background};
 
 /// Symbol of a parameter, its value in microseconds (or microseconds per byte), and the ends of its interval.
 type FitParameter = (&'static str, f64, Option<(f64, f64)>);
@@ -26,7 +26,7 @@ pub(crate) fn fit_round_trips(
     seed: u64,
     replicates: Option<usize>,
 ) -> PyResult<(Vec<FitParameter>, Network, Vec<String>)> {
-    beside(py, move || {
+    run_in_background(py, move || {
         let samples = PrttSamples::from_csv(&text)?;
         let defaults = FitOptions::default();
         let options = FitOptions {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use flowcast::{model::builtin, study::grid::full_name};
-use flowcast_io::{Whole, load_network};
+use flowcast_io::{WholeFileReader, load_network};
 use pyo3::prelude::*;
 
 use crate::{errors::raised, table::rebuilder};
@@ -31,7 +31,8 @@ impl Network {
     /// Reads a built-in network, a network file or a Dimemas configuration.
     #[staticmethod]
     fn load(py: Python<'_>, name: &str) -> PyResult<Network> {
-        let loaded = load_network(name, &[], &mut Whole).map_err(|error| raised(py, &error))?;
+        let loaded =
+            load_network(name, &[], &mut WholeFileReader).map_err(|error| raised(py, &error))?;
         Ok(Network {
             network: Arc::new(loaded.network),
             warnings: loaded.warnings,

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use flowcast::{RailsOptions, scheduler::policy::MessagePolicy};
-use flowcast_io::{RankNodes, ReplayRequest, Whole};
+use flowcast_io::{RankNodes, ReplayRequest, WholeFileReader};
 use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{errors::raised, networks::Network, table::rebuilder};
@@ -14,11 +14,11 @@ pub(crate) struct Options {
     pub options: flowcast::Options,
     /// Name of the mapping in results.
     pub mapping: Option<String>,
-    given: Given,
+    given: OptionArguments,
 }
 
 /// Arguments from which the options were created, in order.
-type Given = (String, Option<String>, Vec<Network>, Option<String>);
+type OptionArguments = (String, Option<String>, Vec<Network>, Option<String>);
 
 #[pymethods]
 impl Options {
@@ -43,7 +43,7 @@ impl Options {
     }
 }
 
-fn read(given: Given) -> Result<Options> {
+fn read(given: OptionArguments) -> Result<Options> {
     let (json, mapping_name, rails, scheduler) = &given;
     let request = ReplayRequest::from_json(json)?;
     let policy = scheduler.as_ref().map(|name| {
@@ -55,7 +55,7 @@ fn read(given: Given) -> Result<Options> {
             further: rails.iter().map(|rail| (*rail.network).clone()).collect(),
             policy: policy.transpose()?.unwrap_or_default(),
         },
-        ..request.options(&mut Whole)?
+        ..request.options(&mut WholeFileReader)?
     };
     let name = match request.mapping {
         Some(RankNodes::Named(name)) => Some(name),

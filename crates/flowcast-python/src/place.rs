@@ -15,7 +15,7 @@ use flowcast_place::{
 };
 use pyo3::prelude::*;
 
-use crate::{networks::Network, work::beside};
+use crate::{networks::Network, work::run_in_background};
 
 /// Document in JSON. If all mappings were tried, also the best mappings, and the times with their numbers of mappings.
 type FoundPlacement = (String, Option<(Vec<Vec<u32>>, Vec<(f64, u64)>)>);
@@ -79,7 +79,7 @@ impl Placing {
         slots: Vec<u32>,
         request: String,
     ) -> PyResult<Placing> {
-        beside(py, move || {
+        run_in_background(py, move || {
             let request: PlacementRequest = serde_json::from_str(&request)?;
             let input = if is_matrix(&content) || Pattern::is_pattern(&content) {
                 PlaceInput::read(&name, &content)?
@@ -105,7 +105,7 @@ impl Placing {
     /// Returns the times of mappings, in nanoseconds.
     fn times(slf: &Bound<'_, Self>, mappings: Vec<Vec<u32>>) -> PyResult<Vec<f64>> {
         let placing = slf.clone().unbind();
-        beside(slf.py(), move || {
+        run_in_background(slf.py(), move || {
             let mappings: Vec<Vec<Node>> = mappings
                 .into_iter()
                 .map(|mapping| mapping.into_iter().map(Node).collect())
@@ -118,7 +118,7 @@ impl Placing {
     /// Starts a search for the fastest mapping.
     fn search(slf: &Bound<'_, Self>) -> PyResult<TimeSearch> {
         let placing = slf.clone().unbind();
-        beside(slf.py(), move || {
+        run_in_background(slf.py(), move || {
             let question = placing.get().question()?;
             let search = Mutex::new(question.time_search(&mut || true)?);
             let most_moves = question.moves();
@@ -133,7 +133,7 @@ impl Placing {
     /// Returns a mapping with few bytes times links.
     fn least_hops(slf: &Bound<'_, Self>) -> PyResult<FoundPlacement> {
         let placing = slf.clone().unbind();
-        beside(slf.py(), move || {
+        run_in_background(slf.py(), move || {
             let placing = placing.get();
             found(
                 &placing.question()?.least_hops(&mut |_| true)?,
@@ -168,7 +168,7 @@ impl TimeSearch {
     /// Passes the times of the batch to the search, in nanoseconds.
     fn learn(slf: &Bound<'_, Self>, times: Vec<f64>) -> PyResult<()> {
         let this = slf.clone().unbind();
-        beside(slf.py(), move || {
+        run_in_background(slf.py(), move || {
             let this = this.get();
             ensure!(
                 times
@@ -193,7 +193,7 @@ impl TimeSearch {
     /// Returns the placement found so far.
     fn found(slf: &Bound<'_, Self>) -> PyResult<FoundPlacement> {
         let this = slf.clone().unbind();
-        beside(slf.py(), move || {
+        run_in_background(slf.py(), move || {
             let this = this.get();
             let placing = this.placing.get();
             let search = this

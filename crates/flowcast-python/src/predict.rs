@@ -7,7 +7,7 @@ use flowcast::{
     Interval, IntervalOptions, Outputs, Prepared,
     answers::{PatternAnswer, PredictionAnswer},
     model::cluster::pattern::Steps,
-    observers::journal::Keeps,
+    observers::journal::JournalContents,
     pattern_intervals, predict_steps,
     replay::timeline::MessageSpan,
     report::{
@@ -19,7 +19,7 @@ use flowcast::{
     table::Document,
     units::Time,
 };
-use flowcast_io::{Holding, Whole, threads};
+use flowcast_io::{Holding, WholeFileReader, threads};
 use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
     options::Options,
     table::{Columns, Table, Values, rebuilder},
     traces::Trace,
-    work::beside,
+    work::run_in_background,
 };
 
 /// Predicted time of a trace and its parts. Tables that need another replay are computed on request.
@@ -66,7 +66,7 @@ impl ReplayInputs {
     fn journal<T>(&self, read: impl FnOnce(Replayed<'_>) -> Result<T>) -> Result<T> {
         self.replayed(|prepared| {
             let outputs = Outputs {
-                journal: Some(Keeps::default()),
+                journal: Some(JournalContents::default()),
                 ..Outputs::default()
             };
             let mut found = None;
@@ -168,7 +168,7 @@ pub(crate) fn predict(
         network,
         options: options.options,
     };
-    let (document, text, interval, noise, replay) = beside(py, move || {
+    let (document, text, interval, noise, replay) = run_in_background(py, move || {
         let (document, text, interval, noise) = replay.replayed(|prepared| {
             let prediction = prepared.predict(Outputs::default(), &asked)?;
             let options = IntervalOptions {
@@ -226,7 +226,7 @@ pub(crate) fn noise_ends(
         network,
         options: options.options,
     };
-    beside(py, move || {
+    run_in_background(py, move || {
         of.replayed(|prepared| noise.ends(prepared, start..end))
     })
 }
@@ -236,26 +236,26 @@ impl Prediction {
     /// Returns the messages: sender, receiver, size, and times of sending, arrival and reception.
     fn message_table(&self, py: Python<'_>) -> PyResult<Table> {
         let asked = self.asked.clone();
-        beside(py, move || asked.messages())
+        run_in_background(py, move || asked.messages())
     }
 
     /// Returns the ranks with all columns of the command's table of ranks.
     fn rank_table(&self, py: Python<'_>) -> PyResult<Table> {
         let asked = self.asked.clone();
-        beside(py, move || asked.table(tables::ranks))
+        run_in_background(py, move || asked.table(tables::ranks))
     }
 
     /// Returns the pairs of ranks that exchange messages.
     fn pair_table(&self, py: Python<'_>) -> PyResult<Table> {
         let asked = self.asked.clone();
-        beside(py, move || asked.table(tables::pairs))
+        run_in_background(py, move || asked.table(tables::pairs))
     }
 
     /// Returns the report as one HTML page.
     fn to_html(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (this, document) = (slf.get(), slf.as_super().get().answer.clone());
         let (asked, interval) = (this.asked.clone(), this.interval.clone());
-        beside(slf.py(), move || asked.page(&document, interval.as_ref()))
+        run_in_background(slf.py(), move || asked.page(&document, interval.as_ref()))
     }
 
     fn __reduce__<'py>(
@@ -278,7 +278,7 @@ impl Prediction {
 /// Returns the text of a file.
 #[pyfunction]
 pub(crate) fn file_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let read = || flowcast_io::read_named_text(&path, &mut Whole);
+    let read = || flowcast_io::read_named_text(&path, &mut WholeFileReader);
     read().map_err(|error| raised(py, &error))
 }
 
@@ -314,7 +314,7 @@ pub(crate) fn predict_pattern(
     level: f64,
     no_interval: bool,
 ) -> PyResult<Py<PatternPrediction>> {
-    let (prediction, answer) = beside(py, move || {
+    let (prediction, answer) = run_in_background(py, move || {
         let steps = Steps::read(&name, &content)?;
         let (options, network) = (&options.options, &*network.network);
         let predicted = predict_steps(&steps, network, options)?;

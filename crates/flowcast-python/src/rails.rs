@@ -6,7 +6,7 @@ use flowcast::{
 };
 use pyo3::prelude::*;
 
-use crate::work::beside;
+use crate::work::run_in_background;
 
 /// Choices of a scheduler: rail, time of delivery and virtual finish time of the rail for each message, and the time of the
 /// last delivery; times in microseconds.
@@ -29,7 +29,7 @@ pub(crate) fn simulate_rails(
     scheduler: String,
     shares: Option<Vec<u32>>,
 ) -> PyResult<Scheduled> {
-    beside(py, move || {
+    run_in_background(py, move || {
         let rails = rails
             .iter()
             .map(|rail| Ok(Rail::parse(rail)?.cost))

@@ -16,7 +16,7 @@ use crate::{
     options::Options,
     table::Table,
     traces::Trace,
-    work::beside,
+    work::run_in_background,
 };
 
 /// Predictions of one trace on all networks of a grid.
@@ -67,7 +67,7 @@ impl Study {
             .collect();
         let grid = ParameterGrid::new(&networks, &mappings, &texts).context("grid");
         let grid = grid.map_err(|error| raised(py, &error))?;
-        let study = beside(py, move || {
+        let study = run_in_background(py, move || {
             let names = Names {
                 trace: Some(&trace.file_name),
                 mappings: &mappings,
@@ -109,7 +109,7 @@ impl Study {
         let form = if json { Form::JsonLines } else { Form::Csv };
         let study = self.study.clone();
         let threads = threads.unwrap_or_else(flowcast_io::threads).max(1);
-        beside(py, move || {
+        run_in_background(py, move || {
             let sets: Vec<usize> = (start..end.min(study.grid().len())).collect();
             let mut all: Lines = Vec::with_capacity(sets.len());
             study.run(&sets, form, threads, |lines| {

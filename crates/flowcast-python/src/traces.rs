@@ -7,13 +7,13 @@ use std::{
 
 use anyhow::{Context, Result};
 use flowcast::trace::compiled;
-use flowcast_io::{Whole, first_of_folder, open_trace, whole_recording};
+use flowcast_io::{WholeFileReader, first_of_folder, open_trace, whole_recording};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyTuple},
 };
 
-use crate::{table::rebuilder, work::beside};
+use crate::{table::rebuilder, work::run_in_background};
 
 /// Kinds of omitted items, with their counts.
 type TraceCounts = Vec<(String, u64)>;
@@ -33,13 +33,13 @@ impl Trace {
     #[staticmethod]
     #[pyo3(signature = (path, incomplete=false))]
     fn open(py: Python<'_>, path: PathBuf, incomplete: bool) -> PyResult<Trace> {
-        beside(py, move || {
+        run_in_background(py, move || {
             let first = if path.is_dir() {
                 first_of_folder(&path)?
             } else {
                 path.clone()
             };
-            let trace = open_trace(&first, &first.display().to_string(), &mut Whole)?;
+            let trace = open_trace(&first, &first.display().to_string(), &mut WholeFileReader)?;
             if !incomplete {
                 whole_recording(&trace)?;
             }
@@ -53,7 +53,7 @@ impl Trace {
     /// Reads a trace from the bytes of a single file, compiled or text.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, name: String, content: Vec<u8>) -> PyResult<Trace> {
-        beside(py, move || {
+        run_in_background(py, move || {
             let trace = flowcast::read_text(&name, content)?;
             Ok(Trace {
                 trace: Arc::new(trace),
@@ -105,7 +105,7 @@ impl Trace {
     /// Returns the compiled form (`.fct`).
     fn compiled<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let trace = self.trace.clone();
-        let bytes = beside(py, move || compiled_bytes(&trace))?;
+        let bytes = run_in_background(py, move || compiled_bytes(&trace))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -120,9 +120,9 @@ impl Trace {
         strict: bool,
     ) -> PyResult<(Bound<'py, PyBytes>, TraceCounts)> {
         let trace = self.trace.clone();
-        let (bytes, losses) = beside(py, move || {
+        let (bytes, losses) = run_in_background(py, move || {
             let collectives = collectives
-                .map(|name| flowcast_io::read_collectives(&name, &mut Whole))
+                .map(|name| flowcast_io::read_collectives(&name, &mut WholeFileReader))
                 .transpose()?;
             let conversion = flowcast::Conversion {
                 form: to.parse()?,

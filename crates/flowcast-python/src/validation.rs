@@ -22,7 +22,7 @@ use crate::{
     networks::Network,
     options::Options,
     table::{Columns, Table, Values},
-    work::beside,
+    work::run_in_background,
 };
 
 /// Times of a run, in nanoseconds: total, communication and computation by rank, calls, regions.
@@ -72,7 +72,7 @@ fn open(folder: &Path, threads: usize) -> Result<Vec<RankFile>> {
 /// Returns the measured times of a recorded run.
 #[pyfunction]
 pub(crate) fn recorded_times(py: Python<'_>, recording: PathBuf) -> PyResult<ValidationTimes> {
-    beside(py, move || {
+    run_in_background(py, move || {
         Ok(times_of(measured(&open(
             &recording,
             flowcast_io::threads(),
@@ -89,7 +89,7 @@ pub(crate) fn predicted_times(
     options: Options,
     wall: bool,
 ) -> PyResult<ValidationTimes> {
-    beside(py, move || {
+    run_in_background(py, move || {
         let clock = if wall { Clock::Wall } else { Clock::ThreadCpu };
         let (network, options) = (
             &*network.network,

@@ -17,13 +17,13 @@ const EVERY: Duration = Duration::from_millis(20);
 
 /// Runs work on another thread while this one waits without the lock. After an interrupt the exception is raised
 /// immediately; the thread runs to its end, and its result is dropped.
-pub(crate) fn beside<T: Send + 'static>(
+pub(crate) fn run_in_background<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let (sender, mut receiver) = channel();
     thread::spawn(move || {
-        // Nobody waits any more after an interrupt.
+        // After an interrupt, the caller no longer waits.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
     });
     loop {

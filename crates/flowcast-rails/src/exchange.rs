@@ -54,7 +54,7 @@ pub enum ExchangeError {
 
 /// Choice of rails for the messages of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Course {
+pub struct RailChoices {
     /// The scheduler that picks the rail of each message.
     pub scheduler: SchedulerName,
     /// `true` if the scheduler's parameters follow the rails (earliest delivery only).
@@ -91,7 +91,7 @@ pub struct Audit {
     pub rails_lost: u64,
 }
 
-impl Course {
+impl RailChoices {
     fn steering(&self) -> Steering {
         match self.split {
             split if self.adapts => Steering::Adaptive(live_rule(), split),
@@ -110,7 +110,7 @@ impl Course {
         format!("{} {how} {split} {}", self.scheduler, self.rails.bits())
     }
 
-    fn read<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Course> {
+    fn read<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<RailChoices> {
         let scheduler = words.next()?.parse().ok()?;
         let adapts = match words.next()? {
             "adaptive" => true,
@@ -121,7 +121,7 @@ impl Course {
             "whole" => None,
             sizes => Some(read_split(sizes)?),
         };
-        Some(Course {
+        Some(RailChoices {
             scheduler,
             adapts,
             split,
@@ -154,8 +154,8 @@ pub(crate) fn live_rule() -> AdaptiveRule {
 
 /// Task that the measuring end requests.
 enum ExchangeTask {
-    Exchange(Course, ExchangeTest),
-    Count(Course, u64),
+    Exchange(RailChoices, ExchangeTest),
+    Count(RailChoices, u64),
     End,
 }
 
@@ -165,7 +165,7 @@ enum ExchangeTask {
 /// The link failed, or the other end does not follow the protocol.
 pub fn exchange(
     link: &mut RailLink,
-    course: Course,
+    course: RailChoices,
     exchange: ExchangeTest,
 ) -> Result<Vec<Time>, ExchangeError> {
     let ExchangeTest {
@@ -200,7 +200,7 @@ pub fn exchange(
 /// The same as for [`exchange`]. [`ExchangeError::Interrupted`] contains the number of messages that had arrived.
 pub fn count(
     link: &mut RailLink,
-    course: Course,
+    course: RailChoices,
     messages: u64,
     size: Bytes,
     observe: &mut dyn FnMut(&mut RailLink, u64),
@@ -274,7 +274,7 @@ pub fn answer(link: &mut RailLink, idle: Duration) -> Result<(), ExchangeError> 
 
 fn answer_exchange(
     link: &mut RailLink,
-    course: Course,
+    course: RailChoices,
     exchange: ExchangeTest,
 ) -> Result<(), ExchangeError> {
     check_size(link, exchange.size)?;
@@ -287,7 +287,11 @@ fn answer_exchange(
     Ok(())
 }
 
-fn answer_count(link: &mut RailLink, course: Course, messages: u64) -> Result<(), ExchangeError> {
+fn answer_count(
+    link: &mut RailLink,
+    course: RailChoices,
+    messages: u64,
+) -> Result<(), ExchangeError> {
     link.steer(course.steering(), course.rails)?;
     let before = link.counts();
     let mut audit = Audit::default();
@@ -321,7 +325,7 @@ impl ExchangeTask {
         match words.next()? {
             "end" => Some(ExchangeTask::End),
             "exchange" => {
-                let course = Course::read(&mut words)?;
+                let course = RailChoices::read(&mut words)?;
                 let (messages, size) = (
                     words.next()?.parse().ok()?,
                     Bytes(words.next()?.parse().ok()?),
@@ -336,7 +340,7 @@ impl ExchangeTask {
                 ))
             }
             "count" => Some(ExchangeTask::Count(
-                Course::read(&mut words)?,
+                RailChoices::read(&mut words)?,
                 words.next()?.parse().ok()?,
             )),
             _ => None,

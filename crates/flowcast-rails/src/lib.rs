@@ -1,4 +1,4 @@
-//! A message transport over several networks at once: one TCP connection for each rail.
+//! A message transport over several networks at the same time: one TCP connection for each rail.
 //!
 //! Messages are delivered in the order in which they were sent, independent of the rails that carry them. A rail may fail or
 //! be withdrawn at any time: the sender repeats unacknowledged messages on the other rails. The end that opened a rail

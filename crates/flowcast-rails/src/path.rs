@@ -70,8 +70,8 @@ pub fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Sets the socket's options: messages leave at once, calls do not block, a cut cable is detected, and the system buffers
-/// little.
+/// Sets the socket's options: messages leave immediately, calls do not block, a cut cable is detected, and the system
+/// buffers little.
 pub fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
     let socket = Socket::from(stream);
     socket.set_tcp_nodelay(true)?;

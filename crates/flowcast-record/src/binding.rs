@@ -26,7 +26,7 @@ static FAILED: AtomicBool = AtomicBool::new(false);
 static LOADED: AtomicU64 = AtomicU64::new(0);
 static REMOVED: AtomicU64 = AtomicU64::new(0);
 
-/// Process whose thread holds the lock of this module. A forked child has a copy of the lock that nobody releases.
+/// Process whose thread holds the lock of this module. A forked child has a copy of the lock that no thread releases.
 static HOLDER: AtomicI32 = AtomicI32::new(0);
 
 /// Objects that have been examined. An object that does not fit in is examined each time.

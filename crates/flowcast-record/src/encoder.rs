@@ -450,17 +450,17 @@ mod tests {
             let file = encode(&given, fold.then_some(1 << 24));
             let calls = calls(&file);
             prop_assert_eq!(calls.len(), given.len());
-            let (mut wanted, mut found) = (0u64, 0u64);
+            let (mut expected, mut found) = (0u64, 0u64);
             for (call, (word, burst, time, thread)) in calls.iter().zip(&given) {
                 prop_assert_eq!(&file.signatures[call.signature as usize], &vec![0, *word, -*word]);
                 prop_assert_eq!(call.thread, *thread);
                 prop_assert!(call.burst.abs_diff(*burst) <= burst / 500 + (1 << 21), "{} for {burst}", call.burst);
-                wanted += burst + time;
+                expected += burst + time;
                 found += call.burst + call.time;
                 prop_assert!(call.cpu <= call.burst);
             }
             // Later times include what rounding held back: sums are exact to the error of one code.
-            prop_assert!(wanted - found <= 1 << 21, "{found} for {wanted}");
+            prop_assert!(expected - found <= 1 << 21, "{found} for {expected}");
         }
 
         #[test]
@@ -489,8 +489,11 @@ mod tests {
         );
         let sum = |times: &mut dyn Iterator<Item = u64>| times.sum::<u64>() as f64;
         let found = sum(&mut calls.iter().map(|call| call.burst));
-        let wanted = sum(&mut given.iter().map(|call| call.1));
-        assert!((found / wanted - 1.0).abs() < 0.01, "{found} for {wanted}");
+        let expected = sum(&mut given.iter().map(|call| call.1));
+        assert!(
+            (found / expected - 1.0).abs() < 0.01,
+            "{found} for {expected}"
+        );
     }
 
     #[test]

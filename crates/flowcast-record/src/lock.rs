@@ -1,4 +1,4 @@
-//! Lock for sections of a few dozen instructions. It is taken for each call and is nearly always free.
+//! Lock for sections of a few dozen instructions. Each call takes it, and it is nearly always free.
 
 use std::{
     cell::UnsafeCell,

@@ -110,7 +110,7 @@ fn begin_recording(
     if library.is_spawned() {
         return;
     }
-    if let Some(reason) = lonely_world(library) {
+    if let Some(reason) = single_rank_world(library) {
         return tell(&reason);
     }
     let session = match begin_session(&folder, library) {
@@ -162,7 +162,7 @@ pub(crate) fn explain_absence(function: &WrappedFunction) {
 
 /// Detects a launcher that belongs to another MPI library than the program. It starts many programs of one rank each, which
 /// are not worth a recording.
-fn lonely_world(library: &LoadedMpi) -> Option<String> {
+fn single_rank_world(library: &LoadedMpi) -> Option<String> {
     let launched = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
     let size = launched
         .into_iter()

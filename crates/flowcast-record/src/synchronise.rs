@@ -43,7 +43,7 @@ pub(crate) fn read_clock(library: &LoadedMpi) -> Option<Reading> {
     let mut reading = Reading::default();
     let mut reach = (size.max(1) as u32).next_power_of_two() as c_int;
     while reach > 0 {
-        let talk = Talk {
+        let talk = PeerLink {
             exchange: &exchange,
             communicator,
         };
@@ -57,12 +57,12 @@ pub(crate) fn read_clock(library: &LoadedMpi) -> Option<Reading> {
     Some(reading)
 }
 
-struct Talk<'a> {
+struct PeerLink<'a> {
     exchange: &'a ExchangeFunctions,
     communicator: usize,
 }
 
-impl Talk<'_> {
+impl PeerLink<'_> {
     /// Sends rank 0's time and its error bound to another rank.
     fn guide(&self, other: c_int, own: Reading) -> Option<()> {
         for _ in 0..EXCHANGES {

@@ -175,7 +175,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<RankFile, RecordingError> {
     };
     while let Some(block) = block(bytes, at, head) {
         if head == format::HEAD && bytes[at..at + head] != format::head(block) {
-            return Err(spoilt(name, at));
+            return Err(damaged_block(name, at));
         }
         (decoder.bytes, decoder.at) = (block, 0);
         while decoder.at < block.len() {
@@ -190,7 +190,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<RankFile, RecordingError> {
         .get(at..at + 4)
         .is_some_and(|mark| mark != format::BLOCK)
     {
-        return Err(spoilt(name, at));
+        return Err(damaged_block(name, at));
     }
     Ok(decoder.file)
 }
@@ -204,7 +204,7 @@ fn damaged(name: &str, at: usize) -> RecordingError {
     }
 }
 
-fn spoilt(name: &str, at: usize) -> RecordingError {
+fn damaged_block(name: &str, at: usize) -> RecordingError {
     RecordingError::Damaged {
         name: name.to_owned(),
         problem: format!("found a wrong checksum or no block at byte {at}: the file is damaged"),

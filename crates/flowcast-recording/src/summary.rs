@@ -178,7 +178,7 @@ pub fn rank_file(rank: Rank) -> String {
 /// Returns the number of ranks of a recording, from the text of its file `recording`.
 ///
 /// # Errors
-/// The text is not that of a file `recording`.
+/// The text is not the content of a file `recording`.
 pub fn ranks(name: &str, text: &[u8]) -> Result<u32, RecordingError> {
     let text = String::from_utf8_lossy(text);
     let value = text

@@ -293,7 +293,7 @@ pub(crate) struct AccessFlight {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct UnderWay {
+struct AccessInFlight {
     count: u32,
     done: Done,
 }
@@ -302,7 +302,7 @@ struct UnderWay {
 #[derive(Default)]
 pub(crate) struct AccessTransfers {
     /// Transfers, indexed by rank.
-    all: Vec<BTreeMap<Memory, UnderWay>>,
+    all: Vec<BTreeMap<Memory, AccessInFlight>>,
     /// Memory that each rank waits for (`None` as the target: all of the window), indexed by rank.
     awaited: Vec<Option<(i32, Option<Rank>)>>,
     /// Transfers that other messages may delay, by number.
@@ -348,7 +348,7 @@ impl AccessTransfers {
         under_way.done = under_way.done.later(done);
     }
 
-    fn under_way(&mut self, rank: Rank, memory: Memory) -> &mut UnderWay {
+    fn under_way(&mut self, rank: Rank, memory: Memory) -> &mut AccessInFlight {
         self.all[rank].entry(memory).or_default()
     }
 

@@ -14,7 +14,7 @@ use flowcast_units::{Bytes, Rank};
 
 /// Position of a rank.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Stand {
+pub(crate) struct RankPosition {
     /// Index of its instruction in its words.
     pub at: usize,
     /// Slot of its next receive.
@@ -32,7 +32,7 @@ pub(crate) struct DeadlockReport<'a> {
     /// Slots of the last sends of each rank.
     pub sent: &'a LastSends<Option<Slot>>,
     /// Position of each rank, indexed by rank.
-    pub ranks: Vec<Stand>,
+    pub ranks: Vec<RankPosition>,
 }
 
 impl DeadlockReport<'_> {
@@ -63,7 +63,12 @@ impl DeadlockReport<'_> {
         senders
     }
 
-    fn explain_wait(&self, rank: Rank, stand: &Stand, senders: &[Option<(Rank, u32)>]) -> Wait {
+    fn explain_wait(
+        &self,
+        rank: Rank,
+        stand: &RankPosition,
+        senders: &[Option<(Rank, u32)>],
+    ) -> Wait {
         let words = self.program.words(rank);
         let record = 1
             + (0..)
@@ -134,7 +139,7 @@ impl DeadlockReport<'_> {
             .communicator(self.program.communicator_of(instance));
         let members = communicator.members.iter().copied();
         let missing: Vec<Rank> = members
-            .filter(|member| self.has_yet_to_call(*member, instance))
+            .filter(|member| self.is_missing(*member, instance))
             .collect();
         let names: Vec<String> = missing
             .iter()
@@ -152,7 +157,7 @@ impl DeadlockReport<'_> {
     }
 
     /// `true` if a rank has not called this execution of a collective yet.
-    fn has_yet_to_call(&self, rank: Rank, instance: u32) -> bool {
+    fn is_missing(&self, rank: Rank, instance: u32) -> bool {
         let words = self.program.words(rank);
         let stand = &self.ranks[rank];
         let mut at = stand.at;

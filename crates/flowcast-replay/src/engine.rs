@@ -451,7 +451,7 @@ fn as_followed(
     })
 }
 
-/// Limits of ranks and messages besides a model. Packets queue at interfaces and switches instead of waiting for links and
+/// Limits of ranks and messages beyond a model. Packets queue at interfaces and switches instead of waiting for links and
 /// buses between nodes.
 fn limits<'n>(
     model: Model,

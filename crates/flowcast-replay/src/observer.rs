@@ -37,7 +37,7 @@ macro_rules! with_methods {
             /// One-sided communication or a request to a file ended.
             accessed(rank: Rank, accessed: Accessed),
             /// A rank left a collective operation whose cost a formula gives.
-            gathered(rank: Rank, gathered: Gathered),
+            gathered(rank: Rank, gathered: ObservedCollective),
             /// A rank of a machine with limits has ended. This is after the end of its last call if it still waited for a
             /// processor.
             ended(rank: Rank, time: Time)
@@ -146,7 +146,7 @@ impl Accessed {
 
 /// A collective as seen by one rank.
 #[derive(Debug, Clone, Copy)]
-pub struct Gathered {
+pub struct ObservedCollective {
     /// Index of the execution among all executions of collectives in the program.
     pub instance: u32,
     /// Time of the rank's call.
@@ -163,7 +163,7 @@ pub struct Gathered {
     pub end: Time,
 }
 
-impl Gathered {
+impl ObservedCollective {
     /// Passes the parts of its time to `show`, each with its end, in order.
     pub fn each_part(&self, mut show: impl FnMut(TimePart, Time)) {
         show(TimePart::Processor, self.call + self.processor);

@@ -132,7 +132,7 @@ pub struct Waits {
 
 /// A value that does not fit into the 64 bits of a file format, one of which is the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
-pub enum Uncounted {
+pub enum ValueTooLarge {
     /// A time in nanoseconds.
     #[error(
         "found a replay of {0}, expected less than 73 years: the format holds up to 2^61 nanoseconds"
@@ -143,8 +143,8 @@ pub enum Uncounted {
     Bytes,
 }
 
-impl From<Uncounted> for io::Error {
-    fn from(error: Uncounted) -> io::Error {
+impl From<ValueTooLarge> for io::Error {
+    fn from(error: ValueTooLarge) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidInput, error)
     }
 }
@@ -176,23 +176,23 @@ impl Outcome {
     /// Checks that the time and the bytes fit into formats that count nanoseconds and bytes.
     ///
     /// # Errors
-    /// [`Uncounted`] if one of them is too large.
-    pub fn in_nanos(&self) -> Result<(), Uncounted> {
+    /// [`ValueTooLarge`] if one of them is too large.
+    pub fn in_nanos(&self) -> Result<(), ValueTooLarge> {
         self.in_bytes()?;
         match self.makespan() {
             end if end.as_nanos() < (1u64 << 61) as f64 => Ok(()),
-            end => Err(Uncounted::Nanos(end)),
+            end => Err(ValueTooLarge::Nanos(end)),
         }
     }
 
     /// Checks that the bytes fit into formats that count bytes.
     ///
     /// # Errors
-    /// [`Uncounted::Bytes`] if there are 2^63 or more.
-    pub fn in_bytes(&self) -> Result<(), Uncounted> {
+    /// [`ValueTooLarge::Bytes`] if there are 2^63 or more.
+    pub fn in_bytes(&self) -> Result<(), ValueTooLarge> {
         match self.bytes.0 <= i64::MAX as u64 {
             true => Ok(()),
-            false => Err(Uncounted::Bytes),
+            false => Err(ValueTooLarge::Bytes),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Order of a program's ranks, independent of their numbers.
 //!
 //! Events at the same time in a network of queues happen in some order, and the first message to fill a queue may affect the
-//! messages after it. If the order were that of the ranks' numbers, renumbering the ranks could change the time of a
+//! messages after it. If ranks were ordered by their numbers, renumbering the ranks could change the time of a
 //! program. Ranks are therefore ordered by their operations and their partners: by colours that are refined until they
 //! distinguish no further ranks (Weisfeiler and Leman, 1968). Ranks of one colour are interchangeable, so their order does
 //! not matter.

@@ -170,7 +170,7 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
         } else {
             Vec::new()
         };
-        let same = Same {
+        let same = CommonProperties {
             program,
             placement: &first.placement,
             route_of: &route_of,
@@ -193,16 +193,16 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
 
 /// Common properties of the networks of a walk.
 #[derive(Clone, Copy)]
-struct Same<'a> {
+struct CommonProperties<'a> {
     program: &'a Program,
     placement: &'a Placement,
     route_of: &'a [u16],
     awaited: &'a [bool],
 }
 
-impl Same<'_> {
+impl CommonProperties<'_> {
     fn walk<const W: usize>(&self, networks: &[&Costs]) -> Result<Vec<SetOutcome>, SimulateError> {
-        let Same {
+        let CommonProperties {
             program,
             placement,
             route_of,

@@ -182,7 +182,7 @@ pub struct Shared {
     /// Time that messages lose to other messages, if it is recorded.
     delays: Option<Box<MessageDelays>>,
     /// Individual paths of messages, in fabrics that choose them per message.
-    own_ways: Option<Box<OwnWays>>,
+    own_ways: Option<Box<SplitPaths>>,
     traffic: NetworkTraffic,
     /// Messages that have departed and not yet arrived.
     in_flight: Slab<TransitInFlight>,
@@ -211,7 +211,7 @@ struct SharedRoutes {
 }
 
 /// Messages between the same two nodes that take different paths.
-struct OwnWays {
+struct SplitPaths {
     /// End nodes of each path and number of messages that have chosen a path between them, indexed by path.
     pairs: Vec<([Node; 2], u32)>,
     /// Paths that messages have chosen without having started, keyed by message number.
@@ -309,7 +309,7 @@ impl Shared {
             }
         }
         let own_ways = fabric.has_own_ways().then(|| {
-            Box::new(OwnWays {
+            Box::new(SplitPaths {
                 pairs: flows.iter().map(|flow| ([flow.src, flow.dst], 0)).collect(),
                 chosen: HashMap::new(),
             })

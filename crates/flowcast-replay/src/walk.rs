@@ -2,8 +2,8 @@
 //!
 //! If messages do not compete for links, the history of a rank depends only on its own past and on the arrival times of the
 //! messages that it receives. Each rank therefore runs as far as it can. When it needs a message that has not been sent, the
-//! sender runs, and its send wakes the receiver. The order in which ranks run cannot change a time. The result is the same
-//! as that of an event-driven simulation, but the streams are read only once.
+//! sender runs, and its send wakes the receiver. The order in which ranks run cannot change a time. The result equals the
+//! result of an event-driven simulation, but the streams are read only once.
 
 mod accesses;
 mod blocks;
@@ -36,7 +36,7 @@ pub(super) use self::{
 use super::{
     SimulateError,
     accesses::{Accesses, carry_out},
-    deadlock_report::{DeadlockReport, Stand},
+    deadlock_report::{DeadlockReport, RankPosition},
     last_sends::LastSends,
     observer::{Observer, ReceivedMessage},
     placement::Placement,
@@ -506,7 +506,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
             sent: &self.sent,
             ranks: ranks
                 .iter()
-                .map(|state| Stand {
+                .map(|state| RankPosition {
                     at: state.at,
                     next_slot: state.next_slot,
                     entered: state.entered,

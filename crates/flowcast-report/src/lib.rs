@@ -17,7 +17,7 @@
 //! assert_eq!(view.slowest_rank(), Some(Rank(1)));
 //! let page = Page { title: "A pair".into(), networks: vec![view], ..Page::default() };
 //! assert!(page.to_html()?.contains("1.600<span> ms</span>"));
-//! # Ok::<(), flowcast_replay::outcome::Uncounted>(())
+//! # Ok::<(), flowcast_replay::outcome::ValueTooLarge>(())
 //! ```
 
 pub mod chart_page;
@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 
 use flowcast_graph::critical_path::{CriticalPath, PathStep};
 use flowcast_network::{network::Network, quantity::Quantity};
-use flowcast_replay::outcome::{Outcome, Uncounted};
+use flowcast_replay::outcome::{Outcome, ValueTooLarge};
 use flowcast_table::Document;
 use flowcast_units::{Bytes, Rank, Time};
 
@@ -147,7 +147,7 @@ impl Page {
     ///
     /// # Errors
     /// A replay of 2^61 nanoseconds or 2^63 bytes.
-    pub fn to_html(&self) -> Result<String, Uncounted> {
+    pub fn to_html(&self) -> Result<String, ValueTooLarge> {
         let mut networks = self.networks.iter();
         networks.try_for_each(|network| network.outcome.in_nanos())?;
         Ok(html::document(self))

@@ -197,9 +197,9 @@ fn described(class: &LinkClass, number: usize, layout: &TopologyLayout, interfac
         let _ = write!(line, ", {}", Rounded(class.cables.latency));
     }
     let count = layout.counts.get(number).copied().unwrap_or(0);
-    let things = if number == 0 { "nodes" } else { "cables" };
+    let noun = if number == 0 { "nodes" } else { "cables" };
     if count > 0 {
-        let _ = write!(line, "; {count} {things}");
+        let _ = write!(line, "; {count} {noun}");
     }
     line
 }

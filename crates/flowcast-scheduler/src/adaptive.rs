@@ -489,7 +489,9 @@ impl AdaptiveWatch {
 impl RailScheduler<Ticks> for Adaptive {
     #[inline]
     fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
-        let asked = self.believed.asked(now, size, Accounting::FromTheClock);
+        let asked = self
+            .believed
+            .timing_of_message(now, size, Accounting::FromTheClock);
         let due = if self.degraded.is_empty() {
             None
         } else {

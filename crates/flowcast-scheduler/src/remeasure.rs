@@ -8,7 +8,7 @@
 //! about the same length, the measured g and G are both multiplied by the slowdown of the window.
 
 use flowcast_network::loggp::LogGp;
-use flowcast_statistics::still::{StillHolds, StillVerdict};
+use flowcast_statistics::stability::{StabilityVerdict, StillHolds};
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 /// Probability that a window raises a false alarm.
@@ -76,9 +76,9 @@ impl Remeasure {
             && let Some(verdict) = self.test.end_window(LONGEST_WINDOW)
         {
             match verdict {
-                StillVerdict::Open => {}
-                StillVerdict::Between => self.found = None,
-                StillVerdict::Above | StillVerdict::Below => {
+                StabilityVerdict::Open => {}
+                StabilityVerdict::Between => self.found = None,
+                StabilityVerdict::Above | StabilityVerdict::Below => {
                     self.found = Some(self.sums.fit(self.measured))
                 }
             }

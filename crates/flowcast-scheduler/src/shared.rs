@@ -60,7 +60,9 @@ impl<R: ScoreRule> SharedVirtualTime<R> {
     /// lock.
     #[inline]
     pub fn pick(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
-        let asked = self.table.asked(now, size, Accounting::FromTheClock);
+        let asked = self
+            .table
+            .timing_of_message(now, size, Accounting::FromTheClock);
         let usable = usable.and(self.table.all());
         loop {
             let mut read = [Ticks::ZERO; MAX_RAILS];

@@ -117,7 +117,12 @@ impl<M: ClockArithmetic> RailTable<M> {
 
     /// Computes the properties of a message that the rules need.
     #[inline]
-    pub(crate) fn asked(&self, now: M, size: Bytes, accounting: Accounting) -> MessageTiming<M> {
+    pub(crate) fn timing_of_message(
+        &self,
+        now: M,
+        size: Bytes,
+        accounting: Accounting,
+    ) -> MessageTiming<M> {
         let now = now.bounded();
         let busy_from = match accounting {
             Accounting::FromTheClock => now,

@@ -42,7 +42,7 @@ impl<R: ScoreRule, M: ClockArithmetic> VirtualTime<R, M> {
 impl<R: ScoreRule, M: ClockArithmetic> RailScheduler<M> for VirtualTime<R, M> {
     #[inline]
     fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
-        let asked = self.table.asked(now, size, self.accounting);
+        let asked = self.table.timing_of_message(now, size, self.accounting);
         self.table.take::<R>(asked, usable)
     }
 

@@ -12,7 +12,7 @@ use flowcast_network::{
         scheduler::Policy,
         wide_area::{Traffic, WideArea},
     },
-    network::{Duplex, LoneFlow, MessageRule, Network, Overheads},
+    network::{Duplex, MessageRule, Network, Overheads, SingleFlowRate},
     network_file::upgrade::current_name,
     sharing::{Sharing, model::Model},
 };
@@ -95,7 +95,7 @@ struct Uses {
     collectives_between_nodes: bool,
     collectives_between_sites: bool,
     computed: bool,
-    /// Always `false` if the speed of accelerators was neither set nor asked for.
+    /// Always `false` if the speed of accelerators was neither set nor requested.
     accelerated: bool,
 }
 
@@ -105,7 +105,7 @@ pub fn without_influence(done: &FinishedReplay, asked: &[String]) -> Vec<Unused>
         asked: asked.iter().map(|name| bare(current_name(name))).collect(),
         unused: Vec::new(),
     };
-    let uses = Uses::new(done, list.asks_for_accelerators(done));
+    let uses = Uses::new(done, list.needs_accelerators(done));
     list.messages(done, &uses);
     done.model
         .into_iter()
@@ -148,8 +148,8 @@ const INSTRUCTIONS: usize = 64;
 
 impl Uses {
     /// Examines the instructions until everything has been found that the tables allow: usually after a few of them.
-    fn new(done: &FinishedReplay, asks_for_accelerators: bool) -> Uses {
-        let most = Uses::at_most(done, asks_for_accelerators);
+    fn new(done: &FinishedReplay, needs_accelerators: bool) -> Uses {
+        let most = Uses::at_most(done, needs_accelerators);
         let mut uses = Uses {
             connected: vec![false; most.connected.len()],
             ..Uses::default()
@@ -169,7 +169,7 @@ impl Uses {
     }
 
     /// Upper bound of the findings, from the tables of the program and the machine.
-    fn at_most(done: &FinishedReplay, asks_for_accelerators: bool) -> Uses {
+    fn at_most(done: &FinishedReplay, needs_accelerators: bool) -> Uses {
         let FinishedReplay {
             program,
             network,
@@ -202,7 +202,7 @@ impl Uses {
                 .clone()
                 .any(|access| matches!(access, Access::File { .. })),
             computed,
-            accelerated: computed && asks_for_accelerators,
+            accelerated: computed && needs_accelerators,
             ..Uses::default()
         };
         program
@@ -303,7 +303,7 @@ fn has_accelerators(done: &FinishedReplay) -> bool {
 
 impl FieldList {
     /// `true` if the caller set the parameter, or one inside it.
-    fn is_asked(&self, parameter: &str) -> bool {
+    fn is_requested(&self, parameter: &str) -> bool {
         self.asked.iter().any(|name: &String| {
             name == parameter
                 || name
@@ -312,13 +312,13 @@ impl FieldList {
         })
     }
 
-    fn asks_for_accelerators(&self, done: &FinishedReplay) -> bool {
-        has_accelerators(done) || self.is_asked(ACCELERATOR_SPEED)
+    fn needs_accelerators(&self, done: &FinishedReplay) -> bool {
+        has_accelerators(done) || self.is_requested(ACCELERATOR_SPEED)
     }
 
     /// Adds a parameter to the list if it is set, or the caller set it by name, and it was not used.
     fn check(&mut self, parameter: &str, set: bool, used: bool, reason: &'static str) {
-        if !used && (set || self.is_asked(parameter)) {
+        if !used && (set || self.is_requested(parameter)) {
             self.unused.push(Unused {
                 parameter: parameter.to_owned(),
                 reason,
@@ -362,8 +362,8 @@ impl FieldList {
             NONE,
         );
         let name = match nic.rate.given_goodput() {
-            Some(LoneFlow::Bandwidth(_)) => "nic.bandwidth",
-            Some(LoneFlow::GapPerByte(_)) => "nic.gap_per_byte",
+            Some(SingleFlowRate::Bandwidth(_)) => "nic.bandwidth",
+            Some(SingleFlowRate::GapPerByte(_)) => "nic.gap_per_byte",
             None => "nic.wire_rate",
         };
         self.check(name, nic.rate().as_bytes_per_second() > 0.0, bytes, NONE);
@@ -750,7 +750,7 @@ mod tests {
         #[test]
         fn an_early_stop_finds_the_same_as_all_instructions(
             workload in 0..Workload::ALL.len(), ranks in 1u32..9, iterations in 0u32..20, size in 0u64..3,
-            compute in 0u32..2, each in 1u32..4, from in 0u64..3, asks_for_accelerators: bool,
+            compute in 0u32..2, each in 1u32..4, from in 0u64..3, needs_accelerators: bool,
         ) {
             let workload = Workload::ALL[workload].1;
             let compute = Time::from_nanos(f64::from(compute));
@@ -766,12 +766,12 @@ mod tests {
             let done = FinishedReplay { program, network, placement, rendezvous, model: None, outcome };
             // With this upper bound, the search does not end before the last instruction.
             let everything = Traffics { messages: true, bytes: true };
-            let most = Uses { inside: everything, accelerated: asks_for_accelerators, ..Uses::default() };
+            let most = Uses { inside: everything, accelerated: needs_accelerators, ..Uses::default() };
             let mut all = Uses::default();
             for rank in Rank::all(program.streams()) {
                 program.ops(rank).for_each(|(_, op)| all.instruction(&done, rank, op, &most));
             }
-            prop_assert_eq!(Uses::new(&done, asks_for_accelerators), all);
+            prop_assert_eq!(Uses::new(&done, needs_accelerators), all);
         }
     }
 }

@@ -17,7 +17,7 @@ pub mod regression;
 pub mod relative_line;
 pub mod resampling;
 pub mod sample;
-pub mod still;
+pub mod stability;
 pub mod two_sample;
 pub mod two_way;
 

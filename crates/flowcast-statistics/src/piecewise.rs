@@ -1,7 +1,7 @@
 //! Piecewise linear functions with jumps at knees, such as times by message size with the jumps of protocols.
 //!
 //! The knees minimize the sum of relative errors for their number. They are found by dynamic programming over the possible
-//! places of knees (Bellman, 1961; Bai and Perron, 2003). Each line is that of [`super::relative_line`]. With many points,
+//! places of knees (Bellman, 1961; Bai and Perron, 2003). [`super::relative_line`] gives each line. With many points,
 //! the first places are every n-th point; each knee is then moved between its neighbours as long as that reduces the errors
 //! (branch and bound finds the best place). Cross-validation decides the number of pieces: every fifth point is left out in
 //! turn, and the number with the smallest mean error on the points left out is used.

@@ -1,4 +1,4 @@
-//! Spread of residuals that belong to two things at once: the program that ran and the network on which it ran.
+//! Spread of residuals that depend on two factors: the program that ran and the network on which it ran.
 //!
 //! `r_pn = mean + program_p + network_n + rest_pn`, with independent terms whose variances come from the mean squares of the
 //! table (Searle, Casella and McCulloch, *Variance Components*, 1992, section 4.4). The variance of the residual of another

@@ -9,7 +9,7 @@ use flowcast::{
     table::Document,
 };
 
-use crate::{files::Batch, output::Format, provenance, tables::Most};
+use crate::{files::Batch, output::Format, provenance, tables::RowLimit};
 
 /// Prints a result, with a limited number of rows per table, and writes its page if one is requested.
 pub fn give_answer(
@@ -17,7 +17,7 @@ pub fn give_answer(
     picture: Picture,
     page: Option<&Path>,
     format: Format,
-    most: Most,
+    most: RowLimit,
 ) -> Result<()> {
     if let Some(path) = page {
         let provenance = provenance::of_this_run();

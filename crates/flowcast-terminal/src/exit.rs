@@ -13,7 +13,7 @@ use flowcast_io::text_of;
 use thiserror::Error;
 
 use crate::{
-    output::{escaped, taken},
+    output::{escaped, exit_on_write_error},
     usage,
     width::{error_width, fitted, output_width, with_spaces},
 };
@@ -23,7 +23,7 @@ use crate::{
 #[error("{0}")]
 pub struct Finding(pub String);
 
-/// Error for a failed program that the command has run. The exit code is that of the program.
+/// Error for a failed program that the command has run. The exit code is the program's.
 #[derive(Debug, Error)]
 #[error("{said}")]
 pub struct ProgramFailed {
@@ -105,7 +105,9 @@ pub fn end_with_answer(answer: &clap::Error, command: &Command) -> ! {
         let _ = write!(anstream::stderr(), "{}", fitted(&text, error_width()));
     } else {
         let mut out = anstream::stdout();
-        taken(write!(out, "{}", fitted(&text, output_width())).and_then(|()| out.flush()));
+        exit_on_write_error(
+            write!(out, "{}", fitted(&text, output_width())).and_then(|()| out.flush()),
+        );
     }
     exit(answer.exit_code())
 }

@@ -136,7 +136,7 @@ impl GrowingFile {
 
 impl Drop for GrowingFile {
     fn drop(&mut self) {
-        interrupt::keeps_no_more(&self.path);
+        interrupt::unregister(&self.path);
     }
 }
 

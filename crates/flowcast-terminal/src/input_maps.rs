@@ -74,7 +74,7 @@ pub fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
 
 /// Releases the memory of the map. Pages are mapped again when they are needed.
 pub fn release(map: &Mmap) {
-    // SAFETY: nobody writes to the map, so the file still has the dropped content. A failure is harmless.
+    // SAFETY: the map is read-only, so the file still has the dropped content. A failure is harmless.
     let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
 

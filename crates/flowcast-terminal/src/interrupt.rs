@@ -97,7 +97,7 @@ pub fn keeps(path: &Path) {
 }
 
 /// Removes a file from those that are reported on a signal.
-pub(crate) fn keeps_no_more(path: &Path) {
+pub(crate) fn unregister(path: &Path) {
     kept().retain(|known| known != path);
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast::{
     model::{
         loggp::LogGp,
-        network::{LoneFlow, MessageRule, Network, Nic},
+        network::{MessageRule, Network, Nic, SingleFlowRate},
         sharing::model::Model,
     },
     scheduler::Rail,
@@ -45,7 +45,7 @@ const RATES: [&str; 4] = [
 ];
 
 /// Prints a note on the kind of rate that `model` expects, if a rate is among the fields `asked`.
-pub fn tell_rate_kind(asked: &[String], model: &str) {
+pub fn print_rate_kind(asked: &[String], model: &str) {
     let set: Vec<&str> = asked
         .iter()
         .filter(|name: &&String| {
@@ -119,7 +119,7 @@ pub fn load_rails(texts: &[String], overrides: &[(String, String)]) -> Result<Ve
         let nic = Nic {
             overhead: cost.overhead,
             gap: cost.gap,
-            ..Nic::new(cost.latency, LoneFlow::GapPerByte(cost.gap_per_byte))
+            ..Nic::new(cost.latency, SingleFlowRate::GapPerByte(cost.gap_per_byte))
         };
         networks.push(Network::new(name, MessageRule::Loggops, nic));
     }

@@ -93,21 +93,21 @@ pub fn say_line(text: Arguments<'_>) {
 }
 
 /// Writes notes to the standard error, for results whose document does not contain them.
-pub fn tell_notes<T: Display>(notes: impl IntoIterator<Item = T>) {
+pub fn print_notes<T: Display>(notes: impl IntoIterator<Item = T>) {
     for note in notes {
         say!("flowcast: note: {note}");
     }
 }
 
 /// Escapes characters that a terminal would interpret, or that hide adjacent text, as `\u001b`. Names in the text may come
-/// from anybody. JSON uses the same escapes.
+/// from any source. JSON uses the same escapes.
 pub fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_obeyed) {
+    if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
-        match is_obeyed(character) {
+        match is_control(character) {
             true => escaped.push_str(&format!("\\u{:04x}", u32::from(character))),
             false => escaped.push(character),
         }
@@ -115,13 +115,13 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-fn is_obeyed(character: char) -> bool {
+fn is_control(character: char) -> bool {
     is_hidden(character) && !matches!(character, '\n' | '\t')
 }
 
 /// Writes to the standard output.
 pub fn print(text: Arguments<'_>) {
-    taken(
+    exit_on_write_error(
         stdout()
             .lock()
             .write_all(escaped(&text.to_string()).as_bytes()),
@@ -129,7 +129,7 @@ pub fn print(text: Arguments<'_>) {
 }
 
 /// Ends the command if a write to the standard output has failed: silently if its reader has closed the stream.
-pub fn taken(written: io::Result<()>) {
+pub fn exit_on_write_error(written: io::Result<()>) {
     match written {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),

@@ -24,7 +24,7 @@ pub enum Over {
 
 /// Number of repetitions of a pattern.
 #[derive(Debug, Args)]
-pub struct Repeating {
+pub struct RepetitionArgs {
     /// Number of warm-up repetitions, which are not counted; at most 1000000
     #[arg(long, default_value_t = 2, value_name = "COUNT", value_parser = crate::shares::count::<usize>(..=1_000_000))]
     warm_ups: usize,
@@ -41,7 +41,7 @@ pub struct Repeating {
 
 /// Limits and output of a command.
 #[derive(Debug, Args)]
-pub struct Going {
+pub struct LimitArgs {
     /// Start nothing new after this time, such as 150s; finished parts are kept, and --resume continues
     #[arg(long, value_name = "TIME")]
     pub time_limit: Option<Time>,
@@ -53,16 +53,16 @@ pub struct Going {
 }
 
 /// Progress of a run through its patterns, one after the other.
-pub struct Carrying {
+pub struct RunProgress {
     began: Instant,
     done: usize,
     of: usize,
 }
 
-impl Carrying {
+impl RunProgress {
     /// Starts a run of this number of patterns. The first one starts now.
-    pub fn with_steps(of: usize) -> Carrying {
-        Carrying {
+    pub fn with_steps(of: usize) -> RunProgress {
+        RunProgress {
             began: Instant::now(),
             done: 0,
             of,
@@ -102,7 +102,7 @@ impl Carrying {
     }
 }
 
-impl Repeating {
+impl RepetitionArgs {
     /// Checks the options and combines them.
     pub fn options(&self) -> Result<PatternOptions> {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use flowcast::{
-    observers::journal::Keeps,
+    observers::journal::JournalContents,
     report::export::{
         Replayed,
         paraver::{self, Stamp},
@@ -89,8 +89,8 @@ impl OutputArgs {
     }
 
     /// Data that the replay must keep for these files.
-    pub fn keeps(&self) -> Keeps {
-        let mut keeps = Keeps::default();
+    pub fn keeps(&self) -> JournalContents {
+        let mut keeps = JournalContents::default();
         for ReplayFile { kind, .. } in &self.files {
             keeps.calls |= *kind == ReplayFileKind::Paraver;
             keeps.slices |= matches!(kind, ReplayFileKind::Paraver | ReplayFileKind::Perfetto);

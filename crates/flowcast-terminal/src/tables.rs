@@ -256,7 +256,7 @@ fn to_csv(texts: &[Vec<String>]) -> String {
 
 /// Number of printed rows of a long table.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct Most {
+pub struct RowLimit {
     /// Number of rows of each table, the most important ones if there are more; or all
     #[arg(long = "rows", value_name = "COUNT", default_value = "20", value_parser = row_count)]
     most: usize,
@@ -271,7 +271,7 @@ fn row_count(text: &str) -> Result<usize, String> {
     }
 }
 
-impl Most {
+impl RowLimit {
     /// Maximum number of rows; unlimited in CSV.
     pub fn rows(self) -> usize {
         match TableForm::chosen() {
@@ -399,11 +399,11 @@ mod tests {
 
     #[test]
     fn long_tables_end_with_the_number_of_rows_left_out() {
-        let most = Most { most: 20 };
+        let most = RowLimit { most: 20 };
         let table = rows(0..100_000u64).cell("flow", |flow| flow);
         let cut = written(&table.clone().most(most.rows(), ROWS).into()).unwrap();
         assert!(cut.ends_with("19 \n... 99,980 more: --rows all"), "{cut}");
-        let all = Most {
+        let all = RowLimit {
             most: row_count("all").unwrap(),
         };
         let whole = written(&table.most(all.rows(), ROWS).into()).unwrap();

@@ -17,7 +17,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use flowcast::{
-    formats::read::{Clock, Holds},
+    formats::read::{Clock, TraceContents},
     trace::{SharedBytes, Trace, program::IgnoredRecords},
 };
 use flowcast_io::Reader;
@@ -27,7 +27,7 @@ use memmap2::Mmap;
 use crate::{
     files::read_bytes,
     input_maps::{self, release},
-    output::{Format, tell_notes},
+    output::{Format, print_notes},
     progress::Progress,
 };
 
@@ -80,16 +80,16 @@ pub fn open_by(path: &Path, compute: Option<Compute>) -> Result<Trace> {
 
 /// Help of an argument that accepts any trace.
 pub fn trace_help() -> String {
-    input_help(Holds::Any)
+    input_help(TraceContents::Any)
 }
 
 /// Help of an argument that accepts a trace but no GOAL schedule.
 pub fn program_help() -> String {
-    input_help(Holds::Program)
+    input_help(TraceContents::Program)
 }
 
 /// Help of an argument that accepts traces of some formats.
-pub fn input_help(holds: Holds) -> String {
+pub fn input_help(holds: TraceContents) -> String {
     let formats = flowcast::formats::read::formats(holds)
         .collect::<Vec<_>>()
         .join(", ");
@@ -205,7 +205,7 @@ fn standard_input() -> Result<PathBuf> {
 /// Prints notes on records that the replay does not model if the result is JSON. In text, they follow the result.
 pub fn print_notes_beside(format: Format, ignored: &[IgnoredRecords]) {
     if format.json {
-        tell_notes(ignored);
+        print_notes(ignored);
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     cases::CollectiveCase,
     job::JobKey,
     predict::CollectivePrediction,
-    residuals::{LeftOver, ResidualPlace, Residuals},
+    residuals::{PlacedResiduals, ResidualPlace, Residuals},
     step_times::{PlacedCase, TooManyMessages, seconds_once},
 };
 use crate::library_rules::LibraryRule;
@@ -112,7 +112,10 @@ pub fn choose(
     level: f64,
     threads: usize,
 ) -> Result<Vec<AlgorithmChoice>, UndecidedChoice> {
-    let residuals = Residuals::new(&LeftOver::from_series(&measured.series), measured.spread);
+    let residuals = Residuals::new(
+        &PlacedResiduals::from_series(&measured.series),
+        measured.spread,
+    );
     let candidates: Vec<Candidates> = question
         .sizes
         .iter()

@@ -21,7 +21,7 @@ use super::{
     held_out::{HeldOut, HeldOutError, best_spread, widening},
     job::JobKey,
     labels::without_effect_are_chosen,
-    residuals::{LeftOver, ResidualPlace},
+    residuals::{PlacedResiduals, ResidualPlace},
     step_times::{PlacedCase, StepTimes, seconds_once},
 };
 
@@ -100,7 +100,7 @@ pub fn fit_collectives(
         fits.insert(system, fit);
     }
     let left_over = |without: &str| {
-        let mut all = LeftOver::default();
+        let mut all = PlacedResiduals::default();
         for (_, fit) in fits.iter().filter(|(system, _)| **system != without) {
             all.extend(&fit.left_over);
         }
@@ -143,7 +143,7 @@ pub struct Machine<'a> {
 struct SystemFit {
     costs: FittedCosts<CollectiveCosts>,
     /// Residuals, by row. If a label had no effect, the residual belongs to the algorithm that the library chose.
-    left_over: LeftOver,
+    left_over: PlacedResiduals,
     placed: Vec<PlacedCase>,
     /// Logarithms of the measured times.
     logs: Vec<f64>,
@@ -197,7 +197,7 @@ impl SystemFit {
     }
 
     /// Held-out runs: for each number of nodes, the runs on more nodes, predicted from those on at most as many.
-    fn held_out(&self, others: &LeftOver, threads: usize) -> Vec<HeldOut> {
+    fn held_out(&self, others: &PlacedResiduals, threads: usize) -> Vec<HeldOut> {
         let jobs: BTreeSet<&JobKey> = self.placed.iter().map(|placed| &placed.case.job).collect();
         let nodes: BTreeSet<u32> = jobs.iter().map(|job| job.nodes).collect();
         if nodes.len() == 1 {
@@ -218,7 +218,7 @@ impl SystemFit {
     fn held_out_jobs(
         &self,
         is_asked: &dyn Fn(&JobKey) -> bool,
-        others: &LeftOver,
+        others: &PlacedResiduals,
         threads: usize,
     ) -> HeldOut {
         let all =
@@ -245,10 +245,10 @@ impl SystemFit {
     }
 }
 
-fn left_over(placed: &[PlacedCase], logs: &[f64], seconds: &[f64]) -> LeftOver {
+fn left_over(placed: &[PlacedCase], logs: &[f64], seconds: &[f64]) -> PlacedResiduals {
     let places = placed.iter().map(|placed| ResidualPlace::new(&placed.case));
     let values = logs.iter().zip(seconds);
-    LeftOver {
+    PlacedResiduals {
         places: places.collect(),
         values: values.map(|(log, seconds)| log - seconds.ln()).collect(),
     }

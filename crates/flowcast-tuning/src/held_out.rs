@@ -4,7 +4,7 @@ use flowcast_network::measured_collectives::ResidualSpread;
 use flowcast_program::parallel;
 use flowcast_statistics::{resampling::normal_score, sample::quantile};
 
-use super::residuals::{LeftOver, Residuals};
+use super::residuals::{PlacedResiduals, Residuals};
 use flowcast::calibrate::narrowing::by_smaller_steps;
 
 /// Prior of [`ResidualSpread`]. The disturbance is the difference of two runs of the same case on 8 and on 16 nodes of LUMI,
@@ -56,8 +56,8 @@ const ALIKE: f64 = 3.0;
 /// Residuals of costs that were fitted to some runs of a machine: of these runs, and of runs on more nodes.
 pub(super) struct HeldOut {
     /// Known residuals, those of other machines included.
-    pub known: LeftOver,
-    pub asked: LeftOver,
+    pub known: PlacedResiduals,
+    pub asked: PlacedResiduals,
     /// Indices of the predicted cases among the cases of the machine.
     pub cases: Vec<usize>,
 }

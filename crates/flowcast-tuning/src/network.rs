@@ -6,7 +6,7 @@ use flowcast_network::{
     algorithm::{AlgorithmTable, Base},
     collective_costs::CollectiveCosts,
     measured_collectives::MeasuredCollectives,
-    network::{LoneFlow, MessageRule, Network, Nic},
+    network::{MessageRule, Network, Nic, SingleFlowRate},
     sharing::error::SharingError,
 };
 use flowcast_place::rank_place::RankPlace;
@@ -36,7 +36,7 @@ pub fn to_network(
         overhead: Time::from_seconds((send_overhead + receive_overhead) / 2.0),
         ..Nic::new(
             Time::from_seconds(group_latency),
-            LoneFlow::GapPerByte(per_byte),
+            SingleFlowRate::GapPerByte(per_byte),
         )
     };
     if let Some(known) = known {

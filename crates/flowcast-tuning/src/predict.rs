@@ -5,7 +5,7 @@ use flowcast_statistics::resampling::normal_score;
 use flowcast_units::Time;
 
 use super::{
-    residuals::{LeftOver, ResidualPlace, Residuals},
+    residuals::{PlacedResiduals, ResidualPlace, Residuals},
     step_times::{PlacedCase, seconds_once},
 };
 
@@ -41,7 +41,10 @@ pub fn predict_collectives(
     threads: usize,
 ) -> Vec<CollectivePrediction> {
     let seconds = seconds_once(cases, &measured.costs.costs, threads);
-    let residuals = Residuals::new(&LeftOver::from_series(&measured.series), measured.spread);
+    let residuals = Residuals::new(
+        &PlacedResiduals::from_series(&measured.series),
+        measured.spread,
+    );
     let places: Vec<ResidualPlace> = cases
         .iter()
         .map(|placed| ResidualPlace::new(&placed.case))

@@ -95,17 +95,17 @@ fn bell(distance: f64, scale: f64) -> f64 {
 
 /// Residuals and their positions.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct LeftOver {
+pub struct PlacedResiduals {
     /// Positions, in the order of the values.
     pub places: Vec<ResidualPlace>,
     /// `ln(measured / predicted)`, by residual.
     pub values: Vec<f64>,
 }
 
-impl LeftOver {
+impl PlacedResiduals {
     /// Residuals from a network file.
-    pub fn from_series(series: &[ResidualSeries]) -> LeftOver {
-        let mut left_over = LeftOver::default();
+    pub fn from_series(series: &[ResidualSeries]) -> PlacedResiduals {
+        let mut left_over = PlacedResiduals::default();
         for one in series {
             for (bytes, factor) in one.bytes.iter().zip(&one.factors) {
                 left_over.places.push(place_in(one, *bytes));
@@ -136,15 +136,15 @@ impl LeftOver {
         series
     }
 
-    pub(super) fn extend(&mut self, others: &LeftOver) {
+    pub(super) fn extend(&mut self, others: &PlacedResiduals) {
         self.places.extend(others.places.iter().cloned());
         self.values.extend(&others.values);
     }
 
     /// At most `most` residuals, evenly spaced.
-    pub(super) fn thinned(&self, most: usize) -> LeftOver {
+    pub(super) fn thinned(&self, most: usize) -> PlacedResiduals {
         let every = self.values.len().div_ceil(most).max(1);
-        LeftOver {
+        PlacedResiduals {
             places: self.places.iter().step_by(every).cloned().collect(),
             values: self.values.iter().step_by(every).copied().collect(),
         }
@@ -175,7 +175,7 @@ pub struct Expected {
 
 impl Residuals {
     /// Builds the predictor from known residuals.
-    pub fn new(known: &LeftOver, spread: ResidualSpread) -> Residuals {
+    pub fn new(known: &PlacedResiduals, spread: ResidualSpread) -> Residuals {
         Residuals {
             places: known.places.clone(),
             spread,
@@ -262,7 +262,7 @@ fn place_in(series: &ResidualSeries, bytes: Bytes) -> ResidualPlace {
     })
 }
 
-fn process(known: &LeftOver, spread: &ResidualSpread) -> Option<GaussianProcess> {
+fn process(known: &PlacedResiduals, spread: &ResidualSpread) -> Option<GaussianProcess> {
     let count = known.places.len();
     let mut covariance = vec![vec![0.0; count]; count];
     for (one, place) in known.places.iter().enumerate() {

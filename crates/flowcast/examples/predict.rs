@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         network.name,
         Rounded(prediction.outcome.makespan())
     );
-    let explanation = prediction.explanation.expect("it was asked for");
+    let explanation = prediction.explanation.expect("the outputs include it");
     for (rank, sums) in explanation.ranks.iter().enumerate() {
         let parts = TimePart::COMMUNICATION
             .map(|cost| format!("{} {}", cost.cost_name(), Rounded(sums.time(cost))));

@@ -139,7 +139,7 @@ impl ModelChoice {
         network: &Network,
     ) -> ModelChoice {
         if contention != Contention::Automatic {
-            return ModelChoice::asked(contention);
+            return ModelChoice::requested(contention);
         }
         let load = load();
         ModelChoice::by_ledger(load, network)
@@ -160,7 +160,7 @@ impl ModelChoice {
             Contention::Automatic => ModelChoice::by_ledger(load, network)
                 .filter(|choice| choice.contention != Contention::Limits)
                 .unwrap_or_else(|| ModelChoice::sharing(load, network)),
-            asked => ModelChoice::asked(asked),
+            asked => ModelChoice::requested(asked),
         }
     }
 
@@ -245,7 +245,7 @@ impl ModelChoice {
         }
     }
 
-    fn asked(contention: Contention) -> ModelChoice {
+    fn requested(contention: Contention) -> ModelChoice {
         ModelChoice::new(contention, "as requested")
     }
 

@@ -80,7 +80,8 @@ pub use flowcast_units as units;
 pub use folded::{Loops, PreparedFolded};
 pub use interval::{IntervalOptions, PatternIntervals, matters, may_vary, pattern_intervals};
 pub use options::{
-    CarriedOut, Collectives, CollectivesWay, Contention, MOST_MESSAGES, NamedCollectives, Options,
+    Collectives, CollectivesExpansion, CollectivesWay, Contention, MOST_MESSAGES, NamedCollectives,
+    Options,
 };
 pub use pattern::{PatternPrediction, durations_of_steps, predict_pattern, predict_steps};
 pub use prepared::{Outputs, Prediction, Prepared};

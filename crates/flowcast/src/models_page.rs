@@ -19,7 +19,7 @@ const SHOWN: usize = 4;
 /// Number of patterns whose errors are shown on a terminal.
 const PATTERNS: usize = 12;
 /// Words that tell where the remaining rows are.
-const OTHERS: &str = "--json has";
+const MORE_ROWS_HINT: &str = "--json has";
 
 /// Document of the models, the best first, with the options of their fits.
 pub fn models_document(models: &[Compared], options: CompareOptions) -> Document {
@@ -109,7 +109,7 @@ fn all_parameters(models: &[Compared], shown: &[Compared], level: f64) -> Table 
                     .map(|(low, high)| figure(format!("{} .. {}", text(low), text(high)))),
             )
         })
-        .most(most, OTHERS)
+        .most(most, MORE_ROWS_HINT)
         .into()
 }
 
@@ -163,7 +163,7 @@ fn left_out_patterns(best: &Compared, shown: &[Compared]) -> Table {
     });
     let mut table: Table = patterns(order.iter().map(|row| &best.by_pattern[*row]))
         .heading("Error of held-out patterns, predicted minus measured, largest errors of the best model first")
-        .most(PATTERNS, OTHERS)
+        .most(PATTERNS, MORE_ROWS_HINT)
         .into();
     for model in shown {
         let errors = rows(&order).cell(model.model, |row| {

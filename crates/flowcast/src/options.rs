@@ -115,7 +115,7 @@ pub enum Collectives {
 pub const MOST_MESSAGES: u64 = 20_000_000;
 
 /// Collectives of a program, carried out.
-pub struct CarriedOut {
+pub struct CollectivesExpansion {
     /// The program with its collectives as messages; `None` if the formula applies or there are no collectives.
     pub expanded: Option<Expanded>,
     /// Way in which they were carried out.
@@ -271,7 +271,7 @@ impl Collectives {
         program: &Program,
         network: Option<&Network>,
         threads: usize,
-    ) -> Result<CarriedOut, TraceError> {
+    ) -> Result<CollectivesExpansion, TraceError> {
         let formula = CollectivesWay::formula(program);
         let name = if self.takes_formula(program, network) {
             formula.name
@@ -280,7 +280,7 @@ impl Collectives {
         };
         let messages_way = CollectivesWay { name, ..formula };
         let Some(table) = self.table(program, network) else {
-            return Ok(CarriedOut {
+            return Ok(CollectivesExpansion {
                 expanded: None,
                 way: messages_way,
             });
@@ -288,7 +288,7 @@ impl Collectives {
         let expansion = Expansion::new(program, &table, NonBlocking::Expanded);
         let messages = expansion.messages();
         if *self == Collectives::Automatic && messages > MOST_MESSAGES {
-            return Ok(CarriedOut {
+            return Ok(CollectivesExpansion {
                 expanded: None,
                 way: CollectivesWay {
                     too_many: Some(messages),
@@ -303,7 +303,7 @@ impl Collectives {
             kept: expanded.kept,
             ..messages_way
         };
-        Ok(CarriedOut {
+        Ok(CollectivesExpansion {
             expanded: Some(expanded),
             way,
         })

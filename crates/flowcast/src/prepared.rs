@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flowcast_network::network::Network;
-use flowcast_observers::{explain::Explanation, inside::InsideTraffic, journal::Keeps};
+use flowcast_observers::{explain::Explanation, inside::InsideTraffic, journal::JournalContents};
 use flowcast_program::{
     Program, Trace,
     program::{IgnoredRecords, Transfers},
@@ -39,18 +39,18 @@ pub struct Outputs {
     /// Cost of communication by cause, for each rank and each place in the program.
     pub explanation: bool,
     /// Data for files of other tools ([`Prepared::predict_and_export`]).
-    pub journal: Option<Keeps>,
+    pub journal: Option<JournalContents>,
 }
 
 impl Outputs {
     /// Data that a journal has to keep for all outputs; `None` if no output needs a journal.
-    pub(crate) fn kept(&self) -> Option<Keeps> {
+    pub(crate) fn kept(&self) -> Option<JournalContents> {
         match (self.journal, self.view) {
-            (Some(keeps), view) => Some(Keeps {
+            (Some(keeps), view) => Some(JournalContents {
                 timeline: keeps.timeline || view,
                 ..keeps
             }),
-            (None, true) => Some(Keeps::TIMELINE),
+            (None, true) => Some(JournalContents::TIMELINE),
             (None, false) => None,
         }
     }

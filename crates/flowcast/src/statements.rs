@@ -141,7 +141,7 @@ pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec
         .collect()
 }
 
-/// Sentence on what the interval of a prediction on these networks covers, or on the reason why there is none. `is_asked` is
+/// Sentence on what the interval of a prediction on these networks covers, or on the reason why there is none. `is_requested` is
 /// `false` if the caller leaves intervals out.
 pub fn margin<'a>(
     networks: impl IntoIterator<Item = &'a Network>,
@@ -155,7 +155,7 @@ pub fn margin<'a>(
     let reason = match (networks.next(), networks.next()) {
         _ if !is_asked => "margin: left out, as requested",
         (None, _) => "no margin known: the parameters were given as numbers",
-        (Some(network), None) => no_margin(network),
+        (Some(network), None) => missing_margin_reason(network),
         _ => "no margin known: margins are predicted for one network, not for several rails",
     };
     reason.to_owned()
@@ -180,7 +180,7 @@ pub fn shown_time(makespan: Time, interval: Option<&Interval>) -> String {
 }
 
 /// Sentence for a prediction without an interval.
-pub fn no_margin(network: &Network) -> &'static str {
+pub fn missing_margin_reason(network: &Network) -> &'static str {
     if !network.has_margins() {
         return "no margin known: the network file has neither intervals nor an accuracy record";
     }
@@ -191,8 +191,8 @@ pub fn no_margin(network: &Network) -> &'static str {
 pub const DIVIDED: &str = "long messages are divided over the networks, as with flowcast predict --rail; with \
     nic.count=N in one network, each message uses one of a node's interfaces and is not divided";
 
-/// Sentences about several things, each once. A sentence that does not apply to all of them begins with the names to which
-/// it applies.
+/// Sentences about several named subjects, each once. A sentence that does not apply to all subjects begins with the names to
+/// which it applies.
 pub fn by_name(all: &[(String, String)]) -> Vec<String> {
     let known = once(all.iter().map(|(name, _)| name.clone()));
     let sentences = once(all.iter().map(|(_, sentence)| sentence.clone()));

@@ -13,7 +13,7 @@ use flowcast::{
         generate::{ProgramShape, Workload},
         write,
     },
-    observers::journal::{Keeps, ReplayJournal},
+    observers::journal::{JournalContents, ReplayJournal},
     read_text,
     replay::{
         ReplayEngine,
@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-const TABLES: Keeps = Keeps {
+const TABLES: JournalContents = JournalContents {
     slices: false,
     calls: false,
     receipts: false,
@@ -104,7 +104,7 @@ fn a_journal_keeps_only_the_data_of_messages_that_the_files_need() {
             journal
         })
     };
-    let (tables, all) = (of_schedule(TABLES), of_schedule(Keeps::FILES));
+    let (tables, all) = (of_schedule(TABLES), of_schedule(JournalContents::FILES));
     assert!(
         (32.0..38.0).contains(&tables) && (48.0..90.0).contains(&all),
         "{tables} {all}"
@@ -123,7 +123,7 @@ fn a_journal_keeps_only_the_data_of_messages_that_the_files_need() {
             journal
         })
     };
-    let (tables, all) = (of_program(TABLES), of_program(Keeps::FILES));
+    let (tables, all) = (of_program(TABLES), of_program(JournalContents::FILES));
     assert!(
         (40.0..46.0).contains(&tables) && (56.0..98.0).contains(&all),
         "{tables} {all}"

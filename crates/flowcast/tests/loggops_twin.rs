@@ -17,7 +17,7 @@ use flowcast::{
     graph::ScheduleRecorder,
     observers::{
         explain::Explanation,
-        journal::{Keeps, ReplayJournal},
+        journal::{JournalContents, ReplayJournal},
         schedule_explain::ScheduleExplainer,
     },
     read_text,
@@ -310,9 +310,9 @@ fn compare_forms(
             number += 1;
         }
     }
-    let keeps = Keeps {
+    let keeps = JournalContents {
         timeline: true,
-        ..Keeps::FILES
+        ..JournalContents::FILES
     };
     let mut explainer = ScheduleExplainer::new(&lean, costs);
     let (mut journal, mut plain_journal) = (

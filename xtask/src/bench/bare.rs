@@ -1,4 +1,4 @@
-//! The speed of the walk as a part of that of a bare loop over the same messages.
+//! Speed of the walk relative to a bare loop over the same messages.
 
 use std::{fs, path::Path, process::Command};
 

@@ -1,9 +1,9 @@
-//! `cargo xtask bench`: what a message costs the engines and the readers.
+//! `cargo xtask bench`: cost of a message in the engines and the readers.
 //!
-//! Seconds say little on a machine that does other things. What the command executes for a message, instructions and
-//! accesses to memory, is the same in each run, so that a rise of a twentieth is noticed: the step `counts` of the suite
-//! compares with the file [`KEPT`]. Of time there is what does not depend on the machine: the speed of the walk as a part
-//! of that of a bare loop over the same messages, both in turn on the same core.
+//! Times are imprecise on a machine that also runs other programs. The instructions and memory accesses of the command for a
+//! message are the same in each run, so a rise of a twentieth is noticed. The step `counts` of the suite compares them with
+//! the file [`KEPT`]. The only times that are compared do not depend on the machine: the speed of the walk relative to a bare
+//! loop over the same messages, both in turn on the same core.
 
 mod bare;
 mod counts;

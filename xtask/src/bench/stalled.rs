@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// So many accesses later a store is taken to have reached the cache.
+/// Number of accesses after which a store is assumed to have reached the cache.
 const RECENT: usize = 32;
 
 /// Counts them in what lackey prints.

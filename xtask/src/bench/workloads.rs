@@ -46,7 +46,7 @@ pub(super) enum Thrice {
 }
 
 impl Workload {
-    /// The words behind `flowcast` for so many times.
+    /// Arguments of `flowcast` that run the workload this number of times.
     pub(super) fn words(&self, times: &str) -> Vec<String> {
         let mut words: Vec<String> = match self.thrice {
             Thrice::Runs => vec!["bench".to_owned()],
@@ -409,7 +409,7 @@ pub(super) fn make(command: &Path, folder: &Path) -> Result<()> {
         .try_for_each(|(source, result)| run(command, folder, &["compile", source, "-o", result]))
 }
 
-/// A halo on so many ranks, compiled into a folder.
+/// Compiles a halo on this number of ranks into a folder and returns its file.
 pub(super) fn compiled_halo(
     command: &Path,
     folder: &Path,

@@ -35,9 +35,9 @@ pub(crate) struct Options {
 pub(crate) struct Packages {
     /// One folder in it, with `bin` and `share`.
     pub tarball: PathBuf,
-    /// Where `dpkg-deb` is installed.
+    /// `None` if `dpkg-deb` is not installed.
     pub debian: Option<PathBuf>,
-    /// Where Python and what builds wheels can be had.
+    /// `None` if Python is missing or the tools that build wheels cannot be installed.
     pub wheel: Option<PathBuf>,
     /// What the command needs of the system.
     pub needs: Needs,

@@ -1,4 +1,4 @@
-//! What a program needs of the system that it runs on: libraries, and the oldest glibc that has the symbols it asks for.
+//! Requirements of a program on its system: libraries, and the oldest glibc that has all symbols that the program needs.
 
 use std::{collections::BTreeSet, fmt, path::Path};
 

@@ -20,7 +20,7 @@ use crate::{
 
 const ENVIRONMENT: &str = "target/dist-python";
 
-/// Builds the wheel; nothing where Python or what builds it cannot be had.
+/// Builds the wheel. Returns `None` if Python is missing or the tools that build the wheel cannot be installed.
 pub(super) fn pack(folder: &Path) -> Result<Option<PathBuf>> {
     let tools = supported().and_then(|system| environment(&system, ENVIRONMENT));
     let python =

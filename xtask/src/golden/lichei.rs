@@ -99,7 +99,7 @@ fn compare_fit(case: &Case, samples: &PrttSamples) -> Result<(), Mismatch> {
     case.near(&expected.at("L")?, found.latency.as_micros())
 }
 
-/// `y = a·x + b`, and the gap, which is y at size 1. What the printed denominator gives is not asked for.
+/// `y = a·x + b`, and the gap, which is y at size 1. The value that the printed denominator gives is not checked.
 fn linreg(case: &Case) -> Result<(), Mismatch> {
     let (input, expected) = (case.input(), case.expected());
     let (x, y) = (input.at("x")?.numbers()?, input.at("y")?.numbers()?);

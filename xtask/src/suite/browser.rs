@@ -238,7 +238,7 @@ fn use_pages(node: &Path, script: &str, files: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// The ways in which a page asks for something outside itself.
+/// Checks that a page requests nothing from outside itself.
 fn ensure_self_contained(html: &str) -> Result<()> {
     const ASKING: [&str; 11] = [
         "src=\"http",

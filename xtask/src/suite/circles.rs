@@ -88,7 +88,7 @@ fn paths(module: &Module, text: &str) -> Vec<Module> {
     found
 }
 
-/// The paths of `a::{b, c::d}`; gives back what follows them.
+/// Finds the paths of `a::{b, c::d}` and returns the text after them.
 fn expand<'a>(before: &mut Module, text: &'a str, found: &mut Vec<Module>) -> &'a str {
     let text = text.trim_start();
     if let Some(mut group) = text.strip_prefix('{') {

@@ -18,7 +18,7 @@ use crate::dist;
 const FOLDER: &str = "target/dist";
 const TRACE: &str = "crates/flowcast/examples/data/lu.S.4.dim.gz";
 
-/// What a user would try first. `true` calls no MPI, which is told by the exit code 3.
+/// Commands that a user would try first. `true` calls no MPI, which the exit code 3 reports.
 const TRY: &str = "set -e
 flowcast --version
 flowcast predict /trace --network gige-tcp --json > /prediction.json

@@ -60,7 +60,7 @@ pub(super) fn address_sanitizer() -> Outcome {
         "flowcast-rails",
     ];
     let arguments = [&["test", "--lib", "--tests"][..], &folder, &crates].concat();
-    // What a test leaves behind when it ends is no fault, and memory that nobody has is refused.
+    // Memory that a test has not freed at its end is no fault. An allocation that is too large fails without ending the test.
     cargo::run_with(
         &arguments,
         &[

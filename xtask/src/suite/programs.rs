@@ -54,7 +54,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Cargo as it runs this, or that of the search path.
+/// The `cargo` that runs this program; otherwise the one in the search path.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }

@@ -92,7 +92,7 @@ pub(crate) fn path_with(python: &Path) -> Result<OsString> {
 /// Installs packages by pip.
 ///
 /// # Errors
-/// One of them cannot be had.
+/// A package cannot be installed.
 pub(crate) fn install(python: &Path, packages: &[&str]) -> Result<()> {
     let mut install = Command::new(python);
     install

@@ -83,8 +83,8 @@ pub(super) fn check() -> Outcome {
     cargo::test_modules(&tests, &modules, &missing, &variables)
 }
 
-/// An environment with a library and mpi4py, unless it is there. The packages that they ask for are left out: Intel's library asks
-/// for one that there is not.
+/// Creates an environment with a library and mpi4py, unless it exists. Their dependencies are not installed, because Intel's
+/// library requires a package that does not exist.
 fn provide(folder: &Path, package: &str) -> Result<()> {
     let complete = folder.join(COMPLETE);
     if complete.exists() {

@@ -139,13 +139,12 @@ impl Bench {
                 model,
                 json,
             } => {
-                refuse_none(runs)?;
+                check_repetitions(runs)?;
                 let network = network
                     .map(|network| NetworkArgs { network, overrides }.load())
                     .transpose()?;
                 let trace = open_trace(&input)?;
-                // Uses the engine of the trace alone, not that of the network: the speed of the latter depends on the
-                // network.
+                // Uses the engine for the trace alone. The speed of a network's engine depends on the network.
                 let bare = if matches!(trace, Trace::Program(_)) {
                     Contention::Limits
                 } else {
@@ -179,7 +178,7 @@ impl Bench {
                 repetitions: runs,
                 json,
             } => {
-                refuse_none(runs)?;
+                check_repetitions(runs)?;
                 let network = network.load()?;
                 let given = model.as_deref().map(Model::named).transpose()?;
                 let model = given.unwrap_or(Model::from_network(&network));
@@ -192,7 +191,7 @@ impl Bench {
                 unfold,
                 json,
             } => {
-                refuse_none(runs)?;
+                check_repetitions(runs)?;
                 packet::run(&input, &network.load()?, unfold, runs, json)
             }
             Bench::Sweep {
@@ -202,7 +201,7 @@ impl Bench {
                 repetitions: runs,
                 json,
             } => {
-                refuse_none(runs)?;
+                check_repetitions(runs)?;
                 let trace = open_trace(&input)?;
                 sweep::run(
                     program_of(&trace, &input)?,
@@ -216,7 +215,7 @@ impl Bench {
     }
 }
 
-fn refuse_none(runs: u32) -> Result<()> {
+fn check_repetitions(runs: u32) -> Result<()> {
     if runs == 0 {
         bail!("--repetitions: found 0, expected at least 1");
     }

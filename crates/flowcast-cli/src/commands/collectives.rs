@@ -28,7 +28,7 @@ use flowcast_terminal::{
     files::{Batch, Output, declare, kind_and_file, read_parsed, read_text},
     host_args::HostArgs,
     network_args,
-    output::{Format, tell_notes},
+    output::{Format, print_notes},
     print_out,
     progress::Progress,
     provenance, say,
@@ -76,7 +76,7 @@ impl Predict {
         )?;
         let network = network_args::load(&self.network, &[])?;
         let measured = measured(&network, &self.network)?;
-        tell_notes(of_networks([&network]));
+        print_notes(of_networks([&network]));
         let (table, rows) = read_cases(&self.cases, cases)?;
         let allocations = read_parsed(&self.allocations, Allocations::from_csv)?;
         let group_links = group_links(&network)?;

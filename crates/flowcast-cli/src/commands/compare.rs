@@ -33,7 +33,7 @@ use flowcast_terminal::{
     output::Format,
     say,
     shares::{probability, share},
-    tables::Most,
+    tables::RowLimit,
     trace_args::{Maps, open_trace},
 };
 
@@ -74,7 +74,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     spread: Option<f64>,
     #[command(flatten)]
-    rows: Most,
+    rows: RowLimit,
     #[command(flatten)]
     format: Format,
 }

@@ -20,7 +20,7 @@ use flowcast::model::{builtin, network_file::field_names, sharing::model::Model}
 
 use super::Cli;
 use flowcast::study::grid::SHORT_NAMES;
-use flowcast_terminal::{files::Batch, output::taken};
+use flowcast_terminal::{files::Batch, output::exit_on_write_error};
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(crate) struct Completions {
 }
 
 /// Environment variable by which a script requests completions, with the name of the shell.
-const ASKED: &str = "COMPLETE";
+const COMPLETE_VARIABLE: &str = "COMPLETE";
 
 impl Completions {
     /// Prints the script.
@@ -42,7 +42,13 @@ impl Completions {
         let shell = shells
             .completer(&self.shell.to_string())
             .context("found a shell without completions")?;
-        Ok(shell.write_registration(ASKED, "flowcast", "flowcast", "flowcast", &mut stdout())?)
+        Ok(shell.write_registration(
+            COMPLETE_VARIABLE,
+            "flowcast",
+            "flowcast",
+            "flowcast",
+            &mut stdout(),
+        )?)
     }
 }
 
@@ -50,12 +56,12 @@ impl Completions {
 pub(crate) fn answer_shell() {
     let words = std::env::args_os();
     let answered = CompleteEnv::with_factory(|| with_values(Cli::described()))
-        .var(ASKED)
+        .var(COMPLETE_VARIABLE)
         .try_complete(words, std::env::current_dir().ok().as_deref());
     match answered {
         Ok(false) => {}
         Ok(true) => {
-            taken(stdout().flush());
+            exit_on_write_error(stdout().flush());
             exit(0)
         }
         Err(error) if error.kind() == ErrorKind::Io => {

@@ -21,7 +21,7 @@ use flowcast_terminal::{
     collectives,
     files::{Batch, Output, declare, write_whole},
     network_args::{load, parse_overrides},
-    output::{Format, tell_notes},
+    output::{Format, print_notes},
     progress::Progress,
     rank_files::write_list,
     replay_files::OutputArgs,
@@ -106,7 +106,7 @@ impl Convert {
                 return self.report(Counts::from_trace(&schedule), &[], &losses);
             }
         };
-        tell_notes(program.ignored());
+        print_notes(program.ignored());
         let ignored = program.ignored().to_vec();
         let network = self.network()?;
         let (program, lost) =

@@ -36,8 +36,8 @@ use super::{
 };
 use flowcast_terminal::{
     files::{Batch, Output, declare, write_text},
-    goes_with::{Kinds, refuse_others},
     network_args,
+    option_checks::{Kinds, refuse_others},
     output::Format,
     provenance,
 };
@@ -378,7 +378,7 @@ fn stem(path: &Path) -> Option<String> {
     path.file_stem()?.to_str().map(str::to_owned)
 }
 
-/// Provenance of this run, its seed and replicates, and that of the samples with the prefix `samples.`.
+/// Provenance of this run, with its seed and replicates, and of the samples, with the prefix `samples.`.
 pub(super) fn provenance_of_bootstrap(
     samples: &BTreeMap<String, String>,
     seed: u64,

@@ -84,7 +84,7 @@ impl FitCalls<'_> {
         self.format.print(&document)
     }
 
-    /// Output files of the predictions and of the network. With --predict, a name that ends in .toml is that of the network.
+    /// Output files of the predictions and of the network. With --predict, the network's file is the one that ends in .toml.
     fn destinations(&self) -> Result<(Option<&Path>, Option<&Path>)> {
         let (networks, predictions): (Vec<&PathBuf>, Vec<&PathBuf>) =
             self.outputs.iter().partition(|path: &&PathBuf| {

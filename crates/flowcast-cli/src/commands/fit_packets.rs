@@ -17,7 +17,7 @@ use flowcast::{
     units::{Rounded, Time},
 };
 
-use flowcast_terminal::{output::tell_notes, trace_args::threads};
+use flowcast_terminal::{output::print_notes, trace_args::threads};
 
 /// Upper bound of the search for the latency.
 const MOST: Time = Time::from_nanos(2e6);
@@ -35,7 +35,7 @@ pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<Pac
         .iter()
         .map(|files: &Vec<RankFile>| {
             let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
-            tell_notes(recorded.program().ignored());
+            print_notes(recorded.program().ignored());
             let (expanded, _) = recorded.expanded(&Collectives::OpenMpi, network, threads())?;
             anyhow::Ok((expanded.into_owned(), measured(files).regions))
         })

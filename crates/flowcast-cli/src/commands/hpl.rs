@@ -24,7 +24,7 @@ use flowcast_terminal::{
     costs_table::costs_table,
     files::{Batch, Output, declare, read_parsed},
     network_args::{self, NetworkArgs},
-    output::{Format, tell_notes},
+    output::{Format, print_notes},
     print_out,
     progress::Progress,
     provenance,
@@ -225,7 +225,7 @@ impl Predict {
             .limit
             .map_or(SimulatedExtent::Full, SimulatedExtent::Windows);
         check_runs((&cluster, extent), &table, &runs, &self.cases)?;
-        tell_notes(notes(&cluster));
+        print_notes(notes(&cluster));
         let progress = Progress::without_end("simulations");
         let predictions = predict_runs(
             &cluster,
@@ -243,7 +243,7 @@ impl Predict {
                 .iter()
                 .map(|run| run.left_out)
                 .fold(0.0, f64::max);
-            tell_notes([format!(
+            print_notes([format!(
                 "{partly} of {} runs simulate only some panels; intervals include the error, up to {:.1} %",
                 runs.len(),
                 100.0 * most

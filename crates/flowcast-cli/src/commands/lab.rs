@@ -52,17 +52,17 @@ subcommands! {
 
 /// Lab to build.
 #[derive(Debug, Args)]
-struct Which {
+struct LabSelection {
     /// Built-in profile (see `flowcast lab profiles`) or lab file (TOML)
     #[arg(value_name = "PROFILE|FILE")]
     lab: String,
     #[command(flatten)]
-    how: How,
+    how: BuildArgs,
 }
 
 /// Options for building a lab.
 #[derive(Debug, Args)]
-struct How {
+struct BuildArgs {
     /// Replace a field of the lab, such as nic.bandwidth=100Mbit/s (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -76,7 +76,7 @@ struct How {
 #[command(after_help = "Example:\n  flowcast lab up asymmetric --set cluster.nodes=8 --name eight")]
 pub(crate) struct Up {
     #[command(flatten)]
-    which: Which,
+    which: LabSelection,
     /// Name for `exec` and `down` [default: the lab's own]
     #[arg(long)]
     name: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) struct Run {
     #[arg(value_name = "NAME|PROFILE|FILE")]
     lab: String,
     #[command(flatten)]
-    how: How,
+    how: BuildArgs,
     /// Command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -273,7 +273,7 @@ pub(crate) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
     }
 }
 
-fn checked(lab: &Lab, how: &How) -> Result<Vec<WireCheck>> {
+fn checked(lab: &Lab, how: &BuildArgs) -> Result<Vec<WireCheck>> {
     if how.no_self_test {
         Ok(Vec::new())
     } else {

@@ -135,7 +135,7 @@ pub(crate) struct P2p {
     )]
     burst: u32,
     /// Computation between two messages while the overhead is measured [default: the gap of half the largest size, or four
-    /// times that of the smallest]
+    /// times the gap of the smallest]
     #[arg(long, value_name = "TIME")]
     delay: Option<Time>,
     #[arg(long, value_name = "SHARE", value_parser = share, help = precision_help())]
@@ -173,7 +173,7 @@ enum MeasuredOver {
 }
 
 /// Connection of the measuring end to the answering end.
-enum Reached {
+enum AnswererLink {
     Loopback,
     Tcp(TcpTransport),
     Shm(shm_ends::MeasuringEnd),
@@ -202,7 +202,7 @@ fn needs_token(address: SocketAddr) -> bool {
 }
 
 /// Token of ends without a given token. It only protects against accidental connections.
-const NOBODYS: Token = Token::new([0; TOKEN]);
+const DEFAULT_TOKEN: Token = Token::new([0; TOKEN]);
 
 /// Token for the answering end at an address.
 pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
@@ -214,7 +214,7 @@ pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
     {
         bail!("found no token, expected --token TOKEN, printed by the listening end");
     }
-    Ok(token.unwrap_or(NOBODYS))
+    Ok(token.unwrap_or(DEFAULT_TOKEN))
 }
 
 fn precision_help() -> String {
@@ -240,9 +240,12 @@ impl P2p {
             Role::Bystander => Ok(()),
             Role::Answer(mut transport) => answer(&mut transport).map_err(explained),
             Role::Connect(transport, peer) => {
-                self.take(Reached::Tcp(transport), format!("tcp to {peer}"))
+                self.take(AnswererLink::Tcp(transport), format!("tcp to {peer}"))
             }
-            Role::Loopback => self.take(Reached::Loopback, "tcp over loopback, two threads".into()),
+            Role::Loopback => self.take(
+                AnswererLink::Loopback,
+                "tcp over loopback, two threads".into(),
+            ),
         }
     }
 
@@ -260,7 +263,7 @@ impl P2p {
             return shm_ends::answer_in(memory, self.cores);
         }
         let (transport, answering, path) = shm_ends::connect(self.cores)?;
-        let taken = self.take(Reached::Shm(transport), path);
+        let taken = self.take(AnswererLink::Shm(transport), path);
         drop(answering);
         taken
     }
@@ -276,7 +279,7 @@ impl P2p {
                     say!("token {token}");
                     token
                 }
-                given => given.unwrap_or(NOBODYS),
+                given => given.unwrap_or(DEFAULT_TOKEN),
             };
             return Ok(Role::Answer(
                 door.admit(token.bytes(), self.waiting.into())?,
@@ -310,7 +313,7 @@ impl P2p {
         }
     }
 
-    fn take(self, other: Reached, path: String) -> Result<()> {
+    fn take(self, other: AnswererLink, path: String) -> Result<()> {
         if !self.adaptive {
             return self.measure(other, path);
         }
@@ -334,10 +337,10 @@ impl P2p {
         )
     }
 
-    fn measure(self, other: Reached, path: String) -> Result<()> {
+    fn measure(self, other: AnswererLink, path: String) -> Result<()> {
         let mut plan = self.plan();
         let mut provenance = provenance_of(&plan, path);
-        let polls = self.waiting == WaitingKind::Poll || matches!(other, Reached::Shm(_));
+        let polls = self.waiting == WaitingKind::Poll || matches!(other, AnswererLink::Shm(_));
         provenance.insert(
             "waiting".into(),
             if polls { "poll" } else { "sleep" }.into(),
@@ -352,11 +355,13 @@ impl P2p {
             kept.keep(rows.map(|(point, time)| (*point, *time, None)))
         };
         let measured = match other {
-            Reached::Tcp(mut transport) => measure(&mut transport, &plan, previous, &mut observe),
-            Reached::Shm(end) => end
+            AnswererLink::Tcp(mut transport) => {
+                measure(&mut transport, &plan, previous, &mut observe)
+            }
+            AnswererLink::Shm(end) => end
                 .pinned()
                 .and_then(|mut transport| measure(&mut transport, &plan, previous, &mut observe)),
-            Reached::Loopback => with_loopback(self.waiting.into(), |transport| {
+            AnswererLink::Loopback => with_loopback(self.waiting.into(), |transport| {
                 measure(transport, &plan, previous, &mut observe)
             }),
         };

@@ -12,7 +12,7 @@ use flowcast::{
     fit::pairs::{
         self, PairAnalysis, PairOptions, Slow, SlowFinding as Outlier, analyse,
         racks::{Groups, racks, topology},
-        samples::{Company, PairSamples},
+        samples::{ConcurrentLoad, PairSamples},
         steps::steps,
     },
     model::{
@@ -27,7 +27,7 @@ use flowcast::{
 use flowcast_measure::lab::{Lab, PatternOptions};
 
 use crate::{
-    carrying::{Means, WhereArgs},
+    carrying::{Medium, WhereArgs},
     commands::{
         doctor,
         lab::{explained, self_tested},
@@ -41,7 +41,7 @@ use flowcast_terminal::{
     files::{Batch, Output, declare, kind_and_file, read_own_text, read_parsed, write_text},
     growing::GrowingFile,
     output::Format,
-    repeating::{Carrying, Over, Repeating},
+    repeating::{Over, RepetitionArgs, RunProgress},
     shares::{probability, share},
 };
 
@@ -97,7 +97,7 @@ pub(crate) struct MeasurePairs {
     #[arg(long, requires = "output")]
     resume: bool,
     #[command(flatten)]
-    repeating: Repeating,
+    repeating: RepetitionArgs,
     /// Skip the check that the lab delivers its rates
     #[arg(long)]
     no_self_test: bool,
@@ -110,7 +110,7 @@ fn topology_file(text: &str) -> Result<PathBuf, String> {
 }
 
 /// Steps that are measured together, with the name of the round.
-type NamedRound = (String, Vec<(Company, Vec<Flow>)>);
+type NamedRound = (String, Vec<(ConcurrentLoad, Vec<Flow>)>);
 
 impl MeasurePairs {
     /// Measures or reads times, writes the requested files, and prints the slow nodes and links.
@@ -187,7 +187,7 @@ impl MeasurePairs {
         }
         let nodes: Vec<Node> = spec.nodes().collect();
         self.carry(
-            &mut Means::in_lab(&lab, self.place.over())?,
+            &mut Medium::in_lab(&lab, self.place.over())?,
             &nodes,
             samples,
             options,
@@ -225,12 +225,12 @@ impl MeasurePairs {
             pause: Duration::ZERO,
             ..options
         };
-        self.carry(&mut Means::Cores(cores), &ranks, samples, &options)
+        self.carry(&mut Medium::Cores(cores), &ranks, samples, &options)
     }
 
-    fn rounds(&self, means: &Means<'_>, nodes: &[Node]) -> Vec<NamedRound> {
+    fn rounds(&self, means: &Medium<'_>, nodes: &[Node]) -> Vec<NamedRound> {
         let rounds = rounds(nodes);
-        if !matches!(means, Means::Cores(_)) {
+        if !matches!(means, Medium::Cores(_)) {
             return rounds
                 .iter()
                 .enumerate()
@@ -239,14 +239,14 @@ impl MeasurePairs {
                 })
                 .collect();
         }
-        // A core copies in and out alternately, so both directions at once are not a separate case.
+        // A core copies in and out alternately, so concurrent messages in both directions are not a separate case.
         rounds
             .iter()
             .flatten()
             .map(|pair: &(Node, Node)| {
                 let all = steps(&[*pair], &self.sizes)
                     .into_iter()
-                    .filter(|(company, _)| *company == Company::Alone);
+                    .filter(|(company, _)| *company == ConcurrentLoad::Alone);
                 (format!("ranks {} and {}", pair.0, pair.1), all.collect())
             })
             .collect()
@@ -266,7 +266,7 @@ impl MeasurePairs {
 
     fn carry(
         &self,
-        means: &mut Means<'_>,
+        means: &mut Medium<'_>,
         nodes: &[Node],
         samples: &mut PairSamples,
         options: &PatternOptions,
@@ -282,7 +282,7 @@ impl MeasurePairs {
                 flows.any(|(company, flow)| !samples.has(flow.size, company, flow.src, flow.dst))
             })
             .collect();
-        let mut carrying = Carrying::with_steps(missing.len());
+        let mut carrying = RunProgress::with_steps(missing.len());
         for (name, steps) in missing {
             let start = Instant::now();
             let all: Vec<Vec<Flow>> = steps.iter().map(|(_, flows)| flows.clone()).collect();
@@ -330,10 +330,10 @@ impl MeasurePairs {
             maps: Vec::new(),
         };
         for size in samples.sizes() {
-            let Some(alone) = samples.typical(size, Company::Alone) else {
+            let Some(alone) = samples.typical(size, ConcurrentLoad::Alone) else {
                 continue;
             };
-            let both = samples.typical(size, Company::Both);
+            let both = samples.typical(size, ConcurrentLoad::Both);
             let analysis = analyse(&alone, both.as_ref(), options)?;
             report.add(size, &analysis, alone, both);
         }

@@ -149,7 +149,7 @@ impl PredictQuestion<'_> {
         predict(&options).map_err(Into::into)
     }
 
-    /// Networks, besides the first, that messages can use.
+    /// Networks that messages can use in addition to the first.
     pub(super) fn rails(&self) -> RailsOptions {
         RailsOptions {
             further: self.further.clone(),

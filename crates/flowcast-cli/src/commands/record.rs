@@ -23,7 +23,7 @@ use flowcast::{
 };
 
 use super::doctor;
-use crate::recording::{Ended, Loading, disturbed_by, open_recording, recorder};
+use crate::recording::{CommandResult, Loading, disturbed_by, open_recording, recorder};
 use flowcast_terminal::{
     exit::ProgramFailed, files::write_text, interrupt, output::Format, provenance, say,
 };
@@ -80,7 +80,7 @@ impl Record {
             .as_deref()
             .context("found no --output, expected --output TRACE")?;
         let recorder = recorder(self.recorder.as_deref())?;
-        let disturbed = doctor::tell_other_programs(
+        let disturbed = doctor::warn_of_other_programs(
             "computation times may be too long; the recording is marked as disturbed",
         );
         let folder = &prepare(folder, disturbed)?;
@@ -118,14 +118,14 @@ impl Record {
     }
 
     /// Prints a summary of the recording. Returns the missing part and its reason, if any.
-    fn sum_up(&self, folder: &Path, ended: &Ended) -> Result<Option<String>> {
+    fn sum_up(&self, folder: &Path, ended: &CommandResult) -> Result<Option<String>> {
         let path = folder.join(format::RECORDING);
         if !path.exists() {
             // The next attempt finds an empty folder.
             let _ = fs::remove_file(folder.join(PROVENANCE));
             return Ok(Some(ended.nothing_recorded(&self.command)));
         }
-        let Ended { status, reason } = ended;
+        let CommandResult { status, reason } = ended;
         if !status.success() {
             let text = format!("{}{}{status}\n", fs::read_to_string(&path)?, format::FAILED);
             // On a full disk, the note may fail to be written.

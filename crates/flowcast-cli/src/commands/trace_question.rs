@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::formats::read::Holds;
+use flowcast::formats::read::TraceContents;
 use flowcast_io::{ReplayRequest, Request, SensitivityRequest};
 
 use flowcast_terminal::{
@@ -13,7 +13,7 @@ use flowcast_terminal::{
     network_args::NetworkArgs,
     output::Format,
     progress::Progress,
-    tables::Most,
+    tables::RowLimit,
     trace_args::{Maps, input_help, open_trace},
 };
 
@@ -102,15 +102,15 @@ impl Sensitivity {
 /// Options of a question about one replay.
 trait ReplayQuestion: Args {
     /// Kinds of traces to which the question applies.
-    const HOLDS: Holds;
+    const HOLDS: TraceContents;
 }
 
 impl ReplayQuestion for ReplayRequest {
-    const HOLDS: Holds = Holds::Program;
+    const HOLDS: TraceContents = TraceContents::Program;
 }
 
 impl ReplayQuestion for SensitivityRequest {
-    const HOLDS: Holds = Holds::Any;
+    const HOLDS: TraceContents = TraceContents::Any;
 }
 
 /// Question about a trace on a network, with the destination of its answer.
@@ -123,7 +123,7 @@ struct TraceQuestion<R: ReplayQuestion> {
     #[command(flatten)]
     request: R,
     #[command(flatten)]
-    rows: Most,
+    rows: RowLimit,
     /// Write a self-contained page with the picture of the answer, and the JSON beside it
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,

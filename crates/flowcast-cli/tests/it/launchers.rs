@@ -65,7 +65,7 @@ fn in_lab(bench: &Bench, command: &Value, program: &str) -> Vec<String> {
     arguments.push(&launcher);
     arguments.extend(options.split(' ').chain(program.split(' ')));
     let mut output = bench.flowcast(&arguments);
-    // Fault of MPICH's launcher (Hydra 4.0): it sometimes mistakes the end of a process for that of the node's proxy.
+    // Fault of MPICH's launcher (Hydra 4.0): it sometimes mistakes the end of a process for the end of the node's proxy.
     if said(&output).contains("assert (!closed) failed") {
         output = bench.flowcast(&arguments);
     }

@@ -325,13 +325,17 @@ fn a_recorder_that_cannot_write_ends_the_recording_and_not_the_program(mpi: Mpi)
         ("closes", "the program has closed its file"),
     ] {
         let output = bench.record(mix, &["--buffer", "4KiB"], &[&program, mix]);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{mix}: {told}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{mix}: {printed}");
         assert!(
-            told.contains("4 of 4 ranks were not recorded to their end") && told.contains(why),
-            "{mix}: {told}"
+            printed.contains("4 of 4 ranks were not recorded to their end")
+                && printed.contains(why),
+            "{mix}: {printed}"
         );
-        assert!(!told.contains("the program ended with"), "{mix}: {told}");
+        assert!(
+            !printed.contains("the program ended with"),
+            "{mix}: {printed}"
+        );
         for rank in 0..4 {
             let own = fs::read(bench.path(&format!("own-{rank}"))).unwrap_or_default();
             assert!(
@@ -357,20 +361,20 @@ fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
             program.clone(),
         ];
         let output = bench.record(&trace, &[], &[&asked[0], &asked[1], &asked[2], "lu"]);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         // The program ended normally.
-        assert_eq!(output.status.code(), Some(0), "{place}: {told}");
+        assert_eq!(output.status.code(), Some(0), "{place}: {printed}");
         assert!(
-            told.contains("ranks were not recorded to their end"),
-            "{place}: {told}"
+            printed.contains("ranks were not recorded to their end"),
+            "{place}: {printed}"
         );
         // A rank at the border of the grid neither sends nor receives in some loops, so its recording continues.
         let ended = summary(&output)["ended"].as_u64().unwrap();
-        assert!(ended <= 1, "{place}: {told}");
+        assert!(ended <= 1, "{place}: {printed}");
         assert!(
-            told.contains(&format!("{} of 4 ranks", 4 - ended))
-                && told.contains("the recorder failed"),
-            "{place}: {told}"
+            printed.contains(&format!("{} of 4 ranks", 4 - ended))
+                && printed.contains("the recorder failed"),
+            "{place}: {printed}"
         );
         let refused = bench.flowcast(&["predict", &trace, "--network", "gige-tcp"]);
         assert_eq!(
@@ -477,7 +481,7 @@ fn ranks_with_different_clocks_share_one_time_axis(mpi: Mpi) {
     let program = bench.compile("mixes.c");
     let shared = bench.recorded("shared", &[&program, "cg"]);
     assert_eq!(shared["clocks"]["state"], "shared", "{shared}");
-    // The monotonic clock of each rank is 100 s ahead of that of the previous rank.
+    // The monotonic clock of each rank is 100 s ahead of the previous rank's clock.
     if mpi.ending == "mpich" {
         println!(
             "skipped: UCX, beneath MPICH, shares no memory between processes of different namespaces"
@@ -561,7 +565,7 @@ fn threads_become_streams_with_their_own_computations(mpi: Mpi) {
             .map(|row| row["compute_s"].as_f64().unwrap())
             .sum()
     };
-    // A thread that sleeps in a join does not compute: the rank's computation is at most that of its threads.
+    // A thread that sleeps in a join does not compute: the rank's computation is at most the sum over its threads.
     let mut exchange_alone = 0.0;
     for kind in ["three", "join"] {
         let (answer, notes, computed) = record(kind);

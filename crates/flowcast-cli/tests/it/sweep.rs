@@ -136,12 +136,12 @@ fn an_interrupted_run_reports_its_file_and_how_to_resume() {
             .success()
     );
     let output = running.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.signal(), Some(2), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(2), "{printed}");
     assert!(
-        told.contains("interrupted; lu.csv.partial contains the finished part")
-            && told.contains("--resume"),
-        "{told}"
+        printed.contains("interrupted; lu.csv.partial contains the finished part")
+            && printed.contains("--resume"),
+        "{printed}"
     );
     assert!(partial.exists());
 }
@@ -199,19 +199,19 @@ fn each_finished_set_is_stored_and_not_replayed_again_after_any_signal() {
                 .success()
         );
         let output = running.wait_with_output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.signal().is_some(), "{signal}: {told}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.signal().is_some(), "{signal}: {printed}");
         assert!(
-            told.contains(&format!(
+            printed.contains(&format!(
                 "sets: {before} resumed, {} to replay",
                 12 - before
             )),
-            "{signal}: {told}"
+            "{signal}: {printed}"
         );
         assert_eq!(
-            told.contains("a.csv.partial contains the finished part"),
+            printed.contains("a.csv.partial contains the finished part"),
             signal != "KILL",
-            "{signal}: {told}"
+            "{signal}: {printed}"
         );
         before = kept();
         assert!((1..12).contains(&before), "{signal}: {before}");

@@ -95,8 +95,8 @@ fn commands_fit_terminals_of_every_width() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Commands that measure, and words of their output. Numbers and notes differ from run to run. `{0}` and `{1}` are the ends
-/// of two served rails, `{2}` that of a measurement.
+/// Commands that measure, and words of their output. Numbers and notes differ from run to run. `{0}` and `{1}` are the
+/// addresses of two served rails, `{2}` is the address of a measurement.
 const LIVE: &[(&str, &str)] = &[
     (
         "doctor",

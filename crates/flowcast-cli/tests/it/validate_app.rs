@@ -194,8 +194,8 @@ mod open_mpi {
             "formula",
         ];
         let predicted = json(&bench.validate(&again, &[]));
-        // If there are more ranks than cores, a region's time says little about that of another region, or about the same
-        // region in another run. No prediction can then be closer to the runs than they are to one another.
+        // If there are more ranks than cores, a region's time says little about another region, or about the same region in
+        // another run. No prediction can then be closer to the runs than they are to one another.
         let bound = median_distance(&rows(&document_of_three, "region")).max(0.5);
         let regions = &predicted["predictions"][0]["regions"];
         let errors = [

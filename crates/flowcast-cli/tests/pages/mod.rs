@@ -64,7 +64,7 @@ pub(crate) fn listed(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// Empty folder below `tests` for the commands of a page. Its `examples` is that of the repository.
+/// Empty folder below `tests` for the commands of a page. Its `examples` is a link to the repository's.
 pub(crate) fn new_folder(tests: &str, page: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(tests)

@@ -6,7 +6,7 @@ use super::{
     LogSection, netpipe,
 };
 
-/// NetPIPE's default test: messages to and fro.
+/// NetPIPE's default test: the receiver answers each message.
 const PING_PONG: &str = "ping-pong";
 
 /// Netgauge's pattern of messages between two processes.
@@ -25,7 +25,7 @@ const VERBS: [&str; 6] = [
 /// Returns the benchmark that writes such a line, and the kind of the line.
 pub(crate) fn mark<'a>(words: &[&'a str]) -> Option<(Benchmark, LineMark<'a>)> {
     use Benchmark::*;
-    const BOTH: LineMark<'_> = Setting("mode", "both directions at once");
+    const BOTH: LineMark<'_> = Setting("mode", "both directions at the same time");
     Some(match words {
         ["#", "OSU" | "OMB", test @ ..] => (Osu, Banner(without_version(test))),
         ["#", "Window" | "window", "size:" | "Size:", window]

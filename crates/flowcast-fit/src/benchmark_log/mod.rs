@@ -164,7 +164,7 @@ impl<'a> SectionReader<'a> {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         if let Some((benchmark, mark)) = formats::mark(&words) {
             self.take_mark(line.number, benchmark, mark, words);
-        } else if self.goes_on(&words) {
+        } else if self.continues_table(&words) {
             self.take_row(line, words);
         } else if let Some((benchmark, test)) = formats::lone_row(&words) {
             self.open(benchmark, Some(test.to_owned()), line.number);
@@ -246,7 +246,7 @@ impl<'a> SectionReader<'a> {
 
     /// Returns `true` if a line continues the table of the last section. After an interruption, its size must be larger
     /// than the last.
-    fn goes_on(&self, words: &[&str]) -> bool {
+    fn continues_table(&self, words: &[&str]) -> bool {
         let Some(last) = self.sections.last().filter(|last| !last.is_complete) else {
             return false;
         };

@@ -6,8 +6,8 @@
 //!   arrived. Calls that are measured alone may find cold caches. The two would then take longer than the whole trip. So if
 //!   an eager `MPI_Send` in the ping-pong takes less time than `MPI_Isend` alone, it is the sender's overhead. The
 //!   receiver's overhead is reduced by the same ratio, the median over the eager sizes.
-//! - From the eager limit on, `MPI_Recv` contains the transfer. The receiver's overhead is then that of the smallest
-//!   message.
+//! - From the eager limit on, `MPI_Recv` contains the transfer. The receiver's overhead is then the value for the
+//!   smallest message.
 //! - **The rest** of half a round trip belongs to the network (`half_trip`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::network::{tidy, tidy_per_byte, tidy_time};
 use flowcast_network::{
-    link_rate::{LinkRate, LoneFlow},
+    link_rate::{LinkRate, SingleFlowRate},
     network::{FitQuality, MessageRule, Network, Nic, OverheadPiece, Overheads, ParameterInterval},
     quantity::Quantity,
 };
@@ -200,7 +200,7 @@ impl CallsByKind<'_> {
             overhead: self.smallest_overhead(&estimate.overheads),
             ..Nic::new(
                 tidy_time(Time::from_nanos(latency)),
-                LoneFlow::GapPerByte(tidy_per_byte(TimePerByte::from_nanos(per_byte))),
+                SingleFlowRate::GapPerByte(tidy_per_byte(TimePerByte::from_nanos(per_byte))),
             )
         };
         let mut network = with_known(options.known, nic);

@@ -28,7 +28,7 @@ use flowcast_units::{Node, Time};
 const EFFICIENCY: f64 = 0.37;
 /// Factor from the median absolute deviation to the standard deviation of a normal distribution.
 const TO_DEVIATION: f64 = 1.4826;
-/// Ratio of the standard error of a median to that of a mean.
+/// Ratio of the standard error of a median to the standard error of a mean.
 const OF_MEDIAN: f64 = 1.2533;
 /// Number of sweeps of the polish. The result hardly changes after the third.
 const SWEEPS: usize = 20;
@@ -146,7 +146,7 @@ fn symmetric(values: &BTreeMap<(Node, Node), f64>) -> BTreeMap<(Node, Node), f64
 }
 
 /// Parts of one kind that would be equal in a healthy network.
-struct AlikeParts<K> {
+struct ComparableParts<K> {
     values: BTreeMap<K, f64>,
     /// Standard deviation below which a difference is noise.
     least_spread: f64,
@@ -156,7 +156,7 @@ struct AlikeParts<K> {
     tests: usize,
 }
 
-impl<K: Copy + Ord> AlikeParts<K> {
+impl<K: Copy + Ord> ComparableParts<K> {
     fn outliers(&self, options: PairOptions, name: impl Fn(K) -> Slow) -> Vec<SlowFinding> {
         let middle = median(self.values.values().copied());
         let spread =
@@ -178,9 +178,9 @@ impl<K: Copy + Ord> AlikeParts<K> {
 
 struct Polished {
     usual: f64,
-    senders: AlikeParts<Node>,
-    receivers: AlikeParts<Node>,
-    links: AlikeParts<(Node, Node)>,
+    senders: ComparableParts<Node>,
+    receivers: ComparableParts<Node>,
+    links: ComparableParts<(Node, Node)>,
 }
 
 impl Polished {
@@ -203,7 +203,7 @@ impl Polished {
         let usual = centre(&mut senders) + centre(&mut receivers);
         let spread = TO_DEVIATION * median(links.values().map(|rest| rest.abs()));
         let tests = links.len() + 2 * count;
-        let [senders, receivers] = [senders, receivers].map(|values| AlikeParts {
+        let [senders, receivers] = [senders, receivers].map(|values| ComparableParts {
             values,
             least_spread: OF_MEDIAN * spread / ((count - 1) as f64).sqrt(),
             freedom: (count - 1) as f64,
@@ -216,7 +216,7 @@ impl Polished {
             usual,
             senders,
             receivers,
-            links: AlikeParts {
+            links: ComparableParts {
                 values: links,
                 least_spread: spread * lost,
                 freedom,

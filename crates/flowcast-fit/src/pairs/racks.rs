@@ -21,7 +21,7 @@ use flowcast_units::{Bytes, Node, Rate};
 
 use super::{
     PairTimes, Polished, median,
-    samples::{Company, PairSamples},
+    samples::{ConcurrentLoad, PairSamples},
     symmetric,
 };
 
@@ -166,7 +166,7 @@ pub fn topology(groups: &Groups, samples: &PairSamples) -> Option<Topology> {
 /// Returns the highest total rate at which messages of the largest size left a rack.
 fn upward(groups: &Groups, samples: &PairSamples) -> Option<Rate> {
     let size = *samples.sizes().last()?;
-    let times = samples.typical(size, Company::Alone)?;
+    let times = samples.typical(size, ConcurrentLoad::Alone)?;
     let nodes: Vec<Node> = groups.nodes.iter().flatten().copied().collect();
     let both_ways = rounds(&nodes).into_iter().flat_map(|round| {
         let back = round.iter().map(|(one, other)| (*other, *one)).collect();
@@ -201,7 +201,7 @@ fn upward(groups: &Groups, samples: &PairSamples) -> Option<Rate> {
 pub fn racks(samples: &PairSamples, least: f64) -> Result<Option<(Bytes, Groups)>, StatsError> {
     let mut best: Option<(Bytes, Groups)> = None;
     for size in samples.sizes() {
-        let Some(times) = samples.typical(size, Company::Alone) else {
+        let Some(times) = samples.typical(size, ConcurrentLoad::Alone) else {
             continue;
         };
         if let Some(found) = groups(&times, least)?

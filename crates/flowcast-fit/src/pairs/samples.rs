@@ -18,7 +18,7 @@ const FORM: SampleForm = SampleForm {
 
 named! {
     /// Other messages in flight between the two nodes.
-    pub enum Company {
+    pub enum ConcurrentLoad {
         /// No other message: the message had both nodes to itself.
         Alone = "alone",
         /// A message of the same size in the other direction.
@@ -40,7 +40,7 @@ named! {
 pub struct PairSamples {
     /// Origin of the samples.
     pub provenance: BTreeMap<String, String>,
-    times: BTreeMap<(Bytes, Company), Repetitions>,
+    times: BTreeMap<(Bytes, ConcurrentLoad), Repetitions>,
 }
 
 /// Times by sender and receiver.
@@ -51,7 +51,7 @@ impl PairSamples {
     pub fn extend(
         &mut self,
         size: Bytes,
-        company: Company,
+        company: ConcurrentLoad,
         from: Node,
         to: Node,
         times: impl IntoIterator<Item = Time>,
@@ -65,7 +65,7 @@ impl PairSamples {
     }
 
     /// Returns `true` if messages from one node to another were measured in this company.
-    pub fn has(&self, size: Bytes, company: Company, from: Node, to: Node) -> bool {
+    pub fn has(&self, size: Bytes, company: ConcurrentLoad, from: Node, to: Node) -> bool {
         self.times
             .get(&(size, company))
             .is_some_and(|pairs| pairs.contains_key(&(from, to)))
@@ -88,7 +88,7 @@ impl PairSamples {
     }
 
     /// Returns the representative time of each pair ([`typical`]). `None` if this size was not measured in this company.
-    pub fn typical(&self, size: Bytes, company: Company) -> Option<PairTimes> {
+    pub fn typical(&self, size: Bytes, company: ConcurrentLoad) -> Option<PairTimes> {
         let pairs = self.times.get(&(size, company))?;
         Some(
             pairs
@@ -105,7 +105,7 @@ impl PairSamples {
     pub fn from_csv(text: &str) -> Result<PairSamples, CsvError> {
         let mut samples = PairSamples::default();
         samples.provenance = sample_table::read(text, &FORM, |line, sample| {
-            let company = Company::from_name(sample.what)
+            let company = ConcurrentLoad::from_name(sample.what)
                 .ok_or_else(|| CsvError::field(line, "what", sample.what, "alone or both"))?;
             let [from, to] = sample.message(line)?;
             samples.extend(sample.size, company, from, to, [sample.time]);
@@ -154,16 +154,16 @@ mod tests {
         let mut samples = PairSamples::default();
         samples.provenance.insert("host".into(), "a".into());
         let times = [3.0, 1.0, 2.5].map(Time::from_micros);
-        samples.extend(Bytes(8), Company::Alone, Node(0), Node(1), times);
-        samples.extend(Bytes(8), Company::Both, Node(1), Node(0), [times[0]]);
+        samples.extend(Bytes(8), ConcurrentLoad::Alone, Node(0), Node(1), times);
+        samples.extend(Bytes(8), ConcurrentLoad::Both, Node(1), Node(0), [times[0]]);
         let read = PairSamples::from_csv(&samples.to_csv()).unwrap();
         assert_eq!(read, samples);
         assert_eq!(
-            read.typical(Bytes(8), Company::Alone).unwrap()[&(Node(0), Node(1))],
+            read.typical(Bytes(8), ConcurrentLoad::Alone).unwrap()[&(Node(0), Node(1))],
             times[1]
         );
         assert_eq!(
-            (read.sizes(), read.typical(Bytes(9), Company::Alone)),
+            (read.sizes(), read.typical(Bytes(9), ConcurrentLoad::Alone)),
             (vec![Bytes(8)], None)
         );
     }

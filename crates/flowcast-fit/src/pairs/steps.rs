@@ -4,18 +4,18 @@
 use flowcast_network::cluster::flow::Flow;
 use flowcast_units::{Bytes, Node, Time};
 
-use super::samples::Company;
+use super::samples::ConcurrentLoad;
 
 /// Returns the steps of a round, each with flows that start together.
-pub fn steps(round: &[(Node, Node)], sizes: &[Bytes]) -> Vec<(Company, Vec<Flow>)> {
+pub fn steps(round: &[(Node, Node)], sizes: &[Bytes]) -> Vec<(ConcurrentLoad, Vec<Flow>)> {
     let back: Vec<(Node, Node)> = round.iter().map(|(one, other)| (*other, *one)).collect();
     let largest = sizes.iter().max();
     let mut steps = Vec::new();
     for size in sizes {
-        steps.push((Company::Alone, flows(round, *size)));
-        steps.push((Company::Alone, flows(&back, *size)));
+        steps.push((ConcurrentLoad::Alone, flows(round, *size)));
+        steps.push((ConcurrentLoad::Alone, flows(&back, *size)));
         if Some(size) == largest {
-            steps.push((Company::Both, flows(&[round, &back].concat(), *size)));
+            steps.push((ConcurrentLoad::Both, flows(&[round, &back].concat(), *size)));
         }
     }
     steps

@@ -2,7 +2,7 @@
 
 use super::{
     racks::{groups, racks, topology},
-    samples::{Company, PairSamples},
+    samples::{ConcurrentLoad, PairSamples},
     *,
 };
 use flowcast_network::{cluster::tournament::rounds, topology::TopologyShape};
@@ -174,10 +174,10 @@ fn four_racks_of_four_become_a_topology_with_the_rate_of_their_cables() {
                     1.0
                 };
                 let time = Time::from_seconds(0.01 * share);
-                samples.extend(size, Company::Alone, *from, *to, [time]);
+                samples.extend(size, ConcurrentLoad::Alone, *from, *to, [time]);
                 // The path has two more switches.
                 let small = Time::from_micros(if leaves(*from, *to) { 14.0 } else { 10.0 });
-                samples.extend(Bytes(1), Company::Alone, *from, *to, [small]);
+                samples.extend(Bytes(1), ConcurrentLoad::Alone, *from, *to, [small]);
             }
         }
     }

@@ -142,7 +142,7 @@ fn least_squares(costs: &[ModelCost], longest: &[usize], times: &[f64], count: u
         }
         products[one] += RIDGE;
     }
-    let mut values = not_negative(&products, &right);
+    let mut values = non_negative_least_squares(&products, &right);
     for (value, scale) in values.iter_mut().zip(scale) {
         *value *= scale;
     }
@@ -150,7 +150,7 @@ fn least_squares(costs: &[ModelCost], longest: &[usize], times: &[f64], count: u
 }
 
 /// Lawson and Hanson's active-set method on normal equations.
-fn not_negative(products: &Matrix, right: &[f64]) -> Vec<f64> {
+fn non_negative_least_squares(products: &Matrix, right: &[f64]) -> Vec<f64> {
     let count = right.len();
     let mut values = vec![0.0; count];
     let mut free = vec![false; count];
@@ -295,7 +295,7 @@ mod tests {
             let products: Vec<Vec<f64>> = (0..4).map(|one| (0..4).map(|other| product(one, other)).collect()).collect();
             let right: Vec<f64> =
                 (0..4).map(|at| rows.iter().zip(&rest).map(|(row, rest)| row[at] * rest).sum()).collect();
-            let values = not_negative(&products, &right);
+            let values = non_negative_least_squares(&products, &right);
             for at in 0..4 {
                 let descent = right[at] - (0..4).map(|other| products[at][other] * values[other]).sum::<f64>();
                 prop_assert!(values[at] >= 0.0 && descent < 1e-6 && (values[at] == 0.0 || descent > -1e-6));

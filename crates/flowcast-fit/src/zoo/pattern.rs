@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use flowcast_units::{Bytes, Node, Time};
 
-use crate::pairs::samples::{Company, PairSamples};
+use crate::pairs::samples::{ConcurrentLoad, PairSamples};
 
 /// Messages of one size that start together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +52,10 @@ pub struct PatternSamples {
 pub fn of_pairs(pairs: &PairSamples) -> Vec<PatternSamples> {
     let mut all = Vec::new();
     for size in pairs.sizes() {
-        for ((from, to), time) in pairs.typical(size, Company::Alone).unwrap_or_default() {
+        for ((from, to), time) in pairs
+            .typical(size, ConcurrentLoad::Alone)
+            .unwrap_or_default()
+        {
             let pattern = ZooPattern {
                 name: format!("{from}>{to}"),
                 size,
@@ -63,7 +66,9 @@ pub fn of_pairs(pairs: &PairSamples) -> Vec<PatternSamples> {
                 times: vec![time],
             });
         }
-        let both = pairs.typical(size, Company::Both).unwrap_or_default();
+        let both = pairs
+            .typical(size, ConcurrentLoad::Both)
+            .unwrap_or_default();
         for ((from, to), time) in both.iter().filter(|((from, to), _)| from < to) {
             let Some(back) = both.get(&(*to, *from)) else {
                 continue;

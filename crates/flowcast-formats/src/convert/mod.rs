@@ -33,7 +33,7 @@ use flowcast_program::{
 };
 use flowcast_units::Rank;
 
-/// Numbers of things that a format cannot express, by kind.
+/// Numbers of features that a format cannot express, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses(BTreeMap<&'static str, u64>);
 

@@ -217,7 +217,7 @@ impl EventRank {
         let name = self.function.take();
         let note = name
             .filter(|_| !told)
-            .and_then(|name| self.untold(name, table.get(name)?.kind.as_str()));
+            .and_then(|name| self.bare_call(name, table.get(name)?.kind.as_str()));
         self.depth = 0;
         if let Some(last) = self.out.calls.last_mut().filter(|_| told) {
             last.end = self.now;
@@ -226,15 +226,15 @@ impl EventRank {
     }
 
     /// Adds a call of a function without events inside. Some functions have none, and for others the tracer wrote none.
-    fn untold(&mut self, name: &'static str, kind: &str) -> Option<String> {
+    fn bare_call(&mut self, name: &'static str, kind: &str) -> Option<String> {
         match kind {
             "wait" | "waitany" => {
                 let oldest = self.open.pop_front();
-                self.complete_untold(name, oldest.into_iter().collect());
+                self.complete_oldest(name, oldest.into_iter().collect());
             }
             "waitall" => {
                 let all = self.open.drain(..).collect();
-                self.complete_untold(name, all);
+                self.complete_oldest(name, all);
             }
             "send" | "ssend" | "isend" | "issend" | "recv" | "irecv" | "sendrecv" => {
                 self.call("Init", Vec::new());
@@ -250,7 +250,7 @@ impl EventRank {
     }
 
     /// Adds a wait for which the tracer does not name the completed receives. `requests` are the oldest posted ones.
-    fn complete_untold(&mut self, name: &'static str, requests: Vec<u64>) {
+    fn complete_oldest(&mut self, name: &'static str, requests: Vec<u64>) {
         let completes = requests
             .iter()
             .map(|request| CompletedRequest::new(*request))

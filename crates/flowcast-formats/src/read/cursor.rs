@@ -98,7 +98,7 @@ impl Cursor<'_> {
     }
 
     /// Reads the whole number after `byte`, if both are next.
-    pub(super) fn integer_behind(&mut self, byte: u8) -> Option<i64> {
+    pub(super) fn integer_after(&mut self, byte: u8) -> Option<i64> {
         if self.eat(byte) { self.integer() } else { None }
     }
 

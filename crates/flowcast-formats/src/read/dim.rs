@@ -207,7 +207,7 @@ fn read_communicator(
             "each communicator defined once",
         ));
     }
-    let count = cursor.integer_behind(b':').ok_or(FORMAT)?;
+    let count = cursor.integer_after(b':').ok_or(FORMAT)?;
     let mut members = Vec::new();
     while cursor.eat(b':') {
         let member = cursor.integer().ok_or(FORMAT)?;
@@ -352,7 +352,7 @@ impl DimSection {
     #[cold]
     fn misplaced(&self, cursor: &Cursor<'_>, kind: i64, peers: &Peers) -> Fault {
         let mut cursor = *cursor;
-        match (cursor.integer_behind(b':'), cursor.integer_behind(b':')) {
+        match (cursor.integer_after(b':'), cursor.integer_after(b':')) {
             (Some(task), Some(thread))
                 if (task, thread) == (i64::from(self.task), i64::from(self.thread)) =>
             {

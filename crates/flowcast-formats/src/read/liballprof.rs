@@ -359,7 +359,7 @@ impl<'a> LiballprofSection<'a> {
         if size != self.ranks as u64 {
             return Err(Fault::value(
                 format!("rank {rank} of {size}"),
-                format!("{} ranks, one for each file", self.ranks),
+                format!("one of {} ranks, one for each file", self.ranks),
             ));
         }
         let place = usize::try_from(rank).ok().filter(|rank| *rank < self.ranks);

@@ -160,7 +160,7 @@ pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceErr
 
 /// Contents of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
+pub enum TraceContents {
     /// Programs or graphs of operations.
     Any,
     /// Only programs, without the formats of GOAL schedules.
@@ -175,11 +175,11 @@ pub enum Holds {
 /// assert!(formats(Holds::Program).any(|format| format == "a Chakra trace"));
 /// assert!(formats(Holds::Any).count() > formats(Holds::Program).count());
 /// ```
-pub fn formats(holds: Holds) -> impl Iterator<Item = &'static str> {
+pub fn formats(holds: TraceContents) -> impl Iterator<Item = &'static str> {
     FORMATS
         .iter()
         .filter(move |format: &&TraceFormat| {
-            holds == Holds::Any || !matches!(format.read, FormatReader::Schedule(_))
+            holds == TraceContents::Any || !matches!(format.read, FormatReader::Schedule(_))
         })
         .map(|format| format.name)
 }
@@ -239,7 +239,7 @@ fn either(names: &[&str]) -> String {
 }
 
 fn unrecognised(name: &str, text: &[u8]) -> TraceError {
-    let expected = either(&formats(Holds::Any).collect::<Vec<_>>());
+    let expected = either(&formats(TraceContents::Any).collect::<Vec<_>>());
     TraceError::Unknown {
         name: name.to_owned(),
         found: unknown::described(text),

@@ -7,7 +7,7 @@ use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Rounded, Time};
 
 /// Shares below this fraction are not mentioned, unless there is no larger one.
-const WORTH_WORDS: f64 = 0.05;
+const LEAST_SHARE: f64 = 0.05;
 
 impl CriticalPath {
     /// The largest shares in words: `compute 62 %, latency 21 %`.
@@ -16,7 +16,7 @@ impl CriticalPath {
         let shown = shares
             .iter()
             .enumerate()
-            .filter(|(index, share)| *index == 0 || share.fraction >= WORTH_WORDS);
+            .filter(|(index, share)| *index == 0 || share.fraction >= LEAST_SHARE);
         let words: Vec<String> = shown
             .take(3)
             .map(|(_, share)| format!("{} {:.0} %", share.limit.name(), share.fraction * 100.0))

@@ -12,7 +12,7 @@ use flowcast_program::{
 use flowcast_replay::{
     ReplayEngine,
     costs::PathCosts,
-    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
+    observer::{Accessed, ObservedCollective, Observer, ReceivedMessage, Sent},
     time_part::TimePart,
     walk::Replay,
 };
@@ -253,7 +253,7 @@ impl<'a> ProgramRecorder<'a> {
 
     /// Returns the event at which a rank reached a collective. For the last rank, this adds the arrival, because another
     /// rank leaves before the observer is notified of it.
-    fn entry(&mut self, member: Rank, gathered: &Gathered) -> u32 {
+    fn entry(&mut self, member: Rank, gathered: &ObservedCollective) -> u32 {
         let entry = self.events.ends[member];
         if member != gathered.last_rank {
             return entry;
@@ -266,8 +266,8 @@ impl<'a> ProgramRecorder<'a> {
     }
 
     /// Returns the event at which the data of the last rank are at the root, which continues before that rank does.
-    fn part_of_last(&mut self, gathered: &Gathered) -> u32 {
-        let Gathered {
+    fn part_of_last(&mut self, gathered: &ObservedCollective) -> u32 {
+        let ObservedCollective {
             instance,
             last,
             last_rank,
@@ -281,7 +281,7 @@ impl<'a> ProgramRecorder<'a> {
     }
 
     /// Returns the event at which all ranks have reached a collective and it is complete.
-    fn finished(&mut self, rank: Rank, gathered: &Gathered) -> u32 {
+    fn finished(&mut self, rank: Rank, gathered: &ObservedCollective) -> u32 {
         let instance = gathered.instance;
         if let Some(finished) = self.instances.finished.get(&instance) {
             return *finished;
@@ -486,8 +486,8 @@ impl Observer for ProgramRecorder<'_> {
         accessed.each_part(|part, until| self.events.spend(rank, until, part));
     }
 
-    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
-        let Gathered {
+    fn gathered(&mut self, rank: Rank, gathered: ObservedCollective) {
+        let ObservedCollective {
             instance,
             call,
             processor,

@@ -2,7 +2,7 @@
 //!
 //! A replay of ten million messages accesses hundreds of megabytes. With pages of 4 KiB, the kernel is called once for each
 //! page, and most accesses miss the translation buffer. With pages of 2 MiB, the contention-free replay is 1.3 to 1.4 times
-//! as fast, and that of one million messages 1.1 times. A program selects this allocator by
+//! as fast, or 1.1 times as fast for one million messages. A program selects this allocator by
 //!
 //! ```
 //! #[global_allocator]

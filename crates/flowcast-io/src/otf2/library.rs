@@ -7,7 +7,7 @@ use std::{
 
 use super::Otf2Error;
 
-/// Names of the library: Debian's first, then that of the project, with and without the version of the interface.
+/// Names of the library: Debian's first, then the project's, with and without the version of the interface.
 const NAMES: [&str; 5] = [
     "libopen-trace-format2.so.10",
     "libopen-trace-format2.so",
@@ -97,7 +97,7 @@ fn function<T: Copy>(
     symbols: &libloading::Library,
     name: &'static CStr,
 ) -> Result<T, &'static str> {
-    // SAFETY: the type is that of the function with this name in OTF2's headers.
+    // SAFETY: the function with this name has this type in OTF2's headers.
     let found = unsafe { symbols.get::<T>(name.to_bytes_with_nul()) };
     found
         .map(|function| *function)

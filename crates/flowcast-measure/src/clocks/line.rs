@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Reading of another clock relative to this one: the exchange of a burst with the shortest round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Glance {
+pub struct BurstReading {
     /// Middle of the exchange, on this clock.
     #[serde(with = "crate::wire")]
     pub own: Time,
@@ -19,7 +19,7 @@ pub struct Glance {
 
 /// Estimate of another clock.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Learned {
+pub struct LearnedClock {
     /// Line from this clock to the other one.
     #[serde(with = "LineAsNumbers")]
     pub line: ClockLine,
@@ -50,11 +50,11 @@ pub(crate) struct LineAsNumbers {
 /// Smallest error of an offset, in nanoseconds, for any round trips: the clock's resolution and the time to read it.
 const RESOLUTION: f64 = 20.0;
 
-impl Learned {
+impl LearnedClock {
     /// Returns the estimate of a clock by itself, which is exact.
-    pub fn itself() -> Learned {
+    pub fn itself() -> LearnedClock {
         let none = Time::ZERO;
-        Learned {
+        LearnedClock {
             line: ClockLine::default(),
             deviation: none,
             drift_deviation: 0.0,
@@ -65,7 +65,7 @@ impl Learned {
 
     /// Fits a least-squares line through at least one glance. If a glance has a longer round trip than the shortest one, its
     /// error can be half the difference, which determines its weight. Returns `None` without glances.
-    pub fn from_glances(glances: &[Glance]) -> Option<Learned> {
+    pub fn from_glances(glances: &[BurstReading]) -> Option<LearnedClock> {
         let first = glances.first()?;
         let mut round_trips: Vec<f64> = glances
             .iter()
@@ -77,8 +77,9 @@ impl Learned {
         // bursts and falls with their number. The other bursts may all be late on the same side, for example on a busy
         // machine.
         let least = RESOLUTION + (quarter - shortest) / (glances.len() as f64).sqrt();
-        let weight =
-            |glance: &Glance| ((glance.round_trip.as_nanos() - shortest) / 2.0 + least).powi(-2);
+        let weight = |glance: &BurstReading| {
+            ((glance.round_trip.as_nanos() - shortest) / 2.0 + least).powi(-2)
+        };
         // Times count from the first glance on. Otherwise, the squares would lose the nanoseconds.
         let points: Vec<(f64, f64, f64)> = glances
             .iter()
@@ -113,7 +114,7 @@ impl Learned {
             / freedom)
             .max(1.0);
         let last = glances.last().unwrap_or(first);
-        Some(Learned {
+        Some(LearnedClock {
             line: ClockLine {
                 at: first.own + Time::from_nanos(middle),
                 offset: first.ahead + Time::from_nanos(height),
@@ -144,10 +145,10 @@ impl Learned {
     /// Returns the estimate relative to rank 0's clock, if it was learned from a guide whose own estimate is `guide`. The
     /// line stays the same, because the guide answered with rank 0's time. The uncertainties add up.
     #[must_use]
-    pub fn behind(self, guide: &Learned) -> Learned {
+    pub fn behind(self, guide: &LearnedClock) -> LearnedClock {
         let on_guides_clock = guide.line.own(self.line.read(self.line.at));
         let inherited = guide.deviation_at(on_guides_clock).as_nanos();
-        Learned {
+        LearnedClock {
             deviation: Time::from_nanos(self.deviation.as_nanos().hypot(inherited)),
             drift_deviation: self.drift_deviation.hypot(guide.drift_deviation),
             asymmetry: self.asymmetry + guide.asymmetry,

@@ -3,14 +3,14 @@
 //!
 //! Ranks form a binomial tree ([`rounds`]). In each round, the ranks that know rank 0's clock guide ranks that do not know
 //! it yet. A learning rank asks its guide for the time, in bursts of exchanges with pauses between them, and fits a line
-//! through the offsets. The exchange with the shortest round trip counts for each burst, and its middle is taken as the
-//! moment at which the guide's clock was read. The guide answers with rank 0's time according to its own line, so lines
+//! through the offsets. Only the exchange with the shortest round trip of each burst is used, and its middle is taken as
+//! the moment at which the guide's clock was read. The guide answers with rank 0's time according to its own line, so lines
 //! compose along the tree. After `ceil(log2 p)` rounds, all ranks know the time.
 //!
 //! **Limits of the method.** If the path to the guide takes longer than the path back, the offset is wrong by half the
 //! difference, and no number of exchanges reveals it. The error is at most half the shortest round trip, which
-//! [`Learned::asymmetry`] gives, summed along the tree. The rest of the error shrinks with the number of bursts;
-//! [`Learned::deviation_at`] gives it.
+//! [`LearnedClock::asymmetry`] gives, summed along the tree. The rest of the error shrinks with the number of bursts;
+//! [`LearnedClock::deviation_at`] gives it.
 
 mod line;
 mod synchronise;
@@ -20,7 +20,7 @@ mod tests;
 use flowcast_units::Rank;
 
 pub(crate) use line::LineAsNumbers;
-pub use line::{Glance, Learned};
+pub use line::{BurstReading, LearnedClock};
 pub(crate) use synchronise::GREETING;
 pub use synchronise::{
     ClockError, ClockPlan, Clocked, greet_clock, guide, learn, look, wall_clock,

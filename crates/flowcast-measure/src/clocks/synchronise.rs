@@ -6,7 +6,7 @@ use flowcast_units::{ClockLine, Time};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::line::{Glance, Learned};
+use super::line::{BurstReading, LearnedClock};
 use crate::transport::{Transport, TransportError};
 
 /// First message of a rank that requests the time.
@@ -90,7 +90,7 @@ pub fn guide(transport: &mut impl Transport, line: &ClockLine) -> Result<(), Clo
 ///
 /// # Errors
 /// The plan has too few bursts or exchanges, the connection fails, or an answer is not a time.
-pub fn learn(transport: &mut impl Transport, plan: &ClockPlan) -> Result<Learned, ClockError> {
+pub fn learn(transport: &mut impl Transport, plan: &ClockPlan) -> Result<LearnedClock, ClockError> {
     if plan.bursts < 2 || plan.exchanges == 0 {
         return Err(ClockError::Plan {
             bursts: plan.bursts,
@@ -104,21 +104,21 @@ pub fn learn(transport: &mut impl Transport, plan: &ClockPlan) -> Result<Learned
         glances.push(glance(transport, plan.exchanges)?);
     }
     transport.send(&DONE)?;
-    Ok(Learned::from_glances(&glances).expect("there are two glances at least"))
+    Ok(LearnedClock::from_glances(&glances).expect("there are two glances at least"))
 }
 
 /// Reads the guide's time once, to check how well it was learned.
 ///
 /// # Errors
 /// The connection fails, or an answer is not a time.
-pub fn look(transport: &mut impl Transport, exchanges: u32) -> Result<Glance, ClockError> {
+pub fn look(transport: &mut impl Transport, exchanges: u32) -> Result<BurstReading, ClockError> {
     let seen = glance(transport, exchanges)?;
     transport.send(&DONE)?;
     Ok(seen)
 }
 
 /// Returns the exchange with the shortest round trip.
-fn glance(transport: &mut impl Transport, exchanges: u32) -> Result<Glance, ClockError> {
+fn glance(transport: &mut impl Transport, exchanges: u32) -> Result<BurstReading, ClockError> {
     let mut best = exchange(transport)?;
     for _ in 1..exchanges {
         let next = exchange(transport)?;
@@ -129,7 +129,7 @@ fn glance(transport: &mut impl Transport, exchanges: u32) -> Result<Glance, Cloc
     Ok(best)
 }
 
-fn exchange(transport: &mut impl Transport) -> Result<Glance, ClockError> {
+fn exchange(transport: &mut impl Transport) -> Result<BurstReading, ClockError> {
     let mut answer = [0; 8];
     let asked = transport.now();
     transport.send(&ASK)?;
@@ -140,7 +140,7 @@ fn exchange(transport: &mut impl Transport) -> Result<Glance, ClockError> {
         return Err(ClockError::Answer(read));
     }
     let own = asked + round_trip * 0.5;
-    Ok(Glance {
+    Ok(BurstReading {
         own,
         ahead: Time::from_nanos(read) - own,
         round_trip,

@@ -71,14 +71,14 @@ type Way = (f64, f64, f64);
 struct Cluster {
     /// Each clock relative to true time.
     clocks: Vec<ClockLine>,
-    learned: Vec<Learned>,
+    learned: Vec<LearnedClock>,
     now: f64,
 }
 
 impl Cluster {
     fn synchronised(clocks: Vec<ClockLine>, way: Way, seed: u64) -> Cluster {
         let mut cluster = Cluster {
-            learned: vec![Learned::itself(); clocks.len()],
+            learned: vec![LearnedClock::itself(); clocks.len()],
             clocks,
             now: 1e9,
         };

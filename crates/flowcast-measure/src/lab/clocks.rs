@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    clocks::{ClockError, ClockPlan, Clocked, Learned, guide, learn, rounds},
+    clocks::{ClockError, ClockPlan, Clocked, LearnedClock, guide, learn, rounds},
     tcp::{TcpTransport, Waiting},
 };
 use flowcast_statistics::resampling::Resampler;
@@ -20,7 +20,7 @@ use crate::lab::{error::LabError, running::Lab};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockRun {
     /// Estimate of each clock.
-    pub learned: Vec<Learned>,
+    pub learned: Vec<LearnedClock>,
     /// Error of each estimate afterwards.
     pub deviations: Vec<Deviation>,
 }
@@ -80,7 +80,7 @@ pub fn synchronise_clocks(
     hold: Duration,
 ) -> Result<ClockRun, LabError> {
     let origin = Instant::now();
-    let mut learned = vec![Learned::itself(); clocks.len()];
+    let mut learned = vec![LearnedClock::itself(); clocks.len()];
     for (guiding, learner) in rounds(clocks.len() as u32).into_iter().flatten() {
         let (from, to) = (guiding.index(), learner.index());
         let streams = lab.tcp_pair(Node(guiding.0), Node(learner.0), 0, None)?;
@@ -126,7 +126,7 @@ struct ClockPair {
 }
 
 impl ClockPair {
-    fn learn(self, guides: &ClockLine, plan: &ClockPlan) -> Result<Learned, ClockError> {
+    fn learn(self, guides: &ClockLine, plan: &ClockPlan) -> Result<LearnedClock, ClockError> {
         let ends = [
             (self.streams.0, self.clocks.0),
             (self.streams.1, self.clocks.1),

@@ -55,6 +55,6 @@ pub use spec::{
     RailRates, SCHEMA, TcpSpec, Window,
 };
 pub use timed::{
-    Carried, Carrier, FlowConnections, Hosts, Introduction, NodeOf, PatternOptions, PatternRun,
+    Carrier, FlowConnections, FlowTimes, Hosts, Introduction, NodeOf, PatternOptions, PatternRun,
     TcpCarrier, orders, repeat, run_pattern, serve_host,
 };

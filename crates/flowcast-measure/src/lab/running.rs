@@ -19,7 +19,7 @@ use crate::lab::{
     launch, names,
     registry::{self, LabState},
     requirements,
-    script::{self, Stay},
+    script::{self, LabLifetime},
     sockets::{self, NamespaceEntry},
     spec::LabSpec,
     supervisor::{self, Supervisor, SupervisorId},
@@ -51,7 +51,7 @@ impl Lab {
             std::process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
-        let (folder, supervisor) = build(spec, &name, Stay::WithOwner)?;
+        let (folder, supervisor) = build(spec, &name, LabLifetime::WithOwner)?;
         Lab::attach(spec.clone(), name, folder, supervisor.id, Some(supervisor))
     }
 
@@ -60,7 +60,7 @@ impl Lab {
     /// # Errors
     /// Same errors as [`Lab::up`], or a lab with this name is up.
     pub fn up_named(spec: &LabSpec, name: &str) -> Result<Lab, LabError> {
-        let (folder, supervisor) = build(spec, name, Stay::UntilDown)?;
+        let (folder, supervisor) = build(spec, name, LabLifetime::UntilDown)?;
         Lab::attach(spec.clone(), name.to_owned(), folder, supervisor.id, None)
     }
 
@@ -275,7 +275,7 @@ impl Drop for Lab {
 }
 
 /// Creates the folder, writes the plan and builds the lab from it. If the lab cannot be built, nothing of it remains.
-fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Supervisor), LabError> {
+fn build(spec: &LabSpec, name: &str, stay: LabLifetime) -> Result<(PathBuf, Supervisor), LabError> {
     requirements::check()?;
     let folder = registry::create(name)?;
     let built = start(spec, name, &folder, stay);
@@ -285,7 +285,12 @@ fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Supervisor)
     built.map(|supervisor| (folder, supervisor))
 }
 
-fn start(spec: &LabSpec, name: &str, folder: &Path, stay: Stay) -> Result<Supervisor, LabError> {
+fn start(
+    spec: &LabSpec,
+    name: &str,
+    folder: &Path,
+    stay: LabLifetime,
+) -> Result<Supervisor, LabError> {
     let carrier = spec
         .cable
         .as_ref()

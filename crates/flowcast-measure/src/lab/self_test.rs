@@ -195,8 +195,8 @@ fn representative(lab: &Lab, rates: &[Rate], expected: Rate) -> Rate {
     Rate::from_bytes_per_second(sum / rates.len().max(1) as f64)
 }
 
-/// Returns the observation of flows with fixed buffers, for any window of the lab. It counts for the time of about 1,000
-/// full segments, from 0.6 s to 5 s.
+/// Returns the observation of flows with fixed buffers, for any window of the lab. It counts bytes during the time of
+/// about 1,000 full segments, from 0.6 s to 5 s.
 fn watch(lab: &Lab, expected: Rate) -> FlowWatch {
     let thousand = expected.time_for(Bytes(1_500_000)).as_seconds();
     let count = Duration::from_secs_f64(thousand.clamp(0.6, 5.0));

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::lab::{
     error::LabError,
     requirements::{NAMESPACES, command},
-    script::{READY, Stay},
+    script::{LabLifetime, READY},
 };
 
 /// Time limit for building a lab.
@@ -60,7 +60,7 @@ impl Supervisor {
     /// emulators, if there are any.
     pub(crate) fn start(
         folder: &Path,
-        stay: Stay,
+        stay: LabLifetime,
         carrier: Option<&Path>,
     ) -> Result<Supervisor, LabError> {
         let log = folder.join("build.log");
@@ -73,7 +73,7 @@ impl Supervisor {
             .arg(folder)
             .arg(stay.argument())
             .arg(carrier.unwrap_or(Path::new("")));
-        start.stdin(if stay == Stay::WithOwner {
+        start.stdin(if stay == LabLifetime::WithOwner {
             Stdio::piped()
         } else {
             Stdio::null()
@@ -101,7 +101,7 @@ impl Supervisor {
             .child
             .stdout
             .take()
-            .expect("the standard output was asked for");
+            .expect("the standard output is a pipe");
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let ready = BufReader::new(output)

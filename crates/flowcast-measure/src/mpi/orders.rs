@@ -48,7 +48,7 @@ pub enum Reply {
     /// Host of each rank.
     Hosts(Vec<String>),
     /// Start and end of each message, in ns since the common start.
-    Carried(Vec<(u64, u64)>),
+    FlowTimes(Vec<(u64, u64)>),
 }
 
 /// Runs a rank until the input ends. Rank 0 follows the orders of `input`, and all other ranks follow rank 0.
@@ -66,7 +66,7 @@ pub fn serve(host: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Res
     while let Some(order) = next_order(&mpi, input)? {
         let times = carrier.carry(&order.0)?;
         if mpi.rank == ROOT {
-            say(output, &Reply::Carried(times))?;
+            say(output, &Reply::FlowTimes(times))?;
         }
     }
     mpi.finish()
@@ -144,7 +144,7 @@ mod tests {
         for reply in [
             Reply::Ready("Open MPI v4".into()),
             Reply::Hosts(vec!["a".into(), "b".into()]),
-            Reply::Carried(vec![(0, 700_000_000), (5, 0)]),
+            Reply::FlowTimes(vec![(0, 700_000_000), (5, 0)]),
         ] {
             assert_eq!(
                 serde_json::from_str::<Reply>(&line_of(&reply)).unwrap(),

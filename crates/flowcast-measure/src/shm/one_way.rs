@@ -67,12 +67,12 @@ fn once(
             end.receive(&mut [0])?;
             start = now();
             end.send(message)?;
-            finish = told(end)?;
+            finish = receive_time(end)?;
         }
         Direction::Back => {
             end.receive(message)?;
             finish = now();
-            start = told(end)?;
+            start = receive_time(end)?;
         }
     }
     // The clocks of two packages may differ, but only by less than the time that a message needs to cross.
@@ -109,7 +109,7 @@ pub fn answer_one_way(end: &mut ShmTransport) -> Result<(), TransportError> {
     }
 }
 
-fn told(end: &mut ShmTransport) -> Result<u64, TransportError> {
+fn receive_time(end: &mut ShmTransport) -> Result<u64, TransportError> {
     let mut at = [0; 8];
     end.receive(&mut at)?;
     Ok(u64::from_le_bytes(at))

@@ -8,7 +8,7 @@ use flowcast_fit::{
     samples::PrttSamples,
 };
 use flowcast_measure::{
-    budget::{BudgetBatch, BudgetPlan, Budgeted, measure_budgeted},
+    budget::{BudgetBatch, BudgetPlan, BudgetedRun, measure_budgeted},
     prtt::{Stop, answer},
     virtual_network::{MessageNoise, connect_noisy},
 };
@@ -36,7 +36,7 @@ fn noise() -> MessageNoise {
     }
 }
 
-fn measured(network: LogGp, noise: MessageNoise, plan: &BudgetPlan) -> Budgeted {
+fn measured(network: LogGp, noise: MessageNoise, plan: &BudgetPlan) -> BudgetedRun {
     measured_after(PrttSamples::default(), network, noise, plan, usize::MAX)
 }
 
@@ -47,7 +47,7 @@ fn measured_after(
     noise: MessageNoise,
     plan: &BudgetPlan,
     batches: usize,
-) -> Budgeted {
+) -> BudgetedRun {
     let (mut client, mut server) = connect_noisy(network, noise, plan.seed);
     let mut left = batches;
     let mut observe = |_: &BudgetBatch| {

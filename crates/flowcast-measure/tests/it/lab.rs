@@ -214,7 +214,7 @@ fn a_lab_and_its_processes_end_when_the_owner_is_killed() {
     owner
         .env("FLOWCAST_TEST_HOLDS_A_LAB", &word)
         .env("XDG_RUNTIME_DIR", runtime.path());
-    let mut owner = KilledInTheEnd(owner.stdout(Stdio::piped()).spawn().unwrap());
+    let mut owner = KillOnDrop(owner.stdout(Stdio::piped()).spawn().unwrap());
     let owner = &mut owner.0;
     let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines();
     let name = lines
@@ -247,9 +247,9 @@ fn in_time(holds: impl Fn() -> bool) -> bool {
 }
 
 /// Ends the owner even if an assertion fails.
-struct KilledInTheEnd(Child);
+struct KillOnDrop(Child);
 
-impl Drop for KilledInTheEnd {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

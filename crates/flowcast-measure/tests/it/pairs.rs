@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flowcast_fit::pairs::{
     PairOptions, Slow, analyse,
-    samples::{Company, PairSamples},
+    samples::{ConcurrentLoad, PairSamples},
     steps::steps,
 };
 use flowcast_measure::lab::{Lab, PatternOptions, check_machine, profile, run_pattern};
@@ -57,10 +57,10 @@ fn a_node_that_sends_at_half_its_rate_is_named() {
         .unwrap();
     assert!(status.success());
     let samples = measured(&lab);
-    let alone = samples.typical(SIZE, Company::Alone).unwrap();
+    let alone = samples.typical(SIZE, ConcurrentLoad::Alone).unwrap();
     let analysis = analyse(
         &alone,
-        samples.typical(SIZE, Company::Both).as_ref(),
+        samples.typical(SIZE, ConcurrentLoad::Both).as_ref(),
         PairOptions::default(),
     )
     .unwrap();

@@ -321,7 +321,7 @@ pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsErr
     known.add(new.errors)
 }
 
-/// Distance between a validated kind of case and the wanted one; 0 is the closest.
+/// Distance between a validated kind of case and the requested kind; 0 is the closest.
 fn distance(wanted: CaseKind, kind: Option<CaseKind>) -> usize {
     use CaseKind::{Flows, Patterns, Programs, Regions};
     let order = match wanted {

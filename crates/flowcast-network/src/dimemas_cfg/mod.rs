@@ -21,7 +21,7 @@ use flowcast_units::plain_text;
 use self::{
     machine::{Environment, NodeRecord, PlacedMapping},
     records::{ConfigRecord, Records},
-    tuning::{NamedFiles, Tuned},
+    tuning::{NamedFileContents, NamedFiles},
     wide_area::{Accelerators, NumberedConnection, WideAreaRecord},
 };
 use super::{
@@ -138,14 +138,18 @@ impl Parts {
             .map_or(1, |wide_area| wide_area.machines);
         let tuned = match &self.files {
             Some(files) => files.load(open, machines)?,
-            None => Tuned::default(),
+            None => NamedFileContents::default(),
         };
         self.not_modelled.extend_from_slice(&tuned.not_modelled);
         self.network(tuned, machines)
     }
 
     /// Converts the checked records into a network.
-    fn network(mut self, tuned: Tuned, machines: u32) -> Result<DimemasConfig, DimemasConfigError> {
+    fn network(
+        mut self,
+        tuned: NamedFileContents,
+        machines: u32,
+    ) -> Result<DimemasConfig, DimemasConfigError> {
         let (mapping, further_mappings) =
             machine::mappings(std::mem::take(&mut self.mappings), &self.nodes)?;
         if machines < 2 {

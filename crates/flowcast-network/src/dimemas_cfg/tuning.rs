@@ -21,7 +21,7 @@ use flowcast_units::{CollectiveOp, Time};
 
 /// Content of the named files.
 #[derive(Debug, Default)]
-pub(super) struct Tuned {
+pub(super) struct NamedFileContents {
     pub rows: BTreeMap<CollectiveOp, Row>,
     /// Rows of the machines after the first.
     pub further_rows: Vec<(u32, CollectiveOp, Row)>,
@@ -59,8 +59,12 @@ impl NamedFiles {
     }
 
     /// Reads the files that have a name.
-    pub(super) fn load(&self, open: Open, machines: u32) -> Result<Tuned, DimemasConfigError> {
-        let mut tuned = Tuned::default();
+    pub(super) fn load(
+        &self,
+        open: Open,
+        machines: u32,
+    ) -> Result<NamedFileContents, DimemasConfigError> {
+        let mut tuned = NamedFileContents::default();
         if let Some((scheduler, notes)) = read_named(&self.scheduler, open, named_files::scheduler)?
         {
             tuned.scheduler = scheduler;
@@ -91,7 +95,7 @@ impl NamedFiles {
     }
 }
 
-impl Tuned {
+impl NamedFileContents {
     /// Notes on rows of further machines that differ from those of the first machine, whose rows apply to all.
     fn further_notes(&self) -> Vec<String> {
         self.further_rows

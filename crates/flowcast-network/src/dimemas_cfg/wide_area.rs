@@ -4,7 +4,7 @@ use super::{
     error::{DimemasConfigError, Place},
     fields::Fields,
     records::ConfigRecord,
-    tuning::{Tuned, collectives},
+    tuning::{NamedFileContents, collectives},
 };
 use crate::{
     collective::Repeats,
@@ -62,7 +62,11 @@ impl WideAreaRecord {
     }
 
     /// Network between the sites; empty if there is only one site.
-    pub(super) fn network(&self, tuned: &Tuned, connections: Vec<Connection>) -> WideArea {
+    pub(super) fn network(
+        &self,
+        tuned: &NamedFileContents,
+        connections: Vec<Connection>,
+    ) -> WideArea {
         if self.machines < 2 {
             return WideArea::default();
         }

@@ -43,7 +43,7 @@ use crate::{
     collective::Collectives,
     error::{NetworkError, field_error, refused},
     file_system::FileSystem,
-    link_rate::{LinkRate, LoneFlow},
+    link_rate::{LinkRate, SingleFlowRate},
     linpack_costs::FittedLinpack,
     machine::Machine,
     name::check_name,
@@ -363,8 +363,8 @@ impl TryFrom<NicFile> for Nic {
                     EXPECTED,
                 ));
             }
-            (Some(rate), None) => Some(LoneFlow::Bandwidth(rate)),
-            (None, gap) => gap.map(LoneFlow::GapPerByte),
+            (Some(rate), None) => Some(SingleFlowRate::Bandwidth(rate)),
+            (None, gap) => gap.map(SingleFlowRate::GapPerByte),
         };
         let count = file.count.unwrap_or(1);
         if !(1..=64).contains(&count) {
@@ -385,8 +385,8 @@ impl TryFrom<NicFile> for Nic {
 impl From<Nic> for NicFile {
     fn from(nic: Nic) -> NicFile {
         let (bandwidth, gap_per_byte) = match nic.rate.given_goodput() {
-            Some(LoneFlow::Bandwidth(rate)) => (Some(rate), None),
-            Some(LoneFlow::GapPerByte(gap)) => (None, Some(gap)),
+            Some(SingleFlowRate::Bandwidth(rate)) => (Some(rate), None),
+            Some(SingleFlowRate::GapPerByte(gap)) => (None, Some(gap)),
             None => (None, None),
         };
         NicFile {

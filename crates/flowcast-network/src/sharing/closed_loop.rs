@@ -20,7 +20,7 @@ use super::{
     active_flows::{ActiveFlows, Reach},
     fabric::{AllocatedFraction, Allocation, Fabric, Limit},
 };
-use relaxation::{Relaxation, Restless, StopRule};
+use relaxation::{NotConverged, Relaxation, StopRule};
 
 /// Parameters of the loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,7 +86,11 @@ impl ClosedLoop {
     /// With kappa > 0 the rates depend on which of a path's saturated links holds the queue, and the conditions do not
     /// determine it. Data wait at the first one: the solution is followed from capacities that grow along the path to the
     /// exact capacities.
-    fn solve(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) -> Result<Changes, Restless> {
+    fn solve(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &ActiveFlows,
+    ) -> Result<Changes, NotConverged> {
         let mut relaxation = Relaxation::new(fabric, self.feedback);
         relaxation
             .queues_mut()
@@ -181,7 +185,7 @@ impl RateModel for ClosedLoop {
     }
 }
 
-fn unsettled(flows: usize, Restless { imbalance }: Restless) -> SharingError {
+fn unsettled(flows: usize, NotConverged { imbalance }: NotConverged) -> SharingError {
     SharingError::Unsettled {
         flows,
         residual: imbalance,

@@ -31,7 +31,7 @@ pub struct Protocol {
     pub first_window: Bytes,
     /// Maximum number of bytes that wait in front of a port of the switch. `None`: no limit.
     pub queue: Option<Bytes>,
-    /// Bytes that a link lets through at once after a pause.
+    /// Bytes that a link lets through without delay after a pause.
     pub burst: Bytes,
     /// Assignment of messages to connections.
     pub connections: Connections,

@@ -194,7 +194,7 @@ fn saturation(network: &Network) -> Result<Saturation, SharingError> {
         return Err(SharingError::parameter(
             "sharing.asymmetric.backbone_share",
             Some(cap),
-            "a rate above 0, relative to that of the interface",
+            "a rate above 0, relative to the interface's rate",
         ));
     }
     Ok(Saturation {

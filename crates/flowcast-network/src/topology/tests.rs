@@ -24,7 +24,7 @@ fn hops_of(wiring: &dyn Wiring, src: u32, dst: u32, message: u64) -> Vec<Hop> {
     way
 }
 
-/// Checks that these cables lead from the switch of one node to that of the other.
+/// Checks that these cables lead from the switch of one node to the switch of the other.
 pub(crate) fn assert_walk(wiring: &dyn Wiring, way: &[Hop], src: u32, dst: u32) {
     let mut at = wiring.switch_of(Node(src));
     for hop in way {

@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::wiring::{Cable, Hop, Routing, Switch, Trip, Wiring};
 use flowcast_units::Node;
 
-/// Maximum number of levels, above that of any network.
+/// Maximum number of levels. No network has as many.
 const MOST_LEVELS: usize = 8;
 
 /// The switches of one level.

@@ -9,7 +9,7 @@ use crate::flights::Source;
 use flowcast_program::{access::size_of, paraver_events::CALLED, slot::Slot};
 use flowcast_replay::{
     loggops::message::ScheduleMessage,
-    observer::{Accessed, Gathered, Observer, ReceivedMessage, Sent},
+    observer::{Accessed, ObservedCollective, Observer, ReceivedMessage, Sent},
     timeline::{Activity, Segment},
 };
 use flowcast_units::{Bytes, Rank, Time};
@@ -306,8 +306,8 @@ impl Observer for ReplayJournal<'_> {
         }
     }
 
-    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
-        let Gathered {
+    fn gathered(&mut self, rank: Rank, gathered: ObservedCollective) {
+        let ObservedCollective {
             instance,
             call,
             processor,

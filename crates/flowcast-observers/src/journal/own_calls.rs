@@ -70,7 +70,7 @@ impl SlotSet {
 struct RecordParts {
     number: u32,
     is_sending: bool,
-    /// `true` if it sends to nobody, provided that it is an `MPI_Sendrecv`.
+    /// `true` if it sends to no rank, provided that it is an `MPI_Sendrecv`.
     is_empty: bool,
     /// `true` if the rank waits in the record until its last sent message has left.
     is_sent: bool,
@@ -80,7 +80,7 @@ struct RecordParts {
 
 #[derive(Debug, Clone, Copy)]
 enum ReceivedBy {
-    /// Blocking receive after a send, or after a send to nobody.
+    /// Blocking receive after a send, or after a send to no rank.
     Behind(Slot),
     /// Posted and waited for, the only receive that is waited for.
     Posted(Slot),

@@ -444,7 +444,7 @@ fn look(state: &'static State) {
     if let Some(stuck) = found.stuck {
         state.avoid(&stuck);
         if tells {
-            tell_stuck(state, &stuck);
+            report_stuck(state, &stuck);
         }
     }
     if let Some(costs) = found.costs
@@ -466,7 +466,7 @@ fn look(state: &'static State) {
     }
 }
 
-fn tell_stuck(state: &State, stuck: &BTreeSet<PeerPath>) {
+fn report_stuck(state: &State, stuck: &BTreeSet<PeerPath>) {
     let names: BTreeSet<&str> = stuck
         .iter()
         .map(|path| state.rail(path.rail).name.as_str())
@@ -487,7 +487,7 @@ fn tell_stuck(state: &State, stuck: &BTreeSet<PeerPath>) {
 }
 
 fn own_name(library: &OpenMpiLibrary) -> ProcessName {
-    // SAFETY: this process, which the library knows before it asks for networks.
+    // SAFETY: this process, which the library knows before it looks for networks.
     unsafe { (*(library.local_process)()).proc_name }
 }
 

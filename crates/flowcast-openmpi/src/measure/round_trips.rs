@@ -27,8 +27,8 @@ use crate::{bindings::ProcessName, peers::RailPeer, state::State};
 const WARM_UP: u32 = 2;
 const ROUGH_SIZE: u64 = 2048;
 const ROUGH_TRAIN: u32 = 5;
-/// Range of the gap per byte of a sound fit, relative to that of the longest train. A traffic shaper passes the train's
-/// first bytes without delay, as it does single messages.
+/// Range of the gap per byte of a sound fit, relative to the gap per byte of the longest train. A traffic shaper passes the
+/// train's first bytes without delay, as it does single messages.
 const SOUND: Range<f64> = 0.93..1.3;
 
 /// Measurement between rank 0 and its partner.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use flowcast_fit::prtt::{PrttPoint, prtt};
 use flowcast_network::loggp::LogGp;
-use flowcast_statistics::still::{StillHolds, StillVerdict};
+use flowcast_statistics::stability::{StabilityVerdict, StillHolds};
 use flowcast_units::{Bytes, Time};
 
 use super::plan::TRAIN;
@@ -63,10 +63,10 @@ pub(super) fn holding(
         };
         spent += time;
         match test.observe(time.as_nanos() / predicted) {
-            StillVerdict::Above => return StoredCheck::Slower,
-            StillVerdict::Below => return StoredCheck::Faster,
-            StillVerdict::Between => return StoredCheck::Holds,
-            StillVerdict::Open => {}
+            StabilityVerdict::Above => return StoredCheck::Slower,
+            StabilityVerdict::Below => return StoredCheck::Faster,
+            StabilityVerdict::Between => return StoredCheck::Holds,
+            StabilityVerdict::Open => {}
         }
     }
     if test.count() < PLANNED {

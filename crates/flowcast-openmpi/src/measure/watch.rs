@@ -160,7 +160,7 @@ impl WatchedRails {
             if activity.is_full {
                 watched.was_full(bytes, period as f64);
             } else if activity.busy < LESS_BUSY * busiest {
-                watched.had_time_to_spare(period as f64);
+                watched.add_idle_period(period as f64);
             }
         }
         compare(&mut self.measured);
@@ -231,7 +231,7 @@ impl Watched {
 
     /// Records a period in which the rail was less busy than others. The reduced share of a slow rail keeps it as busy as
     /// the others; a rail with idle time may have recovered.
-    fn had_time_to_spare(&mut self, period: f64) {
+    fn add_idle_period(&mut self, period: f64) {
         self.slowdown = 1.0 + (self.slowdown - 1.0) * (-period / RECOVERY).exp();
     }
 
@@ -298,7 +298,7 @@ mod tests {
     fn an_idle_slow_rail_returns_to_its_measured_parameters() {
         let mut rails = [watched(), watched()];
         assert!(full(&mut rails, 100, [1.0, 5.0])[1] > 4.0);
-        (0..200).for_each(|_| rails[1].had_time_to_spare(PERIOD as f64));
+        (0..200).for_each(|_| rails[1].add_idle_period(PERIOD as f64));
         assert!(rails[1].slowdown < 1.1, "{rails:?}");
     }
 

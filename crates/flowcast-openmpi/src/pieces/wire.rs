@@ -94,7 +94,7 @@ struct Incomplete {
 
 /// Fault of a piece that none of our senders writes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-enum Misfit {
+enum PieceError {
     #[error(
         "found {0} bytes that are not a piece of a message, expected a header that begins with FLPC"
     )]
@@ -121,7 +121,7 @@ impl Incomplete {
     }
 
     /// Copies a piece to its offset. Fails if it overlaps an earlier piece or does not fit the message.
-    fn put(&mut self, header: &PieceHeader, piece: &[u8]) -> Result<(), Misfit> {
+    fn put(&mut self, header: &PieceHeader, piece: &[u8]) -> Result<(), PieceError> {
         let (offset, length) = (header.offset as usize, piece.len());
         let alike =
             (header.tag, header.of, header.total as usize) == (self.tag, self.of, self.total);
@@ -134,7 +134,7 @@ impl Incomplete {
         let all: usize = self.came.iter().map(|(_, length)| length).sum();
         let left = usize::from(self.of).checked_sub(self.came.len());
         if !alike || !is_free || left.is_none_or(|left| left == 0 && all < self.total) {
-            return Err(Misfit::Piece {
+            return Err(PieceError::Piece {
                 length,
                 offset,
                 total: self.total,
@@ -178,7 +178,7 @@ unsafe extern "C-unwind" fn receive(
     let _no_panic = NoPanic;
     // SAFETY: the BTL's descriptor with a segment, whose memory stays valid until we return.
     let bytes = unsafe { received(descriptor) };
-    let header = PieceHeader::read(bytes).ok_or(Misfit::Header(bytes.len()));
+    let header = PieceHeader::read(bytes).ok_or(PieceError::Header(bytes.len()));
     let joined = header.and_then(|header| {
         meet(&header, by);
         join(&header, &bytes[HEADER..])
@@ -202,7 +202,7 @@ fn meet(header: &PieceHeader, by: *mut BtlModule) {
 }
 
 /// Adds a piece. Returns the message when its last piece has arrived.
-fn join(header: &PieceHeader, piece: &[u8]) -> Result<Option<Incomplete>, Misfit> {
+fn join(header: &PieceHeader, piece: &[u8]) -> Result<Option<Incomplete>, PieceError> {
     let mut incomplete = INCOMPLETE.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (header.from.jobid, header.from.vpid, header.number);
     let message = incomplete

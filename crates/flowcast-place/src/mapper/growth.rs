@@ -37,7 +37,7 @@ struct Growth<'a, M> {
     random: Pcg64Mcg,
 }
 
-/// Returns the best of several growths. `None` if ranks have so many partners that a single growth would take too long.
+/// Returns the best of several growths. `None` if a single growth would take too long, because ranks have too many partners.
 pub(super) fn grown<M: Metric>(instance: &Instance<'_, M>, seed: u64) -> Option<SlotPlacement> {
     let growths = MOST_WORK / (50 * instance.partnerships() as u64 + 1);
     let all = (0..growths.min(GROWTHS)).map(|growth| {

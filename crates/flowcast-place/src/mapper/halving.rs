@@ -164,7 +164,7 @@ impl<M: Metric> Halving<'_, M> {
         graph
     }
 
-    /// Distance of the second half from other nodes less that of the first half, times two.
+    /// Distance of the second half from other nodes minus the distance of the first half, times two.
     fn pull(&mut self, [low, high]: &[Range<usize>; 2], other: Range<usize>) -> i64 {
         let (cut, known) = self.pulls[other.start];
         if cut == high.start {

@@ -15,9 +15,9 @@ const TRIES: u64 = 5_000;
 const MOST_TRIES: u64 = 4_000_000;
 
 /// A metric in which all pairs of different nodes have the same distance.
-struct Alike;
+struct UniformDistance;
 
-impl Metric for Alike {
+impl Metric for UniformDistance {
     fn between(&self, one: u32, other: u32) -> i64 {
         i64::from(one != other)
     }
@@ -29,7 +29,7 @@ pub(super) fn grouped<M: Metric>(
     target: &Target,
     seed: u64,
 ) -> Option<SlotPlacement> {
-    let alike = Instance::new(instance.traffic.clone(), target.slots(), &Alike);
+    let alike = Instance::new(instance.traffic.clone(), target.slots(), &UniformDistance);
     let groups = halving::halved(&alike, target.order(), seed);
     exchanged(
         instance,

@@ -157,7 +157,7 @@ impl Reordering<'_> {
         if !commands.is_empty() {
             lines.extend([
                 String::new(),
-                "Commands for this launch. Run that of Open MPI 4 on the first node, or outside the nodes:".to_owned(),
+                "Commands for this launch. Run Open MPI 4's command on the first node, or outside the nodes:".to_owned(),
             ]);
             lines.extend(commands.iter().map(|command| format!("  {command}")));
         }

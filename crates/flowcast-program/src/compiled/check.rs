@@ -221,8 +221,7 @@ impl<'a> ProgramCheck<'a> {
             .ok_or("found a collective outside the table")?;
         if on != made.communicator {
             return Err(
-                "found a collective call on a communicator that differs from that of its execution"
-                    .into(),
+                "found a collective call on another communicator than its execution".into(),
             );
         }
         if self.members[on as usize].binary_search(&stream).is_err() {

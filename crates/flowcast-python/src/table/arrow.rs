@@ -66,14 +66,14 @@ struct ArrayParts {
 }
 
 /// Table that the stream returns once.
-struct Left {
+struct PendingTable {
     columns: Arc<Columns>,
     is_given: bool,
 }
 
 /// Returns the table as a stream of one batch.
 pub(crate) fn stream(py: Python<'_>, columns: Arc<Columns>) -> PyResult<Bound<'_, PyCapsule>> {
-    let left = Box::new(Left {
+    let left = Box::new(PendingTable {
         columns,
         is_given: false,
     });
@@ -235,7 +235,7 @@ unsafe extern "C" fn stream_schema(stream: *mut ArrowStream, out: *mut Schema) -
     const INVALID: c_int = 22;
     // SAFETY: the consumer hands in the stream that it was given and room for a schema.
     unsafe {
-        let left = &*(*stream).private.cast::<Left>();
+        let left = &*(*stream).private.cast::<PendingTable>();
         match Schema::of_table(&left.columns) {
             Some(schema) => out.write(schema),
             None => return INVALID,
@@ -247,7 +247,7 @@ unsafe extern "C" fn stream_schema(stream: *mut ArrowStream, out: *mut Schema) -
 unsafe extern "C" fn stream_next(stream: *mut ArrowStream, out: *mut Array) -> c_int {
     // SAFETY: as above, with room for an array.
     unsafe {
-        let left = &mut *(*stream).private.cast::<Left>();
+        let left = &mut *(*stream).private.cast::<PendingTable>();
         out.write(if left.is_given {
             Array::end()
         } else {
@@ -265,14 +265,14 @@ unsafe extern "C" fn stream_error(_stream: *mut ArrowStream) -> *const c_char {
 unsafe extern "C" fn release_stream(stream: *mut ArrowStream) {
     // SAFETY: called once for a stream whose private part was boxed here.
     unsafe {
-        drop(Box::from_raw((*stream).private.cast::<Left>()));
+        drop(Box::from_raw((*stream).private.cast::<PendingTable>()));
         (*stream).release = None;
     }
 }
 
 unsafe extern "C" fn release_schema(schema: *mut Schema) {
-    // SAFETY: called once for a schema whose parts were boxed here; the children are dropped with what is left of them,
-    // as a consumer may have taken some.
+    // SAFETY: called once for a schema whose parts were boxed here. A consumer may have taken parts of the children; the
+    // remaining parts are dropped with them.
     unsafe {
         let parts = Box::from_raw((*schema).private.cast::<SchemaParts>());
         parts

@@ -108,7 +108,7 @@ impl Listener {
     /// Returns the connections that have introduced themselves with this token.
     pub(super) fn entered(&mut self, token: Token) -> Vec<Newcomer> {
         for listener in &self.listeners {
-            // Accepts no more at once than there is room for, so that none is closed before it was examined.
+            // Accepts no more connections than there is room for, so that none is closed before it was examined.
             for _ in 0..MOST_ARRIVING {
                 let Ok((stream, _)) = listener.accept() else {
                     break;

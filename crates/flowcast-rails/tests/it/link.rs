@@ -9,7 +9,7 @@ use std::{
 
 use flowcast_network::loggp::LogGp;
 use flowcast_rails::{
-    exchange::{Audit, Course, ExchangeError, ExchangeTest, answer, count, end, exchange},
+    exchange::{Audit, ExchangeError, ExchangeTest, RailChoices, answer, count, end, exchange},
     frame::RailFault,
     link::{LinkError, LinkWaiting, Listener, RailLink, RailPath},
     path::SessionPath,
@@ -57,8 +57,8 @@ fn cost() -> LogGp {
     }
 }
 
-fn course(discipline: Discipline, adapts: bool) -> Course {
-    Course {
+fn course(discipline: Discipline, adapts: bool) -> RailChoices {
+    RailChoices {
         scheduler: SchedulerName::new(discipline),
         adapts,
         split: None,
@@ -101,7 +101,7 @@ fn answering_by(rule: SessionRule, door: Listener) -> thread::JoinHandle<RailLin
 
 /// Fault of a cable after a number of bytes in one direction.
 #[derive(Clone, Copy)]
-enum Mishap {
+enum CableFault {
     Never,
     Cut(usize),
     Spoil(usize),
@@ -114,25 +114,31 @@ enum Mishap {
 }
 
 /// Faults of a connection towards the answering end, and back.
-type Fate = (Mishap, Mishap);
+type ConnectionFaults = (CableFault, CableFault);
 
-const SOUND: Fate = (Mishap::Never, Mishap::Never);
+const SOUND: ConnectionFaults = (CableFault::Never, CableFault::Never);
 
 /// Creates a cable to `to` and returns its near end.
-fn cable(to: SocketAddr, mishap: Mishap) -> SocketAddr {
-    path(to, vec![(mishap, Mishap::Never)], None)
+fn cable(to: SocketAddr, mishap: CableFault) -> SocketAddr {
+    path(to, vec![(mishap, CableFault::Never)], None)
 }
 
 /// Creates a path to `to` that cuts each of its first connections after the given number of bytes towards the answering end,
 /// and carries the later ones completely. Returns its near end.
 fn cut_again_and_again(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
-    let fates = cuts.into_iter().map(|at| (Mishap::Cut(at), Mishap::Never));
+    let fates = cuts
+        .into_iter()
+        .map(|at| (CableFault::Cut(at), CableFault::Never));
     path(to, fates.collect(), Some(SOUND))
 }
 
 /// Creates a path to `to` with the given faults for the first connections and for later ones; without the latter, later
 /// connections fail. Returns its near end.
-fn path(to: SocketAddr, first: Vec<Fate>, later: Option<Fate>) -> SocketAddr {
+fn path(
+    to: SocketAddr,
+    first: Vec<ConnectionFaults>,
+    later: Option<ConnectionFaults>,
+) -> SocketAddr {
     let listener = TcpListener::bind(SocketAddr::new(to.ip(), 0)).unwrap();
     let near = listener.local_addr().unwrap();
     let fates = first.into_iter().chain(later.into_iter().cycle());
@@ -152,7 +158,7 @@ fn path(to: SocketAddr, first: Vec<Fate>, later: Option<Fate>) -> SocketAddr {
     near
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream, mishap: Mishap) {
+fn carry(mut from: TcpStream, mut to: TcpStream, mishap: CableFault) {
     let mut buffer = [0; 4096];
     let mut carried = 0;
     loop {
@@ -163,17 +169,17 @@ fn carry(mut from: TcpStream, mut to: TcpStream, mishap: Mishap) {
             Err(_) => break,
         };
         match mishap {
-            Mishap::Cut(at) if carried + bytes > at => break,
-            Mishap::Spoil(at) if (carried..carried + bytes).contains(&at) => {
+            CableFault::Cut(at) if carried + bytes > at => break,
+            CableFault::Spoil(at) if (carried..carried + bytes).contains(&at) => {
                 buffer[at - carried] ^= 4
             }
-            Mishap::Stall(every, pause) if carried / every != (carried + bytes) / every => {
+            CableFault::Stall(every, pause) if carried / every != (carried + bytes) / every => {
                 thread::sleep(pause)
             }
-            Mishap::Silence(at) if carried + bytes > at => loop {
+            CableFault::Silence(at) if carried + bytes > at => loop {
                 thread::park();
             },
-            Mishap::Delay(by) => thread::sleep(by),
+            CableFault::Delay(by) => thread::sleep(by),
             _ => {}
         }
         carried += bytes;
@@ -205,7 +211,7 @@ fn messages_go_and_come_back_over_two_rails_with_every_scheduler() {
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
     let mut link = RailLink::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     for name in SchedulerName::distinct() {
-        let course = Course {
+        let course = RailChoices {
             scheduler: name,
             ..course(Discipline::EarliestDelivery, false)
         };
@@ -233,7 +239,7 @@ fn a_rail_cut_at_any_moment_loses_repeats_and_disorders_nothing() {
     for cut_at in [0, 100, 5_000, 77_777, 400_000] {
         let (door, addresses) = door(2);
         let other = answering(door);
-        let cut = cable(addresses[1], Mishap::Cut(cut_at));
+        let cut = cable(addresses[1], CableFault::Cut(cut_at));
         let mut link =
             RailLink::connect(&[rail(addresses[0]), rail(cut)], rule(), LinkWaiting::Sleep)
                 .unwrap();
@@ -329,7 +335,7 @@ fn a_thousand_cuts_lose_repeat_and_disorder_nothing() {
     let rails = [path(addresses[0]), path(addresses[1])];
     let mut link = RailLink::connect(&rails, rule(), LinkWaiting::Sleep).unwrap();
     while link.faults().len() < 2 * CUTS {
-        let course = Course {
+        let course = RailChoices {
             split,
             ..course(
                 Discipline::EarliestDelivery,
@@ -361,11 +367,11 @@ fn a_rail_cut_while_pieces_are_in_flight_loses_repeats_and_disorders_nothing() {
     ] {
         let (door, addresses) = door(2);
         let other = answering(door);
-        let cut = cable(addresses[1], Mishap::Cut(cut_at));
+        let cut = cable(addresses[1], CableFault::Cut(cut_at));
         let mut link =
             RailLink::connect(&[rail(addresses[0]), rail(cut)], rule(), LinkWaiting::Sleep)
                 .unwrap();
-        let course = Course {
+        let course = RailChoices {
             split,
             ..course(Discipline::EarliestDelivery, adapts)
         };
@@ -389,7 +395,10 @@ fn a_rail_that_stalls_again_and_again_loses_repeats_and_disorders_nothing() {
     for (every, adapts) in [(3000, false), (100_000, true), (400_000, false)] {
         let (door, addresses) = door(2);
         let other = answering(door);
-        let stalled = cable(addresses[1], Mishap::Stall(every, Duration::from_millis(5)));
+        let stalled = cable(
+            addresses[1],
+            CableFault::Stall(every, Duration::from_millis(5)),
+        );
         let mut link = RailLink::connect(
             &[rail(addresses[0]), rail(stalled)],
             rule(),
@@ -397,7 +406,7 @@ fn a_rail_that_stalls_again_and_again_loses_repeats_and_disorders_nothing() {
         )
         .unwrap();
         for (split, size) in [(split, 40_000), (None, 300)] {
-            let course = Course {
+            let course = RailChoices {
                 split,
                 ..course(Discipline::EarliestDelivery, adapts)
             };
@@ -421,7 +430,7 @@ fn a_rail_that_stalls_again_and_again_loses_repeats_and_disorders_nothing() {
 fn a_corrupt_frame_ends_its_rail_and_arrives_whole_over_another() {
     let (door, addresses) = door(2);
     let other = answering(door);
-    let spoilt = cable(addresses[1], Mishap::Spoil(50_000));
+    let spoilt = cable(addresses[1], CableFault::Spoil(50_000));
     let mut link = RailLink::connect(
         &[rail(addresses[0]), rail(spoilt)],
         rule(),
@@ -539,7 +548,7 @@ fn both_ends_report_the_messages_that_arrived_before_every_rail_was_cut() {
     });
     let cables = addresses
         .into_iter()
-        .map(|address| rail(cable(address, Mishap::Cut(100_000))));
+        .map(|address| rail(cable(address, CableFault::Cut(100_000))));
     let mut link =
         RailLink::connect(&cables.collect::<Vec<_>>(), rule(), LinkWaiting::Sleep).unwrap();
     let sent = count(
@@ -572,7 +581,10 @@ fn both_ends_report_the_messages_that_arrived_before_every_rail_was_cut() {
 }
 
 /// Counts and exchanges messages over a sound rail and one with these faults. Returns the rail faults of both ends.
-fn counted_and_exchanged(fate: Vec<Fate>, later: Option<Fate>) -> [Vec<(RailId, RailFault)>; 2] {
+fn counted_and_exchanged(
+    fate: Vec<ConnectionFaults>,
+    later: Option<ConnectionFaults>,
+) -> [Vec<(RailId, RailFault)>; 2] {
     let (door, addresses) = door(2);
     let other = answering_by(impatient(), door);
     // The faulty rail has the lower number, so that it takes messages without a rail of their own.
@@ -608,9 +620,12 @@ fn counted_and_exchanged(fate: Vec<Fate>, later: Option<Fate>) -> [Vec<(RailId, 
 fn a_rail_that_falls_silent_in_either_direction_is_given_up_and_loses_nothing() {
     for at in [0, 150, 20_000] {
         for (silent, later) in [
-            ((Mishap::Silence(at), Mishap::Never), Some(SOUND)),
-            ((Mishap::Never, Mishap::Silence(at / 4)), Some(SOUND)),
-            ((Mishap::Silence(at), Mishap::Silence(at / 4)), None),
+            ((CableFault::Silence(at), CableFault::Never), Some(SOUND)),
+            (
+                (CableFault::Never, CableFault::Silence(at / 4)),
+                Some(SOUND),
+            ),
+            ((CableFault::Silence(at), CableFault::Silence(at / 4)), None),
         ] {
             let [own, others] = counted_and_exchanged(vec![silent], later);
             let all = own.iter().chain(&others);
@@ -625,8 +640,8 @@ fn a_rail_that_falls_silent_in_either_direction_is_given_up_and_loses_nothing() 
 #[test]
 fn a_rail_that_stays_silent_whenever_it_is_connected_holds_nothing_up() {
     let silent = |there: bool| match there {
-        true => (Mishap::Silence(0), Mishap::Never),
-        false => (Mishap::Never, Mishap::Silence(0)),
+        true => (CableFault::Silence(0), CableFault::Never),
+        false => (CableFault::Never, CableFault::Silence(0)),
     };
     for there in [true, false] {
         counted_and_exchanged(Vec::new(), Some(silent(there)));
@@ -635,18 +650,22 @@ fn a_rail_that_stays_silent_whenever_it_is_connected_holds_nothing_up() {
 
 #[test]
 fn a_rail_that_corrupts_or_delays_either_direction_loses_nothing() {
-    let late = Mishap::Delay(Duration::from_millis(2));
+    let late = CableFault::Delay(Duration::from_millis(2));
     for ill in [
-        Mishap::Spoil(0),
+        CableFault::Spoil(0),
         // Frames that announce too many bytes, and one of another kind.
-        Mishap::Spoil(2),
-        Mishap::Spoil(131),
-        Mishap::Spoil(133),
-        Mishap::Spoil(4001),
-        Mishap::Cut(4001),
+        CableFault::Spoil(2),
+        CableFault::Spoil(131),
+        CableFault::Spoil(133),
+        CableFault::Spoil(4001),
+        CableFault::Cut(4001),
         late,
     ] {
-        for fate in [(ill, Mishap::Never), (Mishap::Never, ill), (ill, ill)] {
+        for fate in [
+            (ill, CableFault::Never),
+            (CableFault::Never, ill),
+            (ill, ill),
+        ] {
             counted_and_exchanged(vec![fate, fate], Some(SOUND));
         }
     }
@@ -658,7 +677,7 @@ fn a_rail_that_was_silent_is_used_again() {
     let other = answering_by(impatient(), door);
     let ill = path(
         addresses[0],
-        vec![(Mishap::Silence(5000), Mishap::Never)],
+        vec![(CableFault::Silence(5000), CableFault::Never)],
         Some(SOUND),
     );
     let rails = [rail(ill), rail(addresses[1])];

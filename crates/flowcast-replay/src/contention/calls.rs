@@ -451,7 +451,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         state.at = end as u32;
         let posted = state.at - first;
         state.next_slot += posted;
-        self.pending.at_once(Event::turn_after(posted - 1, rank));
+        self.pending
+            .push_due_now(Event::turn_after(posted - 1, rank));
         TurnEnd::Keeps
     }
 

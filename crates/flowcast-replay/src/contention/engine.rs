@@ -9,7 +9,7 @@ use super::{
     super::{
         SimulateError,
         costs::Costs,
-        deadlock_report::{DeadlockReport, Stand},
+        deadlock_report::{DeadlockReport, RankPosition},
         observer::Observer,
         outcome::{Outcome, RankOutcome, Waits},
         placement::Placement,
@@ -184,7 +184,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
             let index = event.index();
             match event.kind() {
                 EventKind::Turn => self.turn(Rank(index)),
-                EventKind::IdleTurn => self.pending.at_once(event.after_idle_turn()),
+                EventKind::IdleTurn => self.pending.push_due_now(event.after_idle_turn()),
                 EventKind::Departs => self.launch(index),
                 EventKind::Moved => self.moved(index),
                 EventKind::Arrived => self.arrived(index),
@@ -282,7 +282,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
             let takes = self.scaled(rank, time);
             return self.compute(rank, takes);
         }
-        self.pending.at_once(Event::turn(rank));
+        self.pending.push_due_now(Event::turn(rank));
     }
 
     #[inline(always)]
@@ -516,7 +516,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
             ranks: self
                 .ranks
                 .iter()
-                .map(|state| Stand {
+                .map(|state| RankPosition {
                     at: state.at as usize,
                     next_slot: state.next_slot,
                     entered: state.phase == RankPhase::Waiting,

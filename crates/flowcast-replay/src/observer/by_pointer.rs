@@ -4,7 +4,7 @@
 use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
-use super::{Accessed, Gathered, Observer, ReceivedMessage, Sent};
+use super::{Accessed, ObservedCollective, Observer, ReceivedMessage, Sent};
 
 macro_rules! as_object {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),+)),+) => {

@@ -6,8 +6,8 @@
 //! The thread that follows the ranks processes the results of a round in the order of time while the other threads solve the
 //! next round. The first of these results determines the horizon of that round.
 //!
-//! A part solves the same equations in the same order, alone or not. The result is therefore identical to that of one
-//! thread, to the last bit, and observers get the same events in the same order.
+//! A part solves the same equations in the same order, alone or not. The result is therefore identical to the result of
+//! one thread, to the last bit, and observers get the same events in the same order.
 
 use std::{
     cmp::Reverse,
@@ -215,7 +215,7 @@ impl ThreadMeeting {
 
     /// Helps in every round until a thread ends.
     fn help_always(&self, first: usize) {
-        let _over = OverAtLast(&self.over);
+        let _over = EndNotice(&self.over);
         let (mut number, mut looks) = (0, 0);
         while !self.over.load(Acquire) {
             let now = self.number.load(Acquire);
@@ -249,9 +249,9 @@ impl ThreadMeeting {
 }
 
 /// Notifies the other threads that this one has ended, even after a panic.
-struct OverAtLast<'a>(&'a AtomicBool);
+struct EndNotice<'a>(&'a AtomicBool);
 
-impl Drop for OverAtLast<'_> {
+impl Drop for EndNotice<'_> {
     fn drop(&mut self) {
         self.0.store(true, Release);
     }
@@ -284,7 +284,7 @@ pub(crate) fn side_by_side<R>(
         over: AtomicBool::new(false),
     };
     std::thread::scope(|scope| {
-        let _over = OverAtLast(&meeting.over);
+        let _over = EndNotice(&meeting.over);
         for thread in 1..threads.min(count) {
             let meeting = &meeting;
             scope.spawn(move || meeting.help_always(thread * count / threads));

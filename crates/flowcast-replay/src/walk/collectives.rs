@@ -6,7 +6,7 @@ use super::{
     lanes::{CollectiveCosts, LaneCosts, Times, later, plus},
 };
 use crate::{
-    observer::{Gathered, Observer},
+    observer::{ObservedCollective, Observer},
     slab::Slab,
     transit::Transit,
 };
@@ -321,7 +321,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         state.polled = state.time[0];
         self.observer.gathered(
             rank,
-            Gathered {
+            ObservedCollective {
                 instance,
                 call,
                 processor: Time::ZERO,

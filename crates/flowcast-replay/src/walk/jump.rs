@@ -109,7 +109,7 @@ pub(super) fn repeat<E>(
     now: &mut Boundary,
     mut body: impl FnMut(&mut Boundary) -> Result<(), JumpStop<E>>,
 ) -> Result<Walked, JumpStop<E>> {
-    let mut past = Past::new(now);
+    let mut past = PastStarts::new(now);
     let mut walked = Walked::default();
     let (mut done, mut rest, mut timeout) = (0, 0, 1);
     while done < count {
@@ -138,7 +138,7 @@ pub(super) fn repeat<E>(
             *now = ahead;
             done += jumped * pattern.period as u64;
             walked.jumped += jumped * pattern.period as u64;
-            past = Past::new(now);
+            past = PastStarts::new(now);
         }
     }
     Ok(walked)
@@ -205,17 +205,17 @@ impl LoopPattern {
 }
 
 /// Starts of the last iterations, the newest first.
-struct Past {
+struct PastStarts {
     boundaries: VecDeque<Boundary>,
     most: usize,
     /// Indices of times that most recently disproved a period, indexed by period: for even and for uneven steps.
     witnesses: Vec<(usize, usize)>,
 }
 
-impl Past {
-    fn new(now: &Boundary) -> Past {
+impl PastStarts {
+    fn new(now: &Boundary) -> PastStarts {
         let longest = (MOST_KEPT / now.above.len().max(1) / 2).clamp(1, LONGEST_PERIOD);
-        Past {
+        PastStarts {
             boundaries: VecDeque::from([now.clone()]),
             most: 2 * longest + 1,
             witnesses: vec![(0, 0); longest + 1],

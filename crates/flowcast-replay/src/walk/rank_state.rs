@@ -29,7 +29,7 @@ pub(crate) struct RankState<'a, const W: usize> {
 
 /// The processor's part of a send on the first network: the times of its call, start and end.
 #[derive(Clone, Copy)]
-pub(super) struct Begun {
+pub(super) struct StartedSend {
     pub call: Time,
     pub start: Time,
     pub end: Time,
@@ -65,7 +65,11 @@ impl<'a, const W: usize> RankState<'a, W> {
 
     /// Executes the processor's part of a send, once the interface is free; the message departs at the end of this part.
     #[inline(always)]
-    pub(super) fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> Begun {
+    pub(super) fn begin_send(
+        &mut self,
+        overhead: &Times<W>,
+        busy: Option<&Times<W>>,
+    ) -> StartedSend {
         let call = self.time[0];
         let start = if busy.is_some() {
             later(self.interface_free[0], call)
@@ -81,7 +85,7 @@ impl<'a, const W: usize> RankState<'a, W> {
             self.time[lane] = start + overhead[lane];
         }
         self.overhead += overhead[0];
-        Begun {
+        StartedSend {
             call,
             start,
             end: self.time[0],
@@ -94,7 +98,7 @@ impl<'a, const W: usize> RankState<'a, W> {
         &mut self,
         overhead: &Times<W>,
         busy: &Times<W>,
-    ) -> (Begun, Times<W>) {
+    ) -> (StartedSend, Times<W>) {
         let call = self.time[0];
         let mut departs = [Time::ZERO; W];
         for lane in 0..W {
@@ -105,7 +109,7 @@ impl<'a, const W: usize> RankState<'a, W> {
         }
         self.overhead += overhead[0];
         (
-            Begun {
+            StartedSend {
                 call,
                 start: call,
                 end: self.time[0],

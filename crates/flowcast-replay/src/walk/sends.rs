@@ -3,7 +3,7 @@
 use super::{
     RankState, WalkEngine,
     lanes::{LaneClass, Times, later, plus},
-    rank_state::Begun,
+    rank_state::StartedSend,
 };
 use crate::{
     observer::{Observer, Sent},
@@ -83,7 +83,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         if RENDEZVOUS || O::WATCHES {
             self.sent.push(rank, Some(slot));
         }
-        let Begun { call, start, end } = begun;
+        let StartedSend { call, start, end } = begun;
         let sent = Sent {
             class,
             call,

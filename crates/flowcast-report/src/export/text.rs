@@ -74,7 +74,7 @@ impl<'a> ExportText<'a> {
         }
         (&mut self.bytes[self.end..self.end + N])
             .try_into()
-            .expect("so many bytes were asked for")
+            .expect("the slice has N bytes")
     }
 
     #[cold]

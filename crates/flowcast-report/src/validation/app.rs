@@ -88,7 +88,7 @@ impl QuantityRow {
 
 /// Accuracy of one predictor.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fared {
+pub struct PredictorAccuracy {
     /// Error of the total.
     pub total: f64,
     /// Error of the communication time, summed over all ranks.
@@ -190,7 +190,7 @@ impl AppValidation {
     ///
     /// # Errors
     /// The same as for [`AppValidation::rows`].
-    pub fn fared(&self) -> Result<Vec<Fared>, StatsError> {
+    pub fn fared(&self) -> Result<Vec<PredictorAccuracy>, StatsError> {
         let rows = self.rows()?;
         let communication = self.row(
             MeasuredQuantity::Total,
@@ -199,7 +199,7 @@ impl AppValidation {
         )?;
         (0..self.predictors.len())
             .map(|at| {
-                Ok(Fared {
+                Ok(PredictorAccuracy {
                     total: rows[0].error(at).unwrap_or(f64::NAN),
                     communication: communication.error(at).unwrap_or(f64::NAN),
                     regions: observations(&rows, MeasuredQuantity::Region, at)?,

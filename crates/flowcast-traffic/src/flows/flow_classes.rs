@@ -300,7 +300,7 @@ impl FlowProgress for FlowClasses {
         own.next = own.others.pop().map(|Reverse(next)| next);
         (own.service, own.seen) = (ended.service(), service);
         let (start, work) = self.started[ended.flow() as usize];
-        // The duration of a flow whose share never changed is exact; that of others depends on the start.
+        // The duration of a flow whose share never changed is exact. Other durations depend on the start.
         let duration = if clock.steady.max(own.since) <= start {
             Time::from_nanos(work.as_nanos() / clock.share)
         } else {

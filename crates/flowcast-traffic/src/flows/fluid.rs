@@ -101,7 +101,7 @@ fn follow<W: Watcher>(
     FluidEngine::new(demands, fabric, in_flight).run(model, watcher)
 }
 
-/// Number of intervals of one flow at which they are halved: nobody could read more, so they should take no memory.
+/// Number of intervals of one flow at which they are halved: a reader cannot use more, so they should take no memory.
 const MOST_INTERVALS: usize = 128;
 
 /// Collects each flow's intervals. Joins equal ones and, if a flow has many, neighbours.

@@ -22,7 +22,7 @@ use super::{
 use crate::queues::{KeyQueue, tournament::Tournament};
 use flowcast_network::sharing::{completion::FlowCompletion, fabric::Fabric};
 use flowcast_units::Bytes;
-use periods::Noted;
+use periods::EngineNotes;
 
 /// The network with its connections.
 pub(super) struct PacketEngine {
@@ -44,7 +44,7 @@ pub(super) struct PacketEngine {
     /// Messages whose remainder is in the send buffer, and the time since which it is there.
     pub(super) held: VecDeque<(usize, Picos)>,
     /// Notes for the search for steady states, during a search.
-    noted: Option<Noted>,
+    noted: Option<EngineNotes>,
 }
 
 impl PacketEngine {

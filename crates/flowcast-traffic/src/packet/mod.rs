@@ -128,7 +128,7 @@ pub fn simulate(
     wire: &Wire,
 ) -> Result<CarriedPackets, SharingError> {
     let mut all = simulate_repetitions(messages, fabric, wire, 1)?;
-    Ok(all.pop().expect("one was asked for"))
+    Ok(all.pop().expect("one repetition was requested"))
 }
 
 /// Simulates like [`simulate`], `repetitions` times over the same connections, after the warm-ups. Frames and losses are

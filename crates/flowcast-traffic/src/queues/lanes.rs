@@ -205,7 +205,7 @@ impl<E: Copy + Default> LaneQueue<E> {
             .map(|entry| entry.event)
     }
 
-    /// Current time: that of the last event taken, or a later one to which the queue was advanced.
+    /// Current time: the time of the last event taken, or a later time to which the queue was advanced.
     #[inline(always)]
     pub fn now(&self) -> Time {
         self.now
@@ -231,7 +231,7 @@ impl<E: Copy + Default> LaneQueue<E> {
     pub fn put(&mut self, Lane(lane): Lane, time: Time, event: E) {
         debug_assert!(time >= self.now);
         if time == self.now {
-            return self.at_once(event);
+            return self.push_due_now(event);
         }
         self.sequence += 1;
         // Each arm makes its own entry, which goes to its place without being stored in memory in between.
@@ -251,7 +251,7 @@ impl<E: Copy + Default> LaneQueue<E> {
 
     /// Inserts an event that is due now.
     #[inline(always)]
-    pub fn at_once(&mut self, event: E) {
+    pub fn push_due_now(&mut self, event: E) {
         self.at_once.push_back(event);
     }
 

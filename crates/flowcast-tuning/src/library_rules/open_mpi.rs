@@ -92,7 +92,7 @@ fn put_ranks(text: &mut String, rules: &[LibraryRule]) -> Result<(), LibraryRule
     }
     for rule in rules {
         let mut numbers = vec![compared_size(rule)?];
-        numbers.extend(told(rule)?);
+        numbers.extend(rule_numbers(rule)?);
         put(text, &numbers, &rule.choice.to_string());
     }
     Ok(())
@@ -221,7 +221,7 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
 }
 
 /// Numbers of a rule: algorithm, fan-out, segment, and the limit of requests if there is one.
-fn told(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
+fn rule_numbers(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
     let LibraryRule { op, choice, .. } = *rule;
     let known = algorithms(op);
     let place = known

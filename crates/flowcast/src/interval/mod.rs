@@ -1,6 +1,6 @@
 //! Margins of predictions: intervals that contain the measured time with a given probability.
 //!
-//! Two things are uncertain, and the network file quantifies both. The **parameters** have intervals. Networks are drawn
+//! The network file quantifies two sources of uncertainty. The **parameters** have intervals. Networks are drawn
 //! from these ([`Network::drawn`]), and the prediction is repeated on each of them: 64 times if messages do not meet,
 //! because a walk over the program carries 32 networks at the same time, otherwise up to 16 times. The **model** differs
 //! from the machine. Its errors on earlier measurements are in the file's [accuracy record](flowcast_network::accuracy). For
@@ -76,7 +76,7 @@ pub struct PatternIntervals {
 
 impl Prepared<'_> {
     /// Interval of the makespan of a replay; `None` if the network file gives none
-    /// ([`no_margin`](crate::statements::no_margin)).
+    /// ([`missing_margin_reason`](crate::statements::no_margin)).
     ///
     /// # Errors
     /// A level outside (0, 1), parameters that cannot be drawn, errors of the replay.
@@ -216,7 +216,7 @@ impl MarginSource<'_> {
 }
 
 /// Intervals of the flows of a pattern and of their makespan; `None` if the network file gives none
-/// ([`no_margin`](crate::statements::no_margin)), and for several steps.
+/// ([`missing_margin_reason`](crate::statements::no_margin)), and for several steps.
 ///
 /// # Errors
 /// Errors of [`Prepared::interval`].

@@ -57,7 +57,7 @@ impl Parameter {
                 "FROM above 0, which would mean infinitely fast",
             ));
         }
-        let selector = Selector::is_meant(field)
+        let selector = Selector::is_selector(field)
             .then(|| Selector::parse(field))
             .transpose()?;
         if let Some(selector) = selector
@@ -100,7 +100,7 @@ impl Parameter {
             Error::option("--range", format!("`{range}`"), expected)
         })?;
         let name = name.trim();
-        let field = if Selector::is_meant(name) {
+        let field = if Selector::is_selector(name) {
             name.to_owned()
         } else {
             full_name(name)

@@ -265,7 +265,7 @@ impl Words<'_> {
     }
 }
 
-/// A number of things, such as `1 piece` and `2 pieces`.
+/// A number with its noun, such as `1 piece` and `2 pieces`.
 fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")

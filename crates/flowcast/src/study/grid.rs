@@ -6,7 +6,7 @@ use flowcast_network::{
 };
 use thiserror::Error;
 
-/// Largest number of combinations; more are taken for a mistake.
+/// Largest number of combinations; more are treated as a mistake.
 const MOST_SETS: usize = 10_000_000;
 
 /// Short names of the fields of the interface, which are set most often.

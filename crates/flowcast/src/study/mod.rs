@@ -24,7 +24,7 @@ use self::{
 use crate::{
     Error, ModelChoice, Options, PreparedProgram,
     options::CollectivesWay,
-    statements::{no_margin, once},
+    statements::{missing_margin_reason, once},
 };
 
 pub use work::Lines;
@@ -153,7 +153,8 @@ impl Study {
             .networks
             .iter()
             .filter(|network| !network.has_margins());
-        let lacking = lacking.map(|network| format!("{}: {}", network.name, no_margin(network)));
+        let lacking =
+            lacking.map(|network| format!("{}: {}", network.name, missing_margin_reason(network)));
         self.note(lacking.collect());
         Study {
             level: Some(level),

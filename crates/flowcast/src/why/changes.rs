@@ -48,10 +48,10 @@ const RANKS: usize = 3;
 const COLLECTIVES: usize = 3;
 
 /// Smallest saving of a reported change, as a fraction of the time.
-const WORTH_TELLING: f64 = 5e-4;
+const LEAST_SAVING: f64 = 5e-4;
 
 /// Largest number of reported changes.
-const TOLD: usize = 10;
+const MOST_CHANGES: usize = 10;
 
 impl Change {
     /// Difference from the time without the change, as a fraction of it; negative if the change helps.
@@ -96,9 +96,9 @@ pub(super) fn changes_by(
         changes.extend(of_ranks(program, network, options, gradient)?);
         changes.extend(of_algorithms(program, network, options, gradient)?);
     }
-    changes.retain(|change| change.difference(base) < -WORTH_TELLING);
+    changes.retain(|change| change.difference(base) < -LEAST_SAVING);
     changes.sort_by_key(|change| change.makespan);
-    changes.truncate(TOLD);
+    changes.truncate(MOST_CHANGES);
     Ok(changes)
 }
 

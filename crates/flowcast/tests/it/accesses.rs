@@ -9,7 +9,7 @@ use flowcast::{
     model::{
         file_system::FileSystem,
         machine::{NodeGroup, wide_area::Site},
-        network::{LinkRate, LoneFlow, MessageRule, Network},
+        network::{LinkRate, MessageRule, Network, SingleFlowRate},
         sharing::model::Model,
     },
     replay::{
@@ -25,7 +25,7 @@ fn network(rule: MessageRule, requests: u32) -> Network {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.point_to_point.rule = rule;
     network.nic.latency = Time::from_nanos(1000.0);
-    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(
+    network.nic.rate = LinkRate::Goodput(SingleFlowRate::GapPerByte(
         flowcast::units::TimePerByte::from_nanos(1.0),
     ));
     network.nic.overhead = Time::from_nanos(300.0);

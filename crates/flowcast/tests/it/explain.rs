@@ -12,7 +12,7 @@ use flowcast::{
     },
     observers::{
         explain::{Explanation, Sums},
-        journal::{Keeps, ReplayJournal},
+        journal::{JournalContents, ReplayJournal},
         run_times::RunTimer,
     },
     replay::{
@@ -166,9 +166,9 @@ fn calls_that_events_name_have_these_names_everywhere() {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = Rendezvous::from_network(&network, None);
     let engine = ReplayEngine::new(&program, &network, placement.clone(), rendezvous).unwrap();
-    let keeps = Keeps {
+    let keeps = JournalContents {
         timeline: true,
-        ..Keeps::FILES
+        ..JournalContents::FILES
     };
     let (mut journal, mut timer) = (
         ReplayJournal::new(&program, keeps),

@@ -16,7 +16,7 @@ use crate::{
 use flowcast::{
     formats::read,
     model::{dimemas_cfg::DimemasConfig, machine::Machine, network::Network},
-    observers::journal::{Keeps, ReplayJournal},
+    observers::journal::{JournalContents, ReplayJournal},
     replay::{
         ReplayEngine,
         costs::Rendezvous,
@@ -51,7 +51,7 @@ struct Written {
 fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Written {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let engine = ReplayEngine::new(program, network, placement.clone(), rendezvous).unwrap();
-    let mut journal = ReplayJournal::new(program, Keeps::FILES);
+    let mut journal = ReplayJournal::new(program, JournalContents::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
     assert_eq!(
         outcome,
@@ -87,20 +87,20 @@ fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Writte
     written
 }
 
-const TABLES: Keeps = Keeps {
+const TABLES: JournalContents = JournalContents {
     slices: false,
     calls: false,
     receipts: false,
     timeline: false,
 };
-const SLICES: Keeps = Keeps {
+const SLICES: JournalContents = JournalContents {
     slices: true,
     receipts: true,
     ..TABLES
 };
 
 /// A journal that keeps less data gives the same results where it has data.
-fn compare_lean(written: &Written, lean: Replayed<'_>, keeps: Keeps) {
+fn compare_lean(written: &Written, lean: Replayed<'_>, keeps: JournalContents) {
     let text = |fill: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
         let mut bytes = Vec::new();
         fill(&mut bytes).unwrap();
@@ -138,7 +138,7 @@ fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
         let outcome = loggops::placed(schedule, parameters.into(), &mut journal).unwrap();
         (journal, outcome)
     };
-    let (journal, outcome) = replay(Keeps::FILES);
+    let (journal, outcome) = replay(JournalContents::FILES);
     assert_eq!(
         outcome,
         loggops::placed(schedule, parameters.into(), &mut Unobserved).unwrap(),

@@ -19,7 +19,7 @@ use flowcast::{
             streaming::Stream,
         },
     },
-    observers::journal::Keeps,
+    observers::journal::JournalContents,
     read_files, read_text,
     report::export::{
         Replayed,
@@ -252,7 +252,7 @@ proptest! {
         };
         let Ok(trace) = shape.trace() else { return Ok(()) };
         let network = builtin::network("gige-tcp").unwrap();
-        let outputs = Outputs { journal: Some(Keeps::FILES), ..Outputs::default() };
+        let outputs = Outputs { journal: Some(JournalContents::FILES), ..Outputs::default() };
         let prepared = Prepared::new(&trace, Some(&network), &Options::default()).unwrap();
         let predicted = prepared.predict_and_export(outputs, &[], |replayed| {
             check_exports(&trace, replayed);

@@ -19,7 +19,7 @@ use flowcast::{
         sharing::model::Model,
     },
     pattern_intervals, predict, predict_pattern,
-    statements::no_margin,
+    statements::missing_margin_reason,
     statistics::{conformal::share_interval, sample::median},
     trace::Trace,
     units::{Bytes, Node, Time},
@@ -251,7 +251,7 @@ fn the_models_errors_widen_the_interval_and_those_of_the_held_out_program_are_le
         ..Options::default()
     };
     assert_eq!(interval_of(&network, &penalty, &asked), None);
-    assert!(no_margin(&network).contains("apply to this model"));
+    assert!(missing_margin_reason(&network).contains("apply to this model"));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_network_without_intervals_and_accuracy_record_has_no_margin() {
         None
     );
     assert_eq!(
-        no_margin(&network),
+        missing_margin_reason(&network),
         "no margin known: the network file has neither intervals nor an accuracy record"
     );
     let limits = Options {

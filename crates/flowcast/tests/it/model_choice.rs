@@ -457,7 +457,10 @@ fn collectives_are_messages_unless_the_network_prescribes_a_formula() {
     let gige = network("gige-tcp", &[]);
     let default = by_default(&trace, &gige);
     assert!(
-        default.model.to_string().contains("collectives as openmpi"),
+        default
+            .model
+            .to_string()
+            .contains("collectives as in openmpi"),
         "{}",
         default.model
     );

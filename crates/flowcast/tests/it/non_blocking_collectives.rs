@@ -13,7 +13,7 @@ use flowcast::{
         network::{LinkRate, MessageRule, Network},
         sharing::model::Model,
     },
-    observers::journal::{Keeps, ReplayJournal},
+    observers::journal::{JournalContents, ReplayJournal},
     replay::{
         ReplayEngine, SimulateError,
         costs::Rendezvous,
@@ -337,7 +337,7 @@ fn results_are_for_ranks() {
             "{:?}",
             path.shares()
         );
-        let mut journal = ReplayJournal::new(&messages, Keeps::FILES);
+        let mut journal = ReplayJournal::new(&messages, JournalContents::FILES);
         engine.observed(&mut journal).unwrap();
         let ranks = (0..4).map(Rank);
         let sent: Vec<_> = ranks

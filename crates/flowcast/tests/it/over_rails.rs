@@ -10,7 +10,7 @@ use flowcast::{
     Contention, Options, Prediction, Prepared, RailsOptions,
     model::{
         builtin,
-        network::{LinkRate, LoneFlow, MessageRule, Network},
+        network::{LinkRate, MessageRule, Network, SingleFlowRate},
         sharing::model::Model,
     },
     predict,
@@ -31,7 +31,9 @@ fn network(name: &str, latency: f64, per_byte: f64) -> Network {
     let mut network = builtin::network("gige-tcp").unwrap();
     network.name = name.to_owned();
     network.nic.latency = Time::from_nanos(latency);
-    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(TimePerByte::from_nanos(per_byte)));
+    network.nic.rate = LinkRate::Goodput(SingleFlowRate::GapPerByte(TimePerByte::from_nanos(
+        per_byte,
+    )));
     network.nic.overhead = Time::ZERO;
     network.nic.gap = Time::ZERO;
     network

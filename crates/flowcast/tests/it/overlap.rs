@@ -4,7 +4,7 @@ use crate::testing::{all, dim, program_of};
 use flowcast::{
     Contention, Options, PreparedProgram,
     model::{
-        network::{LinkRate, LoneFlow, MessageRule, Network, Progress},
+        network::{LinkRate, MessageRule, Network, Progress, SingleFlowRate},
         sharing::model::Model,
     },
     trace::Program,
@@ -51,7 +51,7 @@ fn network(rule: MessageRule) -> Network {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.point_to_point.rule = rule;
     network.nic.latency = flowcast::units::Time::from_micros(100.0);
-    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(TimePerByte::from_nanos(8.0)));
+    network.nic.rate = LinkRate::Goodput(SingleFlowRate::GapPerByte(TimePerByte::from_nanos(8.0)));
     network.nic.overhead = flowcast::units::Time::from_micros(10.0);
     network.nic.gap = flowcast::units::Time::from_micros(20.0);
     network
@@ -179,7 +179,7 @@ fn a_rendezvous_moves_while_ranks_compute_or_when_they_wait() {
                 [10_000.0, 10_000.0],
                 [18_000.0, 18_100.0],
             ),
-            // The receiver waits and answers at once; the sender computes.
+            // The receiver waits and answers immediately; the sender computes.
             (
                 ["i1000000 c10000000 l0", "r"],
                 [10_000.0, 8_100.0],
@@ -214,7 +214,7 @@ fn a_rendezvous_moves_while_ranks_compute_or_when_they_wait() {
                 [13_108.0, 15_108.0],
                 [13_108.0, 15_108.0],
             ),
-            // Small messages are sent at once.
+            // Small messages are sent immediately.
             (
                 ["i1000 c10000000 l0", "p c10000000 w"],
                 [10_000.0, 10_000.0],

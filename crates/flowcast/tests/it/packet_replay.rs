@@ -149,7 +149,7 @@ fn a_sender_continues_when_its_send_buffer_holds_the_rest() {
             ends_over(&network, &streams, rendezvous),
         )
     };
-    // All packets are written at once: the sender continues when the answer arrives.
+    // All packets fit into the send buffer: the sender continues when the answer arrives.
     let (without, with) = both(10 * 1448);
     assert!((with[0] - (0.5 + 2.0 * CONTROL)).abs() < 1e-9, "{with:?}");
     assert_eq!((without[0], without[1]), (with[1], with[1]));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::random_programs::{any_numbers, any_records};
 use flowcast::{
-    observers::journal::{Keeps, ReplayJournal},
+    observers::journal::{JournalContents, ReplayJournal},
     replay::{ReplayEngine, placement::Placement},
     report::export::{Replayed, parquet, tables},
     trace::{Program, TraceRef},
@@ -204,7 +204,7 @@ fn written(program: &Program, network: &flowcast::model::network::Network) -> (S
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = flowcast::replay::costs::Rendezvous::from_network(network, None);
     let engine = ReplayEngine::new(program, network, placement.clone(), rendezvous).unwrap();
-    let mut journal = ReplayJournal::new(program, Keeps::FILES);
+    let mut journal = ReplayJournal::new(program, JournalContents::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
     let replayed = Replayed {
         trace: TraceRef::Program(program),

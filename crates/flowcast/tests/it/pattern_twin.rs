@@ -59,7 +59,7 @@ const ONE: Fraction = Fraction(1, 1);
 const ZERO: Fraction = Fraction(0, 1);
 
 #[derive(Debug, Clone, Copy)]
-struct Wish {
+struct RateRequest {
     src: u32,
     dst: u32,
     size: u32,
@@ -67,7 +67,10 @@ struct Wish {
 }
 
 /// Ends of all flows, from event to event.
-fn ends(wishes: &[Wish], shares: &dyn Fn(&[Wish]) -> Vec<Fraction>) -> Option<Vec<Fraction>> {
+fn ends(
+    wishes: &[RateRequest],
+    shares: &dyn Fn(&[RateRequest]) -> Vec<Fraction>,
+) -> Option<Vec<Fraction>> {
     let mut ends = vec![ZERO; wishes.len()];
     let mut left: Vec<Fraction> = wishes
         .iter()
@@ -93,12 +96,12 @@ fn ends(wishes: &[Wish], shares: &dyn Fn(&[Wish]) -> Vec<Fraction>) -> Option<Ve
             }
             continue;
         }
-        let under_way: Vec<Wish> = active.iter().map(|flow| wishes[*flow]).collect();
+        let under_way: Vec<RateRequest> = active.iter().map(|flow| wishes[*flow]).collect();
         let shares = shares(&under_way);
         for (flow, share) in active.iter().zip(&shares) {
             next = earlier(next, now.plus(left[*flow].over(*share)?)?)?;
         }
-        let then = next.expect("a flow is under way");
+        let then = next.expect("a flow is active");
         for (flow, share) in active.iter().zip(&shares) {
             left[*flow] = left[*flow].minus(then.minus(now)?.times(*share)?)?;
             if left[*flow] == ZERO {
@@ -133,14 +136,18 @@ const MPICH: Profile = [
 ];
 const MYRINET: Profile = [ONE, ONE, ZERO, ZERO];
 
-fn cut_shares(flows: &[Wish], profile: Profile) -> Vec<Fraction> {
+fn cut_shares(flows: &[RateRequest], profile: Profile) -> Vec<Fraction> {
     let cut = |flow: usize| cut(flows, flow, profile);
     (0..flows.len())
         .map(|flow| ONE.over(ONE.plus(cut(flow)).unwrap()).unwrap())
         .collect()
 }
 
-fn cut(flows: &[Wish], flow: usize, [odd_end, odd_inner, io_out, include]: Profile) -> Fraction {
+fn cut(
+    flows: &[RateRequest],
+    flow: usize,
+    [odd_end, odd_inner, io_out, include]: Profile,
+) -> Fraction {
     let all = || 0..flows.len();
     let same_src = |one: usize, other: usize| one != other && flows[one].src == flows[other].src;
     let same_dst = |one: usize, other: usize| one != other && flows[one].dst == flows[other].dst;
@@ -218,11 +225,12 @@ enum Counts {
     OwnDirection,
 }
 
-fn ethernet_shares(flows: &[Wish], ratio: i128, counts: Counts) -> Vec<Fraction> {
-    let crosses = |wish: &Wish| (wish.src < RACK) != (wish.dst < RACK);
-    let count =
-        |test: &dyn Fn(&Wish) -> bool| flows.iter().filter(|wish| test(wish)).count() as i128;
-    let worst = |wish: &Wish| {
+fn ethernet_shares(flows: &[RateRequest], ratio: i128, counts: Counts) -> Vec<Fraction> {
+    let crosses = |wish: &RateRequest| (wish.src < RACK) != (wish.dst < RACK);
+    let count = |test: &dyn Fn(&RateRequest) -> bool| {
+        flows.iter().filter(|wish| test(wish)).count() as i128
+    };
+    let worst = |wish: &RateRequest| {
         let mut degrees = vec![
             count(&|other| other.src == wish.src),
             count(&|other| other.dst == wish.dst),
@@ -252,7 +260,7 @@ fn ethernet_shares(flows: &[Wish], ratio: i128, counts: Counts) -> Vec<Fraction>
 }
 
 fn check(
-    wishes: &[Wish],
+    wishes: &[RateRequest],
     network: &str,
     overrides: &[(&str, &str)],
     model: Model,
@@ -266,7 +274,7 @@ fn check(
         .unwrap()
         .with_overrides(&overrides)
         .unwrap();
-    let flow = |(id, wish): (u32, &Wish)| Flow {
+    let flow = |(id, wish): (u32, &RateRequest)| Flow {
         id,
         src: Node(wish.src),
         dst: Node(wish.dst),
@@ -291,10 +299,10 @@ fn check(
     }
 }
 
-fn wishes(nodes: u32, most: usize) -> impl Strategy<Value = Vec<Wish>> {
+fn wishes(nodes: u32, most: usize) -> impl Strategy<Value = Vec<RateRequest>> {
     let wish = (0..nodes, 0..nodes - 1, 1u32..6, 0u32..4).prop_map(|(src, other, size, start)| {
         let dst = if other >= src { other + 1 } else { other };
-        Wish {
+        RateRequest {
             src,
             dst,
             size,
@@ -305,10 +313,11 @@ fn wishes(nodes: u32, most: usize) -> impl Strategy<Value = Vec<Wish>> {
 }
 
 /// At most two flows in each direction of a node, regardless of their starts: the cases that the paper defines.
-fn dual(wishes: Vec<Wish>) -> Vec<Wish> {
-    let mut kept: Vec<Wish> = Vec::new();
+fn dual(wishes: Vec<RateRequest>) -> Vec<RateRequest> {
+    let mut kept: Vec<RateRequest> = Vec::new();
     for wish in wishes {
-        let count = |test: &dyn Fn(&Wish) -> bool| kept.iter().filter(|other| test(other)).count();
+        let count =
+            |test: &dyn Fn(&RateRequest) -> bool| kept.iter().filter(|other| test(other)).count();
         if count(&|other| other.src == wish.src) < 2 && count(&|other| other.dst == wish.dst) < 2 {
             kept.push(wish);
         }
@@ -347,13 +356,13 @@ proptest! {
 
 #[test]
 fn the_twin_itself_gives_the_printed_cuts() {
-    let wish = |src, dst| Wish {
+    let wish = |src, dst| RateRequest {
         src,
         dst,
         size: 1,
         start: 0,
     };
-    let times = |flows: &[Wish], profile| -> Vec<f64> {
+    let times = |flows: &[RateRequest], profile| -> Vec<f64> {
         ends(flows, &|flows| cut_shares(flows, profile))
             .unwrap()
             .into_iter()

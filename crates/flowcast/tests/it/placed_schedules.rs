@@ -8,7 +8,7 @@ use flowcast::{
         sharing::model::Model,
     },
     observers::{
-        journal::{Keeps, ReplayJournal},
+        journal::{JournalContents, ReplayJournal},
         schedule_explain::ScheduleExplainer,
     },
     replay::{
@@ -247,9 +247,9 @@ fn recorded_and_explained_times_add_up() {
         let sends = Sends::from_schedule(&schedule);
         let mut journal = ReplayJournal::of_schedule(
             &sends,
-            Keeps {
+            JournalContents {
                 timeline: true,
-                ..Keeps::FILES
+                ..JournalContents::FILES
             },
         );
         let mut explainer = ScheduleExplainer::new(&sends, costs);
@@ -314,7 +314,7 @@ fn a_rank_with_several_processors_is_drawn_by_their_first_activity() {
         },
     );
     assert_eq!(sends.cpus(), 2);
-    let mut journal = ReplayJournal::of_schedule(&sends, Keeps::TIMELINE);
+    let mut journal = ReplayJournal::of_schedule(&sends, JournalContents::TIMELINE);
     let outcome = loggops::placed(&schedule, costs, &mut journal).unwrap();
     // By rank: end, computation, overhead, blocked. Concurrent work of its processors counts once.
     let times = |rank: &RankOutcome| {

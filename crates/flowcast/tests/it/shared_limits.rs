@@ -14,7 +14,7 @@ use flowcast::{
         sharing::model::Model,
     },
     observers::{
-        journal::{Keeps, ReplayJournal},
+        journal::{JournalContents, ReplayJournal},
         run_times::RunTimer,
     },
     replay::{
@@ -260,9 +260,9 @@ fn all_observers_see_waiting_and_sharing_messages() {
     let engine = engine(&program, &network, Rendezvous::AsRecorded, Model::Fair);
     let mut journal = ReplayJournal::new(
         &program,
-        Keeps {
+        JournalContents {
             timeline: true,
-            ..Keeps::FILES
+            ..JournalContents::FILES
         },
     );
     let mut timer = RunTimer::new(&program, &[]);

@@ -11,7 +11,7 @@ use flowcast::{
     model::{builtin, sharing::model::Model},
     replay::{
         ReplayEngine,
-        observer::{Gathered, Observer, ReceivedMessage, Sent},
+        observer::{ObservedCollective, Observer, ReceivedMessage, Sent},
         outcome::Outcome,
     },
     trace::slot::Slot,
@@ -40,7 +40,7 @@ impl Observer for Log {
         writeln!(self.0, "{rank} {slot:?} {received:?}").unwrap();
     }
 
-    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
+    fn gathered(&mut self, rank: Rank, gathered: ObservedCollective) {
         writeln!(self.0, "{rank} {gathered:?}").unwrap();
     }
 }

@@ -394,7 +394,7 @@ fn a_header_with_or_without_offsets_is_read() {
     );
     assert!(
         predict(plain.replacen("(1,1)", "(1,2)", 1)).is_ok(),
-        "a thread without records ends at once"
+        "a thread without records ends immediately"
     );
 }
 
@@ -456,7 +456,7 @@ fn collectives_must_agree_and_name_a_communicator_that_is_defined() {
         &part,
         &[
             "t:4: found a collective of rank 1 on communicator 2",
-            "belongs to",
+            "the rank is a member",
         ],
     );
     assert_told(

@@ -61,7 +61,7 @@ fn scenarios_equal_their_predictions_on_any_number_of_threads() {
     let messages = bundled("tests/golden/replay/halo_16_5_8192.dim");
     let all = |options: &Options| {
         vec![
-            scenario("as it is", options),
+            scenario("unchanged", options),
             Scenario {
                 costs: vec![latency.clone()],
                 ..scenario("by costs", options)

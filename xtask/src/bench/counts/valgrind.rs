@@ -100,9 +100,9 @@ pub(in crate::bench) fn count_stalled(
     Ok(count)
 }
 
-/// Valgrind on one processor: with more, readers would have threads that wait for each other. Large blocks are always
-/// new pages, which nobody has to clear: else glibc moves its threshold, and whether `calloc` clears recycled memory
-/// hangs on everything that was allocated before.
+/// Valgrind on one processor: on several processors, readers would have threads that wait for each other. Large blocks are
+/// always new pages, which `calloc` need not clear. Otherwise glibc would move its threshold, and earlier allocations would
+/// decide whether `calloc` clears recycled memory.
 fn valgrind(options: &[&str], command: &Path, arguments: &[String]) -> Result<Command> {
     let mut valgrind = Command::new("taskset");
     valgrind

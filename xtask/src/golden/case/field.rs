@@ -124,7 +124,7 @@ impl<'a> Field<'a> {
         Ok(members.iter().map(name).collect())
     }
 
-    /// What a check says of a value that it cannot use.
+    /// Error for a value that a check cannot use.
     pub(in crate::golden) fn unlike(&self, expected: &str) -> Mismatch {
         Mismatch::Malformed(format!(
             "{}: found `{}`, expected {expected}",

@@ -16,7 +16,7 @@ use super::{Outcome, programs::find};
 use inputs::{CASES, Case};
 
 const FOLDER: &str = "target/doubling";
-/// So many times the cost of the first doubling the second may cost.
+/// Largest cost of the second doubling, relative to the cost of the first.
 const MOST: f64 = 2.3;
 /// Differences below this many instructions are those of start and memory.
 const LEAST: f64 = 1e6;

@@ -1,11 +1,11 @@
-//! Clock of this machine, and comparison with that of another one.
+//! Clock of this machine, and comparison with the clock of another machine.
 
 use std::time::Instant;
 
 use anyhow::Result;
 use flowcast::units::{Rounded, Time};
 use flowcast_measure::{
-    clocks::{ClockError, ClockPlan, Learned, greet_clock, learn, wall_clock},
+    clocks::{ClockError, ClockPlan, LearnedClock, greet_clock, learn, wall_clock},
     tcp::{TcpTransport, Waiting},
     transport::Transport,
 };
@@ -58,7 +58,7 @@ pub(super) fn of_peer(address: &str, token: &TokenArgs) -> Result<Check> {
 }
 
 /// Compares clocks. Wall clocks are compared modulo whole days.
-fn beside(learned: &Learned, ahead: f64) -> Check {
+fn beside(learned: &LearnedClock, ahead: f64) -> Check {
     const NAME: &str = "clock of the peer";
     const DAY: f64 = 86_400.0;
     let ahead = (ahead + DAY / 2.0).rem_euclid(DAY) - DAY / 2.0;
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn clocks_with_a_large_offset_or_drift_are_a_problem() {
         let drifting = |drift: f64| {
-            let mut learned = Learned::itself();
+            let mut learned = LearnedClock::itself();
             learned.line.drift = drift;
             learned
         };

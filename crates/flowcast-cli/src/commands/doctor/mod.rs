@@ -172,7 +172,7 @@ fn other_programs() -> Option<String> {
 }
 
 /// Load of other programs, printed to standard error with its consequence for the measurement.
-pub(crate) fn tell_other_programs(consequence: &str) -> Option<String> {
+pub(crate) fn warn_of_other_programs(consequence: &str) -> Option<String> {
     let found = other_programs();
     if let Some(found) = &found {
         say!("flowcast: warning: {found} (flowcast doctor): {consequence}");

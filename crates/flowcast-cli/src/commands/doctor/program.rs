@@ -14,13 +14,13 @@ use super::{
     machine::{Extent, Machine},
 };
 use crate::{
-    mpi_launcher::{LaunchCommand, Launcher, asked},
+    mpi_launcher::{LaunchCommand, Launcher, launch_command},
     recording::{RECORDER, RecorderPlace, WHERE_EXPECTED, find_recorder, recorder},
 };
 
 /// MPI library that a program calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Served {
+enum LibraryUse {
     By(MpiLibrary),
     /// Shared libraries without an MPI library.
     Without,
@@ -49,7 +49,7 @@ pub(super) fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
         .unwrap_or(Launcher::Unknown);
     let mut checks = vec![check_launcher(&name, found.as_deref(), launcher)];
     if !command.is_empty() {
-        let asked = asked(command, |word| find_on_path(machine, word).is_some());
+        let asked = launch_command(command, |word| find_on_path(machine, word).is_some());
         let program = asked
             .program
             .and_then(|index| find_on_path(machine, &command[index]))
@@ -66,7 +66,7 @@ pub(super) fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
 pub(super) fn extent(machine: &Machine, command: &[OsString]) -> Extent {
     let is_launcher = command.first().is_some_and(|name| is_launcher(name));
     let names_hosts =
-        is_launcher && asked(command, |word| find_on_path(machine, word).is_some()).hosts;
+        is_launcher && launch_command(command, |word| find_on_path(machine, word).is_some()).hosts;
     let nodes = ["SLURM_JOB_NUM_NODES", "SLURM_NNODES"]
         .iter()
         .find_map(|name| machine.variable(name));
@@ -120,24 +120,24 @@ fn check_program(launcher: Launcher, program: Option<&Path>, asked: &LaunchComma
     let Some(program) = program else {
         return Check::unknown(LIBRARY, "this machine has no program of the command");
     };
-    judge_library(launcher, &served(program), asked.ranks)
+    judge_library(launcher, &library_use(program), asked.ranks)
 }
 
 const LIBRARY: &str = "library";
 
-fn judge_library(launcher: Launcher, served: &Served, ranks: Option<usize>) -> Check {
+fn judge_library(launcher: Launcher, served: &LibraryUse, ranks: Option<usize>) -> Check {
     match served {
-        Served::By(library) => check_library(launcher, library, ranks),
-        Served::Statically => Check::bad(
+        LibraryUse::By(library) => check_library(launcher, library, ranks),
+        LibraryUse::Statically => Check::bad(
             LIBRARY,
             "the program is linked statically",
             "the recorder cannot be loaded into it: link it with the shared MPI library",
         ),
-        Served::Without => Check::unknown(
+        LibraryUse::Without => Check::unknown(
             LIBRARY,
             "the program itself does not link an MPI library (it is a script or loads a plugin)",
         ),
-        Served::Unknown(why) => Check::unknown(LIBRARY, *why),
+        LibraryUse::Unknown(why) => Check::unknown(LIBRARY, *why),
     }
 }
 
@@ -172,28 +172,28 @@ fn check_library(launcher: Launcher, library: &MpiLibrary, ranks: Option<usize>)
 
 /// Determines the library that a program calls: loads the program's libraries into a program that does nothing, with the
 /// recorder.
-fn served(program: &Path) -> Served {
+fn library_use(program: &Path) -> LibraryUse {
     let mut magic = [0; 4];
     let read = File::open(program).and_then(|mut file| file.read_exact(&mut magic));
     if read.is_err() {
-        return Served::Unknown("the program cannot be read");
+        return LibraryUse::Unknown("the program cannot be read");
     }
     // A script, which starts another program.
     if magic != *b"\x7FELF" {
-        return Served::Without;
+        return LibraryUse::Without;
     }
     let Some(listing) = listing(program) else {
-        return Served::Unknown("the program's libraries cannot be listed");
+        return LibraryUse::Unknown("the program's libraries cannot be listed");
     };
     if ["not a dynamic executable", "statically linked"]
         .iter()
         .any(|said| listing.contains(said))
     {
-        return Served::Statically;
+        return LibraryUse::Statically;
     }
     let libraries = libraries(&listing);
     if libraries.is_empty() {
-        return Served::Without;
+        return LibraryUse::Without;
     }
     ask(&libraries)
 }
@@ -232,9 +232,9 @@ fn libraries(listing: &str) -> Vec<&str> {
     files.collect()
 }
 
-fn ask(libraries: &[&str]) -> Served {
+fn ask(libraries: &[&str]) -> LibraryUse {
     let Ok(recorder) = recorder(None) else {
-        return Served::Unknown("no recorder is available to identify the program's libraries");
+        return LibraryUse::Unknown("no recorder is available to identify the program's libraries");
     };
     let mut loaded: OsString = recorder.path.clone().into();
     for library in libraries {
@@ -246,13 +246,14 @@ fn ask(libraries: &[&str]) -> Served {
         .env("LD_PRELOAD", loaded)
         .env("FLOWCAST_RECORD_ASK", "1");
     let Ok(answer) = command.stdin(Stdio::null()).output() else {
-        return Served::Unknown("the program's libraries cannot be loaded");
+        return LibraryUse::Unknown("the program's libraries cannot be loaded");
     };
-    answered(&String::from_utf8_lossy(&answer.stdout)).map_or(Served::Without, Served::By)
+    parse_answer(&String::from_utf8_lossy(&answer.stdout))
+        .map_or(LibraryUse::Without, LibraryUse::By)
 }
 
 /// Parses the recorder's answer: path, ABI and version.
-fn answered(text: &str) -> Option<MpiLibrary> {
+fn parse_answer(text: &str) -> Option<MpiLibrary> {
     let mut lines = text.lines();
     let (path, abi, version) = (lines.next()?, lines.next()?, lines.next()?);
     Some(MpiLibrary {
@@ -302,8 +303,8 @@ fn check_recorder() -> Check {
 mod tests {
     use super::{super::Verdict, *};
 
-    fn library(version: &str, abi: &str) -> Served {
-        Served::By(answered(&format!("/lib/x.so\n{abi}\n{version}\n")).unwrap())
+    fn library(version: &str, abi: &str) -> LibraryUse {
+        LibraryUse::By(parse_answer(&format!("/lib/x.so\n{abi}\n{version}\n")).unwrap())
     }
 
     #[test]
@@ -333,7 +334,7 @@ mod tests {
             check.found
         );
         assert_eq!(
-            judge_library(Launcher::Hydra, &Served::Statically, None).verdict,
+            judge_library(Launcher::Hydra, &LibraryUse::Statically, None).verdict,
             Verdict::Bad
         );
     }

@@ -111,7 +111,7 @@ fn directions(checks: &[CableCheck]) -> Table {
         })
         .column("frames", "frames", |check| check.sent)
         .column("lost", "lost", |check| check.lost)
-        .field("asked_loss", |check| check.asked_loss)
+        .field("asked_loss", |check| check.specified_loss)
         .column("lost_by_seed", "by seed", |check| check.expected_lost)
         .column("astray", "astray", |check| check.unexplained)
         .into()

@@ -9,19 +9,19 @@ use flowcast::{
     units::{Rounded, Time},
 };
 use flowcast_measure::{
-    budget::{BudgetBatch, BudgetPlan, Budgeted, measure_budgeted},
+    budget::{BudgetBatch, BudgetPlan, BudgetedRun, measure_budgeted},
     loopback::with_loopback,
     prtt::Timed,
     tcp::Waiting,
 };
 
-use super::{KeptSamples, Reached, stop_text};
+use super::{AnswererLink, KeptSamples, stop_text};
 use crate::{commands::doctor, round_trips::explained};
 use flowcast_terminal::{output::Format, progress::Progress};
 
 /// Measures, writes the samples, and prints their cost and the parameters.
 pub(super) fn run(
-    other: Reached,
+    other: AnswererLink,
     waiting: Waiting,
     plan: &BudgetPlan,
     path: String,
@@ -46,13 +46,13 @@ pub(super) fn run(
         kept.keep(rows.map(|Timed { point, time, busy }| (*point, *time, Some(*busy))))
     };
     let measured = match other {
-        Reached::Tcp(mut transport) => {
+        AnswererLink::Tcp(mut transport) => {
             measure_budgeted(&mut transport, plan, previous, &mut observe)
         }
-        Reached::Shm(end) => end.pinned().and_then(|mut transport| {
+        AnswererLink::Shm(end) => end.pinned().and_then(|mut transport| {
             measure_budgeted(&mut transport, plan, previous, &mut observe)
         }),
-        Reached::Loopback => with_loopback(waiting, |transport| {
+        AnswererLink::Loopback => with_loopback(waiting, |transport| {
             measure_budgeted(transport, plan, previous, &mut observe)
         }),
     };
@@ -64,7 +64,7 @@ pub(super) fn run(
     kept.deliver(&measured.samples, &document, format)
 }
 
-fn document(measured: &Budgeted, level: f64) -> Document {
+fn document(measured: &BudgetedRun, level: f64) -> Document {
     const SYMBOLS: [(&str, &str); 4] = [("L", "ns"), ("o", "ns"), ("g", "ns"), ("G", "ns/B")];
     let parameters = rows(measured.fit.iter().flat_map(|fit: &BurstFit| {
         let widths = fit.parameters.as_nanos().into_iter().zip(fit.half_widths);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use flowcast::{
-    statistics::still::StillVerdict,
+    statistics::stability::StabilityVerdict,
     table::{Document, rows},
     units::{Bytes, Time},
 };
@@ -109,13 +109,13 @@ impl MeasureCheck {
 
 fn verdict(points: &[CheckedPoint]) -> &'static str {
     match () {
-        () if any(points, &[StillVerdict::Above, StillVerdict::Below]) => "changed",
-        () if any(points, &[StillVerdict::Open]) => "open",
+        () if any(points, &[StabilityVerdict::Above, StabilityVerdict::Below]) => "changed",
+        () if any(points, &[StabilityVerdict::Open]) => "open",
         () => "holds",
     }
 }
 
-fn any(points: &[CheckedPoint], wanted: &[StillVerdict]) -> bool {
+fn any(points: &[CheckedPoint], wanted: &[StabilityVerdict]) -> bool {
     points.iter().any(|point| wanted.contains(&point.verdict))
 }
 
@@ -145,10 +145,10 @@ fn document(network: &str, verdict: &str, points: &[CheckedPoint]) -> Document {
         .column("found_us", "measured", |checked| checked.found)
         .column("samples", "samples", |checked| checked.count)
         .column("verdict", "", |checked| match checked.verdict {
-            StillVerdict::Above => "slower",
-            StillVerdict::Below => "faster",
-            StillVerdict::Between => "holds",
-            StillVerdict::Open => "open",
+            StabilityVerdict::Above => "slower",
+            StabilityVerdict::Below => "faster",
+            StabilityVerdict::Between => "holds",
+            StabilityVerdict::Open => "open",
         });
     Document::new("network-check")
         .field("network", network)

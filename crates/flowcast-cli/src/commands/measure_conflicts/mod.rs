@@ -25,7 +25,7 @@ use flowcast_measure::lab::{Lab, LabSpec, PatternOptions, network_of};
 
 use self::summary::document;
 use crate::{
-    carrying::{Means, WhereArgs},
+    carrying::{Medium, WhereArgs},
     commands::{
         doctor,
         lab::{explained, self_tested},
@@ -38,7 +38,7 @@ use flowcast_terminal::{
     files::{Output, declare},
     growing::GrowingFile,
     output::Format,
-    repeating::{Carrying, Going, Over, Repeating},
+    repeating::{LimitArgs, Over, RepetitionArgs, RunProgress},
 };
 
 /// Measure how concurrent messages slow each other down
@@ -84,12 +84,12 @@ pub(crate) struct MeasureConflicts {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    repeating: Repeating,
+    repeating: RepetitionArgs,
     /// Continue an interrupted measurement from FILE.csv.partial
     #[arg(long)]
     resume: bool,
     #[command(flatten)]
-    going: Going,
+    going: LimitArgs,
 }
 
 fn kind(text: &str) -> Result<ConflictKind, String> {
@@ -140,7 +140,7 @@ impl MeasureConflicts {
             self_tested(&lab)?;
         }
         run.carry(
-            &mut Means::in_lab(&lab, self.place.over())?,
+            &mut Medium::in_lab(&lab, self.place.over())?,
             options,
             self.going.time_limit,
         )
@@ -267,7 +267,7 @@ impl Run {
 
     fn carry(
         &mut self,
-        means: &mut Means<'_>,
+        means: &mut Medium<'_>,
         options: &PatternOptions,
         most: Option<Time>,
     ) -> Result<()> {
@@ -275,7 +275,7 @@ impl Run {
             self.provenance.insert("mpi".into(), version.to_owned());
         }
         let missing = self.missing();
-        let mut carrying = Carrying::with_steps(missing.len());
+        let mut carrying = RunProgress::with_steps(missing.len());
         for (at, conflict) in missing.iter().enumerate() {
             if most.is_some_and(|most| carrying.seconds() > most.as_seconds()) {
                 let (left, path) = (missing.len() - at, self.file.path().display());

@@ -16,7 +16,7 @@ use flowcast::{
     trace::TraceError,
     units::Time,
 };
-use flowcast_io::{Holding, PlacementRequest, is_matrix, is_pattern};
+use flowcast_io::{InputKind, PlacementRequest, is_matrix, is_pattern};
 use flowcast_place::{
     input::PlaceInput,
     placed::{Placed, PlacementObjective},
@@ -181,7 +181,7 @@ impl Place {
 
     fn read(&self) -> Result<PlaceInput> {
         let first = first_file(&self.input)?;
-        if is_matrix(&first)? || matches!(is_pattern(&first)?, Holding::Pattern) {
+        if is_matrix(&first)? || matches!(is_pattern(&first)?, InputKind::Pattern) {
             let (name, content) = read_pattern(&self.input)?;
             return Ok(PlaceInput::read(&name, &content)?);
         }

@@ -15,7 +15,7 @@ use flowcast::{
 
 use super::{Predict, PredictQuestion, comparison::of_pattern};
 use flowcast_terminal::{
-    files::write_text, network_args::tell_rate_kind, trace_args::read_pattern,
+    files::write_text, network_args::print_rate_kind, trace_args::read_pattern,
 };
 
 /// Predicts and prints. Several networks or models have a row each. A pattern without `step` lines has one step.
@@ -27,7 +27,7 @@ pub(super) fn run(asked: &PredictQuestion<'_>, input: &Path) -> Result<()> {
         return Err(flowcast::Error::NoNetwork.into());
     };
     let model = typed.model.first().map(String::as_str);
-    tell_rate_kind(
+    print_rate_kind(
         &asked.fields(),
         model.unwrap_or(Model::from_network(first).name()),
     );

@@ -4,11 +4,11 @@
 use std::fmt;
 
 use anyhow::{Result, anyhow};
-use flowcast_io::{Holding, is_pattern};
+use flowcast_io::{InputKind, is_pattern};
 
 use super::PredictQuestion;
 use flowcast_terminal::{
-    goes_with::{Kinds, refuse_others},
+    option_checks::{Kinds, refuse_others},
     trace_args::first_file,
 };
 
@@ -59,7 +59,7 @@ impl Question {
         let places = asked.networks.len().max(1) * asked.models.len().max(1);
         Ok(match &inputs[..] {
             _ if trace.scenarios.is_some() => Scenarios,
-            [input] if is_pattern(&first_file(input)?)? == Holding::Pattern => {
+            [input] if is_pattern(&first_file(input)?)? == InputKind::Pattern => {
                 if places > 1 {
                     Patterns
                 } else {
@@ -136,7 +136,7 @@ impl Question {
         refuse_others(&self, options).map_err(|error| anyhow!("{error}{}", self.way_out()))
     }
 
-    /// Advice after an error in a question about several things; empty for a question about a single one.
+    /// Advice after an error in a question about several inputs; empty for a question about a single one.
     fn way_out(self) -> &'static str {
         match self {
             Comparison => "; predict one at a time; `flowcast compare` compares two --json files",

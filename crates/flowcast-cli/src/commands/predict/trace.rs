@@ -24,11 +24,11 @@ use flowcast_terminal::{
     answers::give_answer,
     collectives::note_formulas,
     files::Batch,
-    network_args::tell_rate_kind,
+    network_args::print_rate_kind,
     progress::Progress,
     provenance,
     replay_files::OutputArgs,
-    tables::Most,
+    tables::RowLimit,
     trace_args::{
         Compute, Maps, flat, open_by, open_trace, parse_mapping, print_notes_beside, refuse_cut,
         threads,
@@ -52,7 +52,7 @@ pub(in crate::commands) struct TraceArgs {
     #[arg(long, value_name = "L,o,g,G,S")]
     pub goal_params: Option<String>,
     #[command(flatten)]
-    pub rows: Most,
+    pub rows: RowLimit,
     /// Draw delays of computations and report the predicted time under them: exponential:MEAN, pareto:LEAST,EXPONENT,
     /// once:DELAY,RANK (a single delay: the idle wave), empirical (as the trace's own computations vary) or
     /// empirical:RECORDING (as those of RECORDING vary)
@@ -264,7 +264,7 @@ pub(super) fn run(asked: &PredictQuestion<'_>) -> Result<()> {
         let names: Vec<&str> = programs.iter().map(|one| one.name.as_str()).collect();
         (names.join(", "), together(asked, &programs)?)
     };
-    tell_rate_kind(&asked.fields(), prepared.model().name());
+    print_rate_kind(&asked.fields(), prepared.model().name());
     print_notes_beside(asked.args.format, prepared.ignored());
     note_formulas(prepared.collectives_by_formula());
     let outputs = Outputs {

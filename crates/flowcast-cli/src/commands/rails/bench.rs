@@ -22,8 +22,8 @@ use super::{
     chosen::{Chosen, Subject, subjects},
     count::{self, CountArgs},
     inputs::rail_parameters,
-    live::{LiveRail, WaitingKind, lacking, live_rail, session_rule},
-    serve::unexpected,
+    live::{LiveRail, WaitingKind, environment_error, live_rail, session_rule},
+    serve::exchange_error,
     split,
 };
 use crate::commands::doctor;
@@ -123,7 +123,7 @@ impl Bench {
         let expected = "found no token, expected --token TOKEN from `flowcast rails serve`";
         let token = self.token.given()?.context(expected)?;
         let subjects = subjects(&self.schedulers, &self.rails);
-        let mut results = if self.count.is_asked() {
+        let mut results = if self.count.is_requested() {
             None
         } else {
             Some(self.results(&subjects)?)
@@ -131,18 +131,18 @@ impl Bench {
         let paths: Vec<RailPath> = self.rails.iter().map(|rail| rail.path.clone()).collect();
         let mut link =
             connected(|| RailLink::connect(&paths, session_rule(token), self.waiting.waiting()))
-                .map_err(lacking)?;
+                .map_err(environment_error)?;
         let Some(results) = &mut results else {
             let plan = self.count.plan(&self.rails)?;
             let course =
                 self.schedulers[0].course(RailSet::first(self.rails.len()), self.split_from);
             let result = count::run(&mut link, &self.rails, course, plan, self.format);
-            return end(&mut link).map_err(unexpected).and(result);
+            return end(&mut link).map_err(exchange_error).and(result);
         };
         // Taken before the runs themselves occupy the processors.
         let provenance = doctor::provenance_of_measurement();
         self.measure(&mut link, &subjects, results)?;
-        end(&mut link).map_err(unexpected)?;
+        end(&mut link).map_err(exchange_error)?;
         for (rail, fault) in link.faults() {
             say!("flowcast: rail {}: {fault}", self.rails[rail.index()].name);
         }

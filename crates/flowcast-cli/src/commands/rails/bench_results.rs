@@ -37,7 +37,7 @@ impl Point {
         )
     }
 
-    /// Ratio of a subject's rate to that of the best of the last `alone` subjects.
+    /// Ratio of a subject's rate to the best rate of the last `alone` subjects.
     pub(super) fn over_best_alone(&self, subject: usize, alone: usize) -> f64 {
         let rails = self.one_way.len() - alone..self.one_way.len();
         self.rate(subject) / rails.map(|rail| self.rate(rail)).fold(0.0, f64::max)

@@ -5,7 +5,7 @@ use flowcast::scheduler::{
     discipline::{Discipline, SchedulerName},
     split::SplitRule,
 };
-use flowcast_rails::exchange::Course;
+use flowcast_rails::exchange::RailChoices;
 
 use super::live::LiveRail;
 
@@ -15,7 +15,7 @@ pub(super) enum Chosen {
     /// Scheduler with the given parameters. Earliest delivery divides long messages.
     Fixed(SchedulerName),
     /// Earliest delivery without division of messages.
-    Whole,
+    WholeFileReader,
     /// Earliest delivery with parameters that follow the rails.
     Adaptive,
     /// Earliest delivery with parameters that follow the rails; the best rail alone if measurements show that it is faster.
@@ -39,7 +39,7 @@ impl std::str::FromStr for Chosen {
         Ok(match text {
             "adaptive" => Chosen::Adaptive,
             "guarded" => Chosen::Guarded,
-            "whole-messages" => Chosen::Whole,
+            "whole-messages" => Chosen::WholeFileReader,
             name => Chosen::Fixed(name.parse()?),
         })
     }
@@ -47,13 +47,13 @@ impl std::str::FromStr for Chosen {
 
 impl Chosen {
     /// Course over these rails.
-    pub(super) fn course(self, rails: RailSet, split: SplitRule) -> Course {
+    pub(super) fn course(self, rails: RailSet, split: SplitRule) -> RailChoices {
         let scheduler = match self {
             Chosen::Fixed(name) => name,
             _ => SchedulerName::new(Discipline::EarliestDelivery),
         };
-        let split = (self != Chosen::Whole).then_some(split);
-        Course {
+        let split = (self != Chosen::WholeFileReader).then_some(split);
+        RailChoices {
             scheduler,
             adapts: self == Chosen::Adaptive,
             split,
@@ -65,7 +65,7 @@ impl Chosen {
     pub(super) fn name(self) -> String {
         match self {
             Chosen::Fixed(name) => name.to_string(),
-            Chosen::Whole => "whole-messages".into(),
+            Chosen::WholeFileReader => "whole-messages".into(),
             Chosen::Adaptive => "adaptive".into(),
             Chosen::Guarded => "guarded".into(),
         }
@@ -82,7 +82,7 @@ pub(super) fn subjects(schedulers: &[Chosen], rails: &[LiveRail]) -> Vec<Subject
     });
     let alone = (0u8..).zip(rails).map(|(rail, live)| Subject {
         name: format!("{} alone", live.name),
-        chosen: Chosen::Whole,
+        chosen: Chosen::WholeFileReader,
         rails: RailSet::NONE.with(RailId(rail)),
     });
     together.chain(alone).collect()

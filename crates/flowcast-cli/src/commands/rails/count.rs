@@ -11,11 +11,11 @@ use flowcast::{
     units::{Bytes, Rounded},
 };
 use flowcast_rails::{
-    exchange::{self, Course},
+    exchange::{self, RailChoices},
     link::RailLink,
 };
 
-use super::{live::LiveRail, serve::unexpected};
+use super::{live::LiveRail, serve::exchange_error};
 use flowcast_terminal::{exit::Finding, output::Format, provenance};
 
 /// Options of the counting test.
@@ -51,7 +51,7 @@ const EVERY_SECONDS: f64 = 0.025;
 
 impl CountArgs {
     /// `true` if the counting test is requested.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         self.count.is_some()
     }
 
@@ -82,7 +82,7 @@ impl CountArgs {
 pub(super) fn run(
     link: &mut RailLink,
     rails: &[LiveRail],
-    course: Course,
+    course: RailChoices,
     plan: CountPlan,
     format: Format,
 ) -> Result<()> {
@@ -117,7 +117,7 @@ pub(super) fn run(
             }
         },
     )
-    .map_err(unexpected)?;
+    .map_err(exchange_error)?;
     let seconds = start.elapsed().as_secs_f64();
     let (counts, session) = (link.counts(), link.session());
     let given: Vec<Bytes> = ids(count).map(|rail| session.given(rail)).collect();

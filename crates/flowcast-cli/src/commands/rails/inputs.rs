@@ -15,7 +15,7 @@ use flowcast::{
     table::{Document, Rows, Value, rows},
 };
 
-use flowcast_terminal::{files::read_parsed, network_args::rail, tables::Most};
+use flowcast_terminal::{files::read_parsed, network_args::rail, tables::RowLimit};
 
 /// Rails of a schedule.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(super) struct MessageArgs {
     #[arg(long, value_name = "FILE.csv")]
     messages: PathBuf,
     #[command(flatten)]
-    pub rows: Most,
+    pub rows: RowLimit,
 }
 
 impl MessageArgs {

@@ -31,7 +31,7 @@ const SILENCE: Time = Time::from_nanos(2e9);
 /// A rail with its name and its path.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveRail {
-    /// Name in tables: that of the network, numbered if several have the same.
+    /// Name in tables: the network's name, numbered if several rails have the same.
     pub name: String,
     /// LogGP parameters and addresses of the rail.
     pub path: RailPath,
@@ -69,7 +69,7 @@ pub(super) fn session_rule(token: Token) -> SessionRule {
 }
 
 /// Error of a broken link, which is an error of the environment.
-pub(super) fn lacking(error: LinkError) -> anyhow::Error {
+pub(super) fn environment_error(error: LinkError) -> anyhow::Error {
     EnvironmentLacks(error.to_string()).into()
 }
 

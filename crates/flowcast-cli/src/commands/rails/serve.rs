@@ -10,7 +10,7 @@ use flowcast_rails::{
     link::{Listener, RailLink},
 };
 
-use super::live::{WaitingKind, address, lacking, session_rule};
+use super::live::{WaitingKind, address, environment_error, session_rule};
 use flowcast_terminal::{exit::EnvironmentLacks, println_out, say, token::TokenArgs};
 
 /// Answer `flowcast rails bench` over several networks
@@ -44,8 +44,8 @@ const MOST_IDLE: f64 = 86_400.0;
 impl Serve {
     /// Answers until the process is ended.
     pub(crate) fn run(self) -> Result<()> {
-        let mut door = Listener::open(&self.listen).map_err(lacking)?;
-        for address in door.addresses().map_err(lacking)? {
+        let mut door = Listener::open(&self.listen).map_err(environment_error)?;
+        for address in door.addresses().map_err(environment_error)? {
             println_out!("{address}");
         }
         let token = self.token.given_or_new()?;
@@ -54,7 +54,7 @@ impl Serve {
         loop {
             let mut link =
                 RailLink::accept(door, session_rule(token), self.waiting.waiting(), None)
-                    .map_err(lacking)?;
+                    .map_err(environment_error)?;
             say!("flowcast: conversation started");
             let result = answer(&mut link, idle);
             for (rail, fault) in link.faults() {
@@ -62,23 +62,24 @@ impl Serve {
             }
             match result {
                 Ok(()) => say!("flowcast: conversation ended without errors"),
-                Err(error) if self.once => return Err(unexpected(error)),
+                Err(error) if self.once => return Err(exchange_error(error)),
                 Err(error) => say!("flowcast: conversation ended: {error}"),
             }
             if self.once {
                 return Ok(());
             }
-            door = link
-                .into_door()
-                .map_or_else(|| Listener::open(&self.listen).map_err(lacking), Ok)?;
+            door = link.into_door().map_or_else(
+                || Listener::open(&self.listen).map_err(environment_error),
+                Ok,
+            )?;
         }
     }
 }
 
 /// A failed link is an error of the environment; wrong content on it is not.
-pub(super) fn unexpected(error: ExchangeError) -> anyhow::Error {
+pub(super) fn exchange_error(error: ExchangeError) -> anyhow::Error {
     match error {
-        ExchangeError::Link(error) => lacking(error),
+        ExchangeError::Link(error) => environment_error(error),
         error @ ExchangeError::Interrupted { .. } => EnvironmentLacks(error.to_string()).into(),
         error @ ExchangeError::Protocol { .. } => error.into(),
     }
@@ -96,7 +97,7 @@ mod tests {
             arrived: 652,
             messages: 1000,
         };
-        let error = unexpected(interrupted);
+        let error = exchange_error(interrupted);
         assert!(error.is::<EnvironmentLacks>());
         assert_eq!(
             error.to_string(),

@@ -14,7 +14,7 @@ use flowcast::{
     units::{Bytes, Rounded, Time, UnitError},
 };
 
-use flowcast_terminal::{output::Format, tables::Most};
+use flowcast_terminal::{output::Format, tables::RowLimit};
 
 /// Parses `64KiB` or `64KiB,8KiB`; the second size is the smallest size of a piece.
 pub(super) fn rule(text: &str) -> Result<SplitRule, UnitError> {
@@ -30,7 +30,7 @@ pub(super) fn rule(text: &str) -> Result<SplitRule, UnitError> {
 pub(super) fn run(
     rails: &[Rail],
     messages: &[RailMessage],
-    most: Most,
+    most: RowLimit,
     rule: SplitRule,
     format: Format,
 ) -> Result<()> {

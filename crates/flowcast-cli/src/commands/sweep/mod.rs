@@ -32,7 +32,7 @@ use flowcast_terminal::{
     collectives::note_formulas,
     files::{self, declare, read_own_text, read_text, write_text, write_whole},
     network_args::{load_all, parse_overrides},
-    output::tell_notes,
+    output::print_notes,
     progress::Progress,
     say,
     shares::probability,
@@ -246,7 +246,7 @@ impl Sweep {
 
     /// Prints the notes, and each model once.
     fn say(study: &Study) {
-        tell_notes(study.notes());
+        print_notes(study.notes());
         let models = study.models().iter().map(ToString::to_string);
         for line in once(models) {
             say!("flowcast: {line}");

@@ -176,7 +176,7 @@ mod tests {
         *,
     };
     use flowcast::model::cluster::pattern::Pattern;
-    use flowcast_measure::lab::{Carried, profile};
+    use flowcast_measure::lab::{FlowTimes, profile};
     use flowcast_terminal::growing;
     use std::{fs::OpenOptions, io::Write};
 
@@ -188,7 +188,7 @@ mod tests {
             pattern,
             step_of: vec![0, 1],
         };
-        let carried = Carried {
+        let carried = FlowTimes {
             start: Time::ZERO,
             end: Time::from_seconds(0.1 + 0.2),
         };

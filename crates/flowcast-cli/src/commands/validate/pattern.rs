@@ -23,7 +23,7 @@ use super::{
     tolerance::{Tolerance, judge},
 };
 use crate::{
-    carrying::Means,
+    carrying::Medium,
     commands::{
         doctor,
         lab::{explained, load, self_tested},
@@ -32,7 +32,7 @@ use crate::{
 use flowcast_terminal::{
     answers::write_page,
     network_args, provenance,
-    repeating::{Carrying, Going, Over, Repeating},
+    repeating::{LimitArgs, Over, RepetitionArgs, RunProgress},
     say,
 };
 
@@ -40,8 +40,8 @@ use flowcast_terminal::{
 ///
 /// Set A has thirty flows of a chain of nodes in random directions, which start one after the other. Set B has random flows
 /// over two racks in nine configurations. Pattern files may be given instead. Each finished pattern is stored in
-/// FILE.html.journal at once, and --resume continues from there. The network has the lab's rates and windows, or comes from
-/// a network file fitted to other measurements. Nothing is fitted here.
+/// FILE.html.journal immediately, and --resume continues from there. The network has the lab's rates and windows, or comes
+/// from a network file fitted to other measurements. Nothing is fitted here.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast validate pattern A --count 10 --report chain.html\n  \
@@ -81,7 +81,7 @@ pub(crate) struct ValidatePattern {
     )]
     model: Vec<String>,
     /// Network: a name, or a file fitted to other measurements; if it has no wire rate, `packet` uses the lab's [default:
-    /// that of the lab's rates]
+    /// a network with the lab's rates]
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Model packet: simulate each pattern N times with random starts and host times, each run with as many repetitions as
@@ -95,7 +95,7 @@ pub(crate) struct ValidatePattern {
     #[command(flatten)]
     accuracy: AccuracyArgs,
     #[command(flatten)]
-    repeating: Repeating,
+    repeating: RepetitionArgs,
     /// Transport of the messages
     #[arg(long, value_enum, default_value_t = Over::Tcp)]
     over: Over,
@@ -109,7 +109,7 @@ pub(crate) struct ValidatePattern {
     #[arg(long, conflicts_with = "resume")]
     no_run: bool,
     #[command(flatten)]
-    going: Going,
+    going: LimitArgs,
 }
 
 fn lab_help() -> String {
@@ -238,9 +238,9 @@ impl ValidatePattern {
             self_tested(&lab)?;
         }
         let options = self.repeating.options()?;
-        let disturbed = doctor::tell_other_programs(MARKED);
-        let mut means = Means::in_lab(&lab, self.over)?;
-        let mut carrying = Carrying::with_steps(missing.len());
+        let disturbed = doctor::warn_of_other_programs(MARKED);
+        let mut means = Medium::in_lab(&lab, self.over)?;
+        let mut carrying = RunProgress::with_steps(missing.len());
         let mut finished = Vec::new();
         for named in missing {
             if self
@@ -276,7 +276,7 @@ impl ValidatePattern {
         load(lab, &self.lab_set)
     }
 
-    /// Network of the command line; otherwise that of the lab.
+    /// Network of the command line; otherwise the lab's network.
     fn given(&self, spec: &LabSpec) -> Result<Network> {
         match &self.network {
             None => Ok(network_of(spec)),

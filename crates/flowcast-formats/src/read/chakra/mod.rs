@@ -58,7 +58,7 @@ pub(super) fn read(
 /// Parts of a trace that the program lacks or simplifies, and signs of the tool that wrote the trace.
 #[derive(Default)]
 struct ChakraNotes {
-    /// Numbers of omitted or simplified things, by kind.
+    /// Numbers of omitted or simplified parts, by kind.
     left_out: BTreeMap<Cow<'static, str>, u64>,
     /// Assumptions where the trace is ambiguous.
     assumed: Vec<&'static str>,

@@ -141,7 +141,7 @@ impl ChakraGroups {
 
 /// Condition of a communication: a number of messages in a channel into a rank, or a number of ranks at a group's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Thing {
+enum WaitCondition {
     Sent(Rank, Channel),
     Came(u32, u32),
 }
@@ -149,8 +149,8 @@ enum Thing {
 struct GraphWalk {
     ranks: Vec<ChakraGraph>,
     groups: ChakraGroups,
-    counts: BTreeMap<Thing, u32>,
-    waiting: BTreeMap<(Thing, u32), Vec<(Rank, u32)>>,
+    counts: BTreeMap<WaitCondition, u32>,
+    waiting: BTreeMap<(WaitCondition, u32), Vec<(Rank, u32)>>,
 }
 
 #[derive(Default)]
@@ -323,7 +323,7 @@ impl GraphWalk {
             peer: rank,
             ..channel
         };
-        self.count(Thing::Sent(message.peer, seen))
+        self.count(WaitCondition::Sent(message.peer, seen))
     }
 
     fn recv(&mut self, rank: Rank, index: u32, message: &ChakraMessage) {
@@ -334,7 +334,7 @@ impl GraphWalk {
         let nth = graph.posted.entry(channel).or_default();
         *nth += 1;
         let nth = *nth;
-        self.wait_for(Thing::Sent(rank, channel), nth, (rank, index));
+        self.wait_for(WaitCondition::Sent(rank, channel), nth, (rank, index));
     }
 
     fn collective(&mut self, rank: Rank, index: u32, call: &ChakraCollective) -> Vec<Rank> {
@@ -357,12 +357,12 @@ impl GraphWalk {
         graph.begin(index, Action::Collective(call));
         let turn = graph.came.entry(number).or_default();
         *turn += 1;
-        let thing = Thing::Came(number, *turn);
+        let thing = WaitCondition::Came(number, *turn);
         self.wait_for(thing, size as u32, (rank, index));
         self.count(thing)
     }
 
-    fn wait_for(&mut self, thing: Thing, count: u32, who: (Rank, u32)) {
+    fn wait_for(&mut self, thing: WaitCondition, count: u32, who: (Rank, u32)) {
         if self.counts.get(&thing).copied().unwrap_or(0) >= count {
             self.ranks[who.0.index()].done.push_back(who.1);
         } else {
@@ -370,7 +370,7 @@ impl GraphWalk {
         }
     }
 
-    fn count(&mut self, thing: Thing) -> Vec<Rank> {
+    fn count(&mut self, thing: WaitCondition) -> Vec<Rank> {
         let count = self.counts.entry(thing).or_default();
         *count += 1;
         let woken = self.waiting.remove(&(thing, *count)).unwrap_or_default();

@@ -49,14 +49,14 @@ pub(super) fn read(input: ScanInput<'_>) -> Result<(ParaverHeader, usize), Trace
     };
     cursor.integer().ok_or_else(wrong)?;
     let unit = if cursor.eat_all(b"_ns") { 1 } else { 1000 };
-    cursor.integer_behind(b':').ok_or_else(wrong)?;
+    cursor.integer_after(b':').ok_or_else(wrong)?;
     if cursor.eat(b'(') {
         cursor.until(b')');
         if !cursor.eat(b')') {
             return Err(wrong());
         }
     }
-    let applications = cursor.integer_behind(b':');
+    let applications = cursor.integer_after(b':');
     let applications = applications
         .filter(|number| (1..=MOST_TASKS).contains(number))
         .ok_or_else(wrong)?;
@@ -82,7 +82,7 @@ pub(super) fn read(input: ScanInput<'_>) -> Result<(ParaverHeader, usize), Trace
 fn read_application(input: ScanInput<'_>, cursor: &mut Cursor<'_>) -> Result<i64, TraceError> {
     let wrong = || input.fault(0, input.shown(0), FORMAT);
     let tasks = cursor
-        .integer_behind(b':')
+        .integer_after(b':')
         .filter(|tasks| (1..=MOST_TASKS).contains(tasks))
         .ok_or_else(wrong)?;
     if !cursor.eat(b'(') {

@@ -40,12 +40,12 @@ pub(crate) struct Post {
     /// Source, tag and communicator; `None` if it was never matched.
     pub channel: Option<Channel>,
     /// Criteria of the receive, if the trace does not contain the message that it matched.
-    pub takes: Option<Takes>,
+    pub takes: Option<MatchCriteria>,
 }
 
 /// Criteria of a receive from any source or with any tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Takes {
+pub(crate) struct MatchCriteria {
     /// Global number of the communicator.
     pub communicator: i32,
     /// World rank of the source, if one is named.
@@ -172,7 +172,11 @@ impl RankActions {
     }
 
     /// Adds a receive and returns its number.
-    pub(crate) fn add_post(&mut self, channel: Option<Channel>, takes: Option<Takes>) -> u32 {
+    pub(crate) fn add_post(
+        &mut self,
+        channel: Option<Channel>,
+        takes: Option<MatchCriteria>,
+    ) -> u32 {
         self.posts.push(Post { channel, takes });
         self.posts.len() as u32 - 1
     }
@@ -502,7 +506,7 @@ impl<'a> Translation<'a> {
     /// Adds a receive whose matched message may become known later.
     fn add_wildcard(&mut self, words: &[i64]) -> u32 {
         let (source, tag, flags) = (word(words, 2), word(words, 3), word(words, 4));
-        let takes = self.communicator(words).map(|(members, id)| Takes {
+        let takes = self.communicator(words).map(|(members, id)| MatchCriteria {
             communicator: id as i32,
             source: if flags & ANY_SOURCE == 0 {
                 members.world_rank(source)

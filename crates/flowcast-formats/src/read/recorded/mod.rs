@@ -43,7 +43,7 @@ const SPENT: &str =
     "ranks that used up their budget; they are replayed up to their last recorded call";
 
 /// Kind for ranks whose threads share requests.
-const IN_A_ROW: &str = "ranks whose threads complete each other's requests; all their calls are replayed in one sequence";
+const ONE_SEQUENCE: &str = "ranks whose threads complete each other's requests; all their calls are replayed in one sequence";
 
 /// Returns `true` if the text belongs to a recording.
 pub(super) fn recognises(text: &[u8]) -> bool {
@@ -220,7 +220,7 @@ pub(super) fn assemble(
     program.ignored.extend(pruned);
     if rows > 0 {
         program.ignored.push(IgnoredRecords {
-            kind: IN_A_ROW.to_owned(),
+            kind: ONE_SEQUENCE.to_owned(),
             count: rows,
         });
     }

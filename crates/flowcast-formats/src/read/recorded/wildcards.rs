@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::actions::{Action, RankActions, Takes};
+use super::actions::{Action, MatchCriteria, RankActions};
 use flowcast_program::{build::Channel, program::IgnoredRecords};
 use flowcast_units::Rank;
 
@@ -19,7 +19,7 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
     }) {
         return None;
     }
-    let mut left = LeftWildcards::new(ranks);
+    let mut left = RemainingMessages::new(ranks);
     let mut count = 0;
     for (receiver, actions) in (0..).map(Rank).zip(ranks) {
         for post in actions
@@ -39,10 +39,10 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
 }
 
 /// Send times of the messages in each receiver's channels, without the messages of receives whose channel is known.
-struct LeftWildcards(BTreeMap<(Rank, Channel), Vec<u64>>);
+struct RemainingMessages(BTreeMap<(Rank, Channel), Vec<u64>>);
 
-impl LeftWildcards {
-    fn new(ranks: &[RankActions]) -> LeftWildcards {
+impl RemainingMessages {
+    fn new(ranks: &[RankActions]) -> RemainingMessages {
         let mut sent: BTreeMap<(Rank, Channel), Vec<u64>> = BTreeMap::new();
         for (sender, actions) in (0..).map(Rank).zip(ranks) {
             for step in &actions.steps {
@@ -65,11 +65,11 @@ impl LeftWildcards {
             }
         }
         sent.values_mut().for_each(|times| times.reverse());
-        LeftWildcards(sent)
+        RemainingMessages(sent)
     }
 
     /// Takes the matching message that was sent first.
-    fn first(&mut self, receiver: Rank, takes: &Takes) -> Option<Channel> {
+    fn first(&mut self, receiver: Rank, takes: &MatchCriteria) -> Option<Channel> {
         let lowest = Channel {
             peer: Rank(0),
             tag: i32::MIN,
@@ -127,7 +127,7 @@ mod tests {
         };
         let any = Post {
             channel: None,
-            takes: Some(Takes {
+            takes: Some(MatchCriteria {
                 communicator: 0,
                 source: None,
                 tag: Some(3),

@@ -66,7 +66,7 @@ pub struct CableCheck {
     /// Number of frames that did not arrive.
     pub lost: u32,
     /// Specified probability of a loss.
-    pub asked_loss: f64,
+    pub specified_loss: f64,
     /// Number of frames that the seed marks as lost, or that find the queue full in virtual time.
     pub expected_lost: u32,
     /// Number of frames that arrived unexpectedly or are missing unexpectedly.
@@ -260,7 +260,7 @@ impl ReferenceCable {
             nominal: self.spec.rate,
             sent: sent.len() as u32,
             lost: count(&|_, arrived| !arrived),
-            asked_loss: self.spec.loss,
+            specified_loss: self.spec.loss,
             expected_lost: count(&|sent, _| !due(sent)),
             unexplained: count(&|sent, arrived| due(sent) != arrived),
         }

@@ -20,19 +20,19 @@ use crate::lab::{launch, names, spec::LabSpec};
 
 /// Lifetime of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stay {
+pub(crate) enum LabLifetime {
     /// Until the standard input of the script ends, which happens when its owner ends for any reason.
     WithOwner,
     /// Until a command ends it.
     UntilDown,
 }
 
-impl Stay {
+impl LabLifetime {
     /// Returns the argument of the script.
     pub(crate) fn argument(self) -> &'static str {
         match self {
-            Stay::WithOwner => "owner",
-            Stay::UntilDown => "down",
+            LabLifetime::WithOwner => "owner",
+            LabLifetime::UntilDown => "down",
         }
     }
 }

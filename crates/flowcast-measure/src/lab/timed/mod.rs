@@ -28,19 +28,19 @@ pub trait Carrier {
     ///
     /// # Errors
     /// A connection breaks, or a flow makes no progress.
-    fn carry(&mut self) -> Result<Vec<Carried>, LabError>;
+    fn carry(&mut self) -> Result<Vec<FlowTimes>, LabError>;
 }
 
 /// Start and end of a flow, relative to the common start.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Carried {
+pub struct FlowTimes {
     /// Time at which the sender hands over the first byte.
     pub start: Time,
     /// Time at which the receiver has the last byte.
     pub end: Time,
 }
 
-impl Carried {
+impl FlowTimes {
     /// Time from start to end.
     pub fn duration(self) -> Time {
         self.end - self.start
@@ -93,7 +93,7 @@ impl Default for PatternOptions {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PatternRun {
     /// Times by repetition, without the warm-ups, and by flow.
-    pub repetitions: Vec<Vec<Carried>>,
+    pub repetitions: Vec<Vec<FlowTimes>>,
     /// `true` if the duration of every flow is as precise as the rule requires.
     pub is_precise: bool,
 }
@@ -181,10 +181,10 @@ mod tests {
     struct Listed(Vec<f64>, usize);
 
     impl Carrier for Listed {
-        fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+        fn carry(&mut self) -> Result<Vec<FlowTimes>, LabError> {
             let millis = self.0[self.1];
             self.1 += 1;
-            let carried = |start: f64, millis: f64| Carried {
+            let carried = |start: f64, millis: f64| FlowTimes {
                 start: Time::from_micros(start),
                 end: Time::from_micros(start + millis * 1e3),
             };

@@ -12,7 +12,7 @@ use std::{
 use flowcast_network::cluster::flow::Flow;
 use flowcast_units::{Node, Time};
 
-use super::{Carried, Carrier, FlowConnections, PatternOptions};
+use super::{Carrier, FlowConnections, FlowTimes, PatternOptions};
 use crate::lab::{error::LabError, running::Lab};
 
 /// Bytes that a sender passes to the system in one call. The system accepts no more than the window, so this is not a limit.
@@ -108,11 +108,11 @@ fn by_connection(
 }
 
 impl Carrier for TcpCarrier {
-    fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+    fn carry(&mut self) -> Result<Vec<FlowTimes>, LabError> {
         let block = vec![0u8; BLOCK];
         let zero = Instant::now() + LEAD + LEAD_PER_CONNECTION * self.connections.len() as u32;
         let mut carried = vec![
-            Carried {
+            FlowTimes {
                 start: Time::ZERO,
                 end: Time::ZERO
             };
@@ -143,7 +143,7 @@ impl Carrier for TcpCarrier {
                     .map_err(refused)?;
                 for (message, (start, end)) in messages.iter().zip(times.0.into_iter().zip(times.1))
                 {
-                    carried[message.index] = Carried { start, end };
+                    carried[message.index] = FlowTimes { start, end };
                 }
             }
             Ok(carried)

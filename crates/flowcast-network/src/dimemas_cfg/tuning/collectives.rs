@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Tuned, content_lines, note};
+use super::{NamedFileContents, content_lines, note};
 use crate::{
     collective::{Collectives, Phase, PhaseSize, Repeats, Row},
     dimemas_cfg::{
@@ -77,8 +77,11 @@ const EXPECTED_LINE: &str = "a line that begins with Machine globalop:, External
                              Quantum size (bytes): or Flight time:, or an operation id and its models";
 
 /// Reads a communications file of a configuration with `machines` machines.
-pub(in crate::dimemas_cfg) fn read(text: &str, machines: u32) -> Result<Tuned, DimemasConfigError> {
-    let mut tuned = Tuned::default();
+pub(in crate::dimemas_cfg) fn read(
+    text: &str,
+    machines: u32,
+) -> Result<NamedFileContents, DimemasConfigError> {
+    let mut tuned = NamedFileContents::default();
     for (line, content) in content_lines(text) {
         let (name, rest) = match content.split_once(':') {
             Some((name, rest)) => (name.trim(), rest),

@@ -22,7 +22,7 @@ pub(in crate::sharing) struct Queues {
     /// Indexed by link: `true` if the opposite link carries the ACKs of all its data.
     is_paired: Vec<bool>,
     /// Indexed by link: `true` if data and their ACKs both cross it, so that its queue delays both. The delay of such a link
-    /// is `1 + kappa` times the delay in its queue. It therefore counts for the data alone, and not again for the ACKs.
+    /// is `1 + kappa` times the delay in its queue. It is therefore added for the data only, and not again for the ACKs.
     is_shared: Vec<bool>,
     delays: Vec<f64>,
     /// Indexed by link: delay that data see there. For a paired link it includes the delay of their ACKs on the opposite

@@ -11,7 +11,7 @@
 //! When a flow starts or ends, the relaxation starts from the previous solution and visits only the links of the flow's path
 //! at first. The cost depends on the reach of the change and not on the number of flows.
 //!
-//! A link has no queue if all its flows have come through the same earlier link with at most the same capacity.
+//! A link has no queue if all its flows have crossed the same earlier link with at most the same capacity.
 
 use std::collections::VecDeque;
 
@@ -108,7 +108,7 @@ const FASTEST: f64 = 2.0;
 
 /// Error: the relaxation does not converge.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::sharing) struct Restless {
+pub(in crate::sharing) struct NotConverged {
     /// Largest imbalance of a link, relative to its capacity.
     pub imbalance: f64,
 }
@@ -243,7 +243,7 @@ impl Relaxation {
         active_flows: &ActiveFlows,
         stop: StopRule,
         changes: &mut Changes,
-    ) -> Result<(), Restless> {
+    ) -> Result<(), NotConverged> {
         self.take_in(fabric, active_flows);
         self.adapted
             .drain(..)
@@ -267,7 +267,7 @@ impl Relaxation {
                     .drain(..)
                     .for_each(|link| self.is_waiting[link.index()] = false);
                 if imbalance > stop.far * ROUGH {
-                    return Err(Restless { imbalance });
+                    return Err(NotConverged { imbalance });
                 }
             }
         }
@@ -283,7 +283,7 @@ impl Relaxation {
         active_flows: &ActiveFlows,
         stop: StopRule,
         changes: &mut Changes,
-    ) -> Result<(), Restless> {
+    ) -> Result<(), NotConverged> {
         (0..self.loads.len() as u32).for_each(|link| self.wait(LinkId(link)));
         self.update(
             fabric,
@@ -483,7 +483,7 @@ impl Relaxation {
             .filling_delay(link, self.elsewhere.iter().copied(), precision)
     }
 
-    /// `true` if all flows of a link have come through one earlier link with at most the same capacity, so that none of them
+    /// `true` if all flows of a link have crossed one earlier link with at most the same capacity, so that none of them
     /// waits here.
     fn is_served_before(&self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> bool {
         let [first, others @ ..] = active_flows.members(link) else {

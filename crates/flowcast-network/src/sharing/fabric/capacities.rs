@@ -88,7 +88,7 @@ pub fn backbone_share(network: &Network) -> Result<Option<AllocatedFraction>, Sh
         return Err(SharingError::parameter(
             "nic.bandwidth",
             Some(nic),
-            "a finite rate, because that of the backbone is finite",
+            "a finite rate, because the rate of the backbone is finite",
         ));
     }
     rate.map(|rate| share("backbone.bandwidth", rate, nic))
@@ -111,7 +111,7 @@ pub(super) fn share(
     Err(SharingError::Parameter {
         field,
         found: format!("{rate:e} B/s"),
-        expected: "a rate from 1e-100 to 1e100 times that of the interface",
+        expected: "a rate from 1e-100 to 1e100 times the rate of the interface",
     })
 }
 
@@ -126,7 +126,7 @@ pub(super) fn bus_share(network: &Network) -> Result<Option<BusShare>, SharingEr
         return Err(SharingError::parameter(
             "nic.bandwidth",
             Some(nic),
-            "a finite rate, because that of the bus is finite",
+            "a finite rate, because the rate of the bus is finite",
         ));
     }
     if rate <= 0.0 {
@@ -143,6 +143,6 @@ pub(super) fn infinite_interface() -> SharingError {
     SharingError::parameter(
         "nic.bandwidth",
         Some(0.0),
-        "a finite rate, because those of the topology are finite",
+        "a finite rate, because the rates of the topology are finite",
     )
 }

@@ -9,7 +9,7 @@ use crate::{
         ranks::{ContendedRank, RankPhase, Step},
         route_costs::Delay,
     },
-    observer::{Gathered, Observer},
+    observer::{ObservedCollective, Observer},
     routes::Route,
     transit::Transit,
 };
@@ -271,7 +271,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         let (last, last_rank) = last;
         self.observer.gathered(
             rank,
-            Gathered {
+            ObservedCollective {
                 instance,
                 call,
                 processor,

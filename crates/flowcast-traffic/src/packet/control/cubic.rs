@@ -50,7 +50,7 @@ impl Cubic {
         }
     }
 
-    /// Resets the state to that of a new connection.
+    /// Resets to the state of a new connection.
     pub(super) fn reset(&mut self) {
         *self = Cubic::new(self.hystart.segment());
     }

@@ -6,8 +6,8 @@ use super::{
 };
 
 /// Notes of the engine for the search.
-pub(super) struct Noted {
-    of: Vec<Of>,
+pub(super) struct EngineNotes {
+    of: Vec<ConnectionNotes>,
     has_news: bool,
     /// Last packet that has arrived at an anchor: time and connection.
     came: Option<(Picos, usize)>,
@@ -17,14 +17,14 @@ pub(super) struct Noted {
 
 /// Notes on a connection.
 #[derive(Clone, Default)]
-struct Of {
+struct ConnectionNotes {
     /// `true` if each arrival is reported.
     is_anchor: bool,
     /// Times of arrivals since a period has been followed.
     arrivals: Option<Vec<Picos>>,
 }
 
-impl Noted {
+impl EngineNotes {
     #[inline]
     pub(super) fn arrive(&mut self, now: Picos, connection: usize) {
         let of = &mut self.of[connection];
@@ -45,8 +45,8 @@ impl Noted {
 impl PacketEngine {
     /// Runs like [`PacketEngine::run`], but skips exact repetitions. Returns the number of events that were executed.
     pub(in super::super) fn run_skipping(&mut self) -> u64 {
-        let of = vec![Of::default(); self.connections.len()];
-        self.noted = Some(Noted {
+        let of = vec![ConnectionNotes::default(); self.connections.len()];
+        self.noted = Some(EngineNotes {
             of,
             has_news: false,
             came: None,
@@ -77,12 +77,12 @@ impl PacketEngine {
         self.noted.as_mut()?.came.take()
     }
 
-    fn note(&mut self, connection: usize) -> &mut Of {
+    fn note(&mut self, connection: usize) -> &mut ConnectionNotes {
         &mut self.noted.as_mut().expect("only the search asks").of[connection]
     }
 
     pub(in super::super) fn note_nothing(&mut self, connection: usize) {
-        *self.note(connection) = Of::default();
+        *self.note(connection) = ConnectionNotes::default();
     }
 
     pub(in super::super) fn note_anchor(&mut self, connection: usize) {

@@ -81,7 +81,7 @@ pub(super) struct Sender {
     probe_at: Picos,
     suspicion_at: Picos,
     has_probed: bool,
-    heard: Hearing,
+    heard: AckEffects,
 }
 
 /// Proportional rate reduction (RFC 6937).
@@ -103,7 +103,7 @@ struct Usage {
 
 /// Effects so far of the ACK that is being processed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Hearing {
+struct AckEffects {
     packets: u32,
     newest: Option<Transmission>,
     was_in_flight: u32,
@@ -149,7 +149,7 @@ impl Sender {
             probe_at: Picos::NEVER,
             suspicion_at: Picos::NEVER,
             has_probed: false,
-            heard: Hearing::default(),
+            heard: AckEffects::default(),
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) enum Ports {
     Full,
     /// They share the rate of the port.
     Half,
-    /// They share a medium whose rate is above that of the port.
+    /// They share a medium whose rate is above the rate of the port.
     Bus,
 }
 

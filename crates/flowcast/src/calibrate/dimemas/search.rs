@@ -103,7 +103,7 @@ struct SearchTask<'a> {
 }
 
 /// Parameters with the best table for them, and their mean error.
-struct Settled {
+struct BestParameters {
     parameters: Parameters,
     rows: BTreeMap<CollectiveOp, Row>,
     miss: f64,
@@ -138,7 +138,7 @@ impl<'a> SearchTask<'a> {
     }
 
     /// The best of the points around, if it is better: latency and bandwidth one step up or down.
-    fn neighbour(&self, settled: &Settled, step: f64) -> Option<Settled> {
+    fn neighbour(&self, settled: &BestParameters, step: f64) -> Option<BestParameters> {
         let moved = around(&settled.parameters, step)
             .into_iter()
             .map(|parameters| self.settled(parameters));
@@ -148,8 +148,8 @@ impl<'a> SearchTask<'a> {
     }
 
     /// The best links, buses and rows for this latency and bandwidth.
-    fn settled(&self, parameters: Parameters) -> Settled {
-        let mut best: Option<Settled> = None;
+    fn settled(&self, parameters: Parameters) -> BestParameters {
+        let mut best: Option<BestParameters> = None;
         for buses in 0..=self.most_buses {
             let (parameters, of_messages) = smallest(self.links.iter().map(|links: &NodeLinks| {
                 let parameters = Parameters {
@@ -175,7 +175,7 @@ impl<'a> SearchTask<'a> {
                 .as_ref()
                 .is_none_or(|best| miss < best.miss - LEAST_GAIN)
             {
-                best = Some(Settled {
+                best = Some(BestParameters {
                     parameters,
                     rows,
                     miss,
@@ -197,7 +197,7 @@ impl<'a> SearchTask<'a> {
             .sum()
     }
 
-    fn finish(&self, settled: &Settled) -> Result<DimemasFit, DimemasFitError> {
+    fn finish(&self, settled: &BestParameters) -> Result<DimemasFit, DimemasFitError> {
         let Parameters {
             latency,
             bandwidth,
@@ -222,7 +222,7 @@ impl<'a> SearchTask<'a> {
         })
     }
 
-    fn intervals(&self, settled: &Settled) -> DimemasIntervals {
+    fn intervals(&self, settled: &BestParameters) -> DimemasIntervals {
         let mut resampler = Resampler::from_seed(SEED);
         let (mut latencies, mut bandwidths) = (Vec::new(), Vec::new());
         for _ in 0..REPLICATES {
@@ -257,7 +257,7 @@ fn ends(values: &[f64]) -> (f64, f64) {
 
 /// Latency and bandwidth with the smallest error on the regions, found by steps of a factor from the settled ones. Links,
 /// buses and rows stay.
-fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
+fn nearest(regions: &[&MeasuredRegion], settled: &BestParameters) -> Parameters {
     let start = (
         settled.parameters,
         miss(regions, settled, &settled.parameters),
@@ -274,7 +274,7 @@ fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
     .0
 }
 
-fn miss(regions: &[&MeasuredRegion], settled: &Settled, parameters: &Parameters) -> f64 {
+fn miss(regions: &[&MeasuredRegion], settled: &BestParameters, parameters: &Parameters) -> f64 {
     regions
         .iter()
         .map(|region| off(predicted(region, &settled.rows, parameters), region.once))

@@ -393,7 +393,7 @@ impl World<'_> {
             mode,
         } = self.records.ranks[rank][self.ranks[rank].next - 1]
         else {
-            unreachable!("a rank stays at its collective until it has come");
+            unreachable!("a rank stays at its collective until it has arrived");
         };
         let own_end = if mode == Mode::RootSynchronous && rank != root {
             now + self.per_byte(rank, root) * send as f64

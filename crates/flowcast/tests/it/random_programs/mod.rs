@@ -13,11 +13,11 @@ use flowcast::{
     graph::critical_path::CriticalPath,
     model::{
         machine::{Machine, Mapping, NodeGroup},
-        network::{LinkRate, LoneFlow, MessageRule, Network},
+        network::{LinkRate, MessageRule, Network, SingleFlowRate},
     },
     observers::{
         explain::{Explainer, Explanation},
-        journal::{Keeps, ReplayJournal},
+        journal::{JournalContents, ReplayJournal},
     },
     replay::{
         ReplayEngine, SimulateError, costs::Rendezvous, outcome::Outcome, placement::Placement,
@@ -33,7 +33,7 @@ pub(crate) fn recorded<'a>(
     program: &'a Program,
     run: impl FnOnce(&mut ReplayJournal<'a>) -> Result<Outcome, SimulateError>,
 ) -> (Outcome, ReplayJournal<'a>) {
-    let mut journal = ReplayJournal::new(program, Keeps::TIMELINE);
+    let mut journal = ReplayJournal::new(program, JournalContents::TIMELINE);
     let outcome = run(&mut journal).unwrap();
     assert_times_add_up(&outcome, &journal);
     (outcome, journal)
@@ -731,8 +731,9 @@ impl Numbers {
         let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
         network.point_to_point.rule = self.rule;
         network.nic.latency = Time::from_nanos(self.latency);
-        network.nic.rate =
-            LinkRate::Goodput(LoneFlow::GapPerByte(TimePerByte::from_nanos(self.per_byte)));
+        network.nic.rate = LinkRate::Goodput(SingleFlowRate::GapPerByte(TimePerByte::from_nanos(
+            self.per_byte,
+        )));
         network.nic.overhead = Time::from_nanos(self.overhead);
         network.nic.gap = Time::from_nanos(self.gap);
         let group = NodeGroup {

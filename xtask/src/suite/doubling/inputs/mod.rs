@@ -1,4 +1,4 @@
-//! Inputs of any size, in the forms that the command reads, that have one kind of part so many times.
+//! Inputs of any size, in the forms that the command reads. The size is the number of parts of one kind.
 
 mod recordings;
 mod tables;
@@ -11,7 +11,7 @@ use traces::*;
 /// Files by their names in a folder.
 pub(super) type Files = Vec<(String, Vec<u8>)>;
 
-/// A command on an input that has one kind of part so many times.
+/// A command on an input with any number of parts of one kind.
 #[derive(Debug)]
 pub(super) struct Case {
     /// Its name in what the step prints.

@@ -23,7 +23,7 @@ fn medians(rows: usize, nodes: usize) -> String {
     })
 }
 
-/// Where so many runs were.
+/// Rows with the nodes of `runs` runs, each on `nodes` nodes.
 fn allocations(runs: usize, nodes: usize) -> String {
     each(runs * nodes, |i| {
         let (run, node) = (i / nodes, i % nodes);
@@ -31,8 +31,8 @@ fn allocations(runs: usize, nodes: usize) -> String {
     })
 }
 
-/// What a network is fitted to, and the allocations of so many runs. How far the fit goes depends on the numbers, not only on how
-/// many there are: the medians are the same for all.
+/// Measurements to which a network is fitted, and the allocations of `runs` runs. The effort of the fit depends on the values
+/// and not only on their number, so the medians are the same for all sizes.
 pub(super) fn measured(runs: usize) -> Files {
     vec![
         (
@@ -46,7 +46,7 @@ pub(super) fn measured(runs: usize) -> Files {
     ]
 }
 
-/// So many cases on so many nodes, beside what a network is fitted to.
+/// Measurements to which a network is fitted, and `rows` cases on `nodes` nodes.
 pub(super) fn collective_cases(rows: usize, nodes: usize) -> Files {
     let places = ALLOCATIONS.to_owned() + &allocations(2, 8) + &allocations(2, nodes);
     let mut files = measured(2);

@@ -18,7 +18,7 @@ use flowcast_rails::{
 use super::Bench;
 use crate::commands::rails::{
     chosen::{Chosen, Subject},
-    serve::unexpected,
+    serve::exchange_error,
 };
 
 /// Number of blocks into which a guarded subject divides the exchanges of a visit. It decides before each block.
@@ -88,7 +88,7 @@ impl<'a> PointRun<'a> {
                 ..self.once
             },
         )
-        .map_err(unexpected)?;
+        .map_err(exchange_error)?;
         let last = times.last().copied().unwrap_or(self.lasts);
         let repetitions = ((self.lasts.as_nanos() / last.as_nanos()) as u32).clamp(1, LONGEST);
         self.repetitions[index] = Some(repetitions);
@@ -115,7 +115,7 @@ impl<'a> PointRun<'a> {
                     ..self.once
                 },
             )
-            .map_err(unexpected);
+            .map_err(exchange_error);
         }
         let block = repetitions.div_ceil(BLOCKS) as usize;
         let mut times = Vec::new();
@@ -142,7 +142,7 @@ impl<'a> PointRun<'a> {
                 ..self.once
             },
         )
-        .map_err(unexpected)?;
+        .map_err(exchange_error)?;
         let took = times.iter().fold(Time::ZERO, |sum, time| sum + *time);
         self.guard
             .observe(arm, took, Time::from_micros(f64::from(repetitions)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flowcast::{
     RecordingPrediction,
     model::network::Network,
-    report::validation::app::{AppValidation, Fared, MeasuredQuantity, QuantityRow},
+    report::validation::app::{AppValidation, MeasuredQuantity, PredictorAccuracy, QuantityRow},
     statements::{margin, of_runs},
     statistics::{StatsError, observation::Observations},
     table::{Document, Record, Rows, Value, figure, json, percent, relative_error, rows},
@@ -21,7 +21,7 @@ const ROWS: usize = 24;
 /// Errors of each predictor, with a check that its interval contains the measurement.
 pub(super) fn document(
     validation: &AppValidation,
-    fared: &[Fared],
+    fared: &[PredictorAccuracy],
     predicted: &[RecordingPrediction],
     network: &Network,
 ) -> Result<Document, StatsError> {

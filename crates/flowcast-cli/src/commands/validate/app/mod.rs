@@ -41,7 +41,7 @@ use flowcast_terminal::{
     network_args::{self, parse_overrides},
     predictors::{self, Predictor, Setting},
     provenance,
-    repeating::Going,
+    repeating::LimitArgs,
     shares::probability,
     trace_args::{Compute, parse_mapping},
 };
@@ -56,7 +56,7 @@ const IDLE_SLEEP_US: f64 = 50.0;
 /// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call). The times of each run
 /// are stored: in total, by region (MPI_Pcontrol), by rank, by type of call. One more run is recorded and predicted with
 /// each model and each evaluation of collectives. Computation takes its wall time, or its thread CPU time if ranks share
-/// processors or sleep, as in a lab. Each finished run is stored in FILE.html.journal at once.
+/// processors or sleep, as in a lab. Each finished run is stored in FILE.html.journal immediately.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast validate app --network fitted.toml --repetitions 6 --report cg.html -- mpirun -np 4 ./cg.S.x\n  \
@@ -75,7 +75,7 @@ pub(crate) struct ValidateApp {
     #[arg(long, value_name = "KEY=VALUE", requires = "lab")]
     lab_set: Vec<String>,
     /// Built-in network, network file or Dimemas configuration, fitted to other runs; if it has no wire rate, `packet` uses
-    /// the lab's [default: that of the lab's rates]
+    /// the lab's [default: a network with the lab's rates]
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network (repeatable)
@@ -138,7 +138,7 @@ pub(crate) struct ValidateApp {
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
-    going: Going,
+    going: LimitArgs,
     /// Command to run: the launcher with its options, and the program with its own
     #[arg(
         last = true,
@@ -266,8 +266,8 @@ impl ValidateApp {
         plan.carry_out(header)
     }
 
-    /// The given network, or that of the lab's rates; and the network of the predictions, with computation scaled, and with
-    /// the wire rates of the lab if it has none.
+    /// The given network, or a network with the lab's rates; and the network of the predictions. The latter has scaled
+    /// computation and, if the given one has no wire rate, the wire rates of the lab.
     fn networks(
         &self,
         spec: Option<&LabSpec>,

@@ -148,7 +148,7 @@ impl Plan<'_> {
             return Ok(measured);
         }
         // A program that does not start leaves no journal. The mark is therefore written with the first run.
-        let mut mark = doctor::tell_other_programs(MARKED).map(RunLine::DisturbedBy);
+        let mut mark = doctor::warn_of_other_programs(MARKED).map(RunLine::DisturbedBy);
         mark.iter()
             .for_each(|mark| measured.add(&path, mark.clone()));
         let place = RunPlace::new(self.lab, measured.header.lab.as_ref(), self.self_test)?;

@@ -2,7 +2,7 @@
 
 use std::{io, thread, time::Duration};
 
-use crate::clocks::{ClockPlan, Glance, Learned, rounds};
+use crate::clocks::{BurstReading, ClockPlan, LearnedClock, rounds};
 use flowcast_units::{ClockLine, Time};
 
 use super::{
@@ -51,8 +51,8 @@ impl Hosts {
         })
     }
 
-    fn learn_clocks(&mut self, plan: &ClockPlan) -> io::Result<Vec<Learned>> {
-        let mut learned = vec![Learned::itself(); self.links.len()];
+    fn learn_clocks(&mut self, plan: &ClockPlan) -> io::Result<Vec<LearnedClock>> {
+        let mut learned = vec![LearnedClock::itself(); self.links.len()];
         for round in rounds(self.links.len() as u32) {
             for (guide, learner) in &round {
                 self.links[guide.index()].notify(&HostOrder::Guide(learned[guide.index()].line))?;
@@ -60,7 +60,8 @@ impl Hosts {
                 self.links[learner.index()].notify(&HostOrder::Learn(address, *plan))?;
             }
             for (guide, learner) in round {
-                let HostReply::Learned(found) = self.links[learner.index()].answer_or_failure()?
+                let HostReply::LearnedClock(found) =
+                    self.links[learner.index()].answer_or_failure()?
                 else {
                     return Err(io::Error::other(
                         "found a different answer, expected a clock",
@@ -74,13 +75,13 @@ impl Hosts {
     }
 
     /// Returns the error of each estimate, and half the round trip of its measurement.
-    fn look_at_clocks(&mut self, learned: &[Learned]) -> io::Result<Vec<(Time, Time)>> {
+    fn look_at_clocks(&mut self, learned: &[LearnedClock]) -> io::Result<Vec<(Time, Time)>> {
         let mut errors = vec![(Time::ZERO, Time::ZERO)];
         for (rank, learned) in learned.iter().enumerate().skip(1) {
             self.links[0].notify(&HostOrder::Guide(ClockLine::default()))?;
             let address = self.links[0].address.clone();
             self.links[rank].notify(&HostOrder::Look(address, LOOKS))?;
-            let HostReply::Looked(Glance {
+            let HostReply::Looked(BurstReading {
                 own,
                 ahead,
                 round_trip,

@@ -15,7 +15,7 @@ use super::orders::{HostOrder, HostReply, Leg};
 use crate::{
     lab::{
         error::LabError,
-        timed::{Carried, Carrier},
+        timed::{Carrier, FlowTimes},
     },
     wire::line_of,
 };
@@ -166,7 +166,7 @@ struct Connected<'a> {
 }
 
 impl Carrier for Connected<'_> {
-    fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+    fn carry(&mut self) -> Result<Vec<FlowTimes>, LabError> {
         let (mut all, mut first) = (Vec::new(), 0);
         for step in self.steps {
             let numbers: Vec<u32> = (first..).take(step.len()).collect();
@@ -178,7 +178,7 @@ impl Carrier for Connected<'_> {
 }
 
 impl Hosts {
-    fn carry(&mut self, flows: &[Flow], numbers: &[u32]) -> io::Result<Vec<Carried>> {
+    fn carry(&mut self, flows: &[Flow], numbers: &[u32]) -> io::Result<Vec<FlowTimes>> {
         let origin = self.origin;
         let mut ahead = Vec::new();
         for (at, link) in self.links.iter_mut().enumerate().filter(|(at, _)| {
@@ -194,7 +194,7 @@ impl Hosts {
             self.links[*at].notify(&HostOrder::Carry(zero, numbers.to_vec()))?;
         }
         let mut carried = vec![
-            Carried {
+            FlowTimes {
                 start: Time::ZERO,
                 end: Time::ZERO
             };
@@ -202,7 +202,7 @@ impl Hosts {
         ];
         for (at, _) in &ahead {
             let link = &mut self.links[*at];
-            let HostReply::Carried { sent, taken } = link.answer_or_failure()? else {
+            let HostReply::FlowTimes { sent, taken } = link.answer_or_failure()? else {
                 return Err(io::Error::other(
                     "found a different answer, expected the times of flows",
                 ));
@@ -337,7 +337,7 @@ mod tests {
         *,
     };
     use crate::{
-        clocks::{ClockPlan, Learned},
+        clocks::{ClockPlan, LearnedClock},
         tcp::introduce,
     };
     use flowcast_units::Bytes;
@@ -423,7 +423,10 @@ mod tests {
                     span: Time::from_micros(50_000.0),
                 };
                 let run = hosts.synchronise_clocks(&plan, Duration::ZERO).unwrap();
-                assert_eq!((run.learned[0], run.learned.len()), (Learned::itself(), 3));
+                assert_eq!(
+                    (run.learned[0], run.learned.len()),
+                    (LearnedClock::itself(), 3)
+                );
                 for (learned, deviation) in run.learned.iter().zip(&run.deviations) {
                     // The clocks started within the time in which the ranks gathered.
                     assert!(learned.line.offset.as_seconds().abs() < 30.0, "{learned:?}");

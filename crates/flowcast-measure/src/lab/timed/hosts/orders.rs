@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clocks::{ClockPlan, Glance, Learned, LineAsNumbers};
+use crate::clocks::{BurstReading, ClockPlan, LearnedClock, LineAsNumbers};
 use flowcast_units::ClockLine;
 
 /// Order to a rank.
@@ -59,7 +59,7 @@ pub enum HostReply {
     /// All flows are connected.
     Opened,
     /// Starts of sent flows and ends of received flows, relative to the common start.
-    Carried {
+    FlowTimes {
         /// Number and start of each flow that leaves the rank.
         sent: Vec<(u32, Duration)>,
         /// Number and end of each flow that enters the rank.
@@ -68,9 +68,9 @@ pub enum HostReply {
     /// The learner is finished.
     Guided,
     /// Estimate of the other rank's clock.
-    Learned(Learned),
+    LearnedClock(LearnedClock),
     /// Single reading of the other rank's clock.
-    Looked(Glance),
+    Looked(BurstReading),
     /// Reason why the order could not be carried out.
     Failed(String),
 }
@@ -139,17 +139,17 @@ mod tests {
             host: "node7".into(),
             address: "node7:40123".into(),
         };
-        let carried = HostReply::Carried {
+        let carried = HostReply::FlowTimes {
             sent: vec![(0, nanos(1200))],
             taken: vec![(1, nanos(340_012_345))],
         };
-        let learned = HostReply::Learned(Learned {
+        let learned = HostReply::LearnedClock(LearnedClock {
             line,
             drift_deviation: 1e-9,
-            ..Learned::itself()
+            ..LearnedClock::itself()
         });
         let time = Time::from_nanos(1.0);
-        let looked = HostReply::Looked(Glance {
+        let looked = HostReply::Looked(BurstReading {
             own: time,
             ahead: time * -3.0,
             round_trip: time,

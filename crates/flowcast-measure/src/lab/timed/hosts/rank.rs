@@ -117,7 +117,7 @@ impl Follower<'_> {
             HostOrder::Guide(line) => self.guide(&line).map(|()| HostReply::Guided),
             HostOrder::Learn(address, plan) => self
                 .ask(&address, |clock| learn(clock, &plan))
-                .map(HostReply::Learned),
+                .map(HostReply::LearnedClock),
             HostOrder::Look(address, exchanges) => self
                 .ask(&address, |clock| look(clock, exchanges))
                 .map(HostReply::Looked),
@@ -231,7 +231,7 @@ impl Follower<'_> {
                 let times = if is_sent { &mut sent } else { &mut taken };
                 times.push((flow, Duration::from_secs_f64(time.as_seconds())));
             }
-            Ok(HostReply::Carried { sent, taken })
+            Ok(HostReply::FlowTimes { sent, taken })
         })
     }
 }

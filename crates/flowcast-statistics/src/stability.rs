@@ -14,7 +14,7 @@
 
 /// Present result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StillVerdict {
+pub enum StabilityVerdict {
     /// The median is above the upper end.
     Above,
     /// The median is below the lower end.
@@ -28,11 +28,11 @@ pub enum StillVerdict {
 /// Test of measurements against the range of a prediction.
 ///
 /// ```
-/// use flowcast_statistics::still::{StillHolds, StillVerdict};
+/// use flowcast_statistics::stability::{StillHolds, StabilityVerdict};
 ///
 /// let mut test = StillHolds::new(90.0, 110.0, 0.01);
-/// let verdicts: Vec<StillVerdict> = (0..20).map(|_| test.observe(150.0)).collect();
-/// assert_eq!((verdicts[0], verdicts[19]), (StillVerdict::Open, StillVerdict::Above));
+/// let verdicts: Vec<StabilityVerdict> = (0..20).map(|_| test.observe(150.0)).collect();
+/// assert_eq!((verdicts[0], verdicts[19]), (StabilityVerdict::Open, StabilityVerdict::Above));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StillHolds {
@@ -67,9 +67,9 @@ impl StillHolds {
 
     /// Ends the window if there is a verdict, or if it has `longest` measurements. Returns the verdict and starts a new
     /// window; `None` if the window continues.
-    pub fn end_window(&mut self, longest: u32) -> Option<StillVerdict> {
+    pub fn end_window(&mut self, longest: u32) -> Option<StabilityVerdict> {
         let verdict = self.verdict();
-        if verdict == StillVerdict::Open && self.count < longest {
+        if verdict == StabilityVerdict::Open && self.count < longest {
             return None;
         }
         (self.above, self.below, self.count) = (0, 0, 0);
@@ -77,7 +77,7 @@ impl StillHolds {
     }
 
     /// Adds a measurement and returns the present verdict.
-    pub fn observe(&mut self, value: f64) -> StillVerdict {
+    pub fn observe(&mut self, value: f64) -> StabilityVerdict {
         self.count_in(value);
         self.verdict()
     }
@@ -90,7 +90,7 @@ impl StillHolds {
     }
 
     /// Verdict on all measurements of the present window; `Open` if they do not suffice.
-    pub fn verdict(&self) -> StillVerdict {
+    pub fn verdict(&self) -> StabilityVerdict {
         let StillHolds {
             above,
             below,
@@ -99,10 +99,10 @@ impl StillHolds {
         } = *self;
         let shown = |beyond: u32| log_ratio(beyond, count) >= self.needed;
         match () {
-            () if shown(above) => StillVerdict::Above,
-            () if shown(below) => StillVerdict::Below,
-            () if shown(count - above) && shown(count - below) => StillVerdict::Between,
-            () => StillVerdict::Open,
+            () if shown(above) => StabilityVerdict::Above,
+            () if shown(below) => StabilityVerdict::Below,
+            () if shown(count - above) && shown(count - below) => StabilityVerdict::Between,
+            () => StabilityVerdict::Open,
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
     fn eleven_of_eleven_are_enough() {
         let mut test = StillHolds::new(1.0, 2.0, 0.01);
         let first = (1..)
-            .find(|_| test.observe(2.1) == StillVerdict::Above)
+            .find(|_| test.observe(2.1) == StabilityVerdict::Above)
             .unwrap();
         assert_eq!(
             (first, test.count()),
@@ -165,8 +165,8 @@ mod tests {
         );
         let mut test = StillHolds::new(1.0, 2.0, 0.01);
         assert!(
-            (0..20).any(|_| test.observe(1.5) == StillVerdict::Between)
-                && test.verdict() == StillVerdict::Between
+            (0..20).any(|_| test.observe(1.5) == StabilityVerdict::Between)
+                && test.verdict() == StabilityVerdict::Between
         );
     }
 
@@ -187,10 +187,12 @@ mod tests {
                 let mut all = drawn
                     .iter()
                     .map(|score| test.observe(100.0 * factor * (0.1 * score.max(-0.5)).exp()));
-                all.find(|verdict| [StillVerdict::Above, StillVerdict::Below].contains(verdict))
+                all.find(|verdict| {
+                    [StabilityVerdict::Above, StabilityVerdict::Below].contains(verdict)
+                })
             };
             alarms += u32::from(looks(1.0).is_some());
-            misses += u32::from(looks(1.1) != Some(StillVerdict::Above));
+            misses += u32::from(looks(1.1) != Some(StabilityVerdict::Above));
         }
         assert!(alarms <= 20, "{alarms} of 400 at a level of 5 %");
         assert_eq!(misses, 0);
