@@ -128,14 +128,18 @@ impl Block {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// Lines that a reader types, with their numbers: all lines of a `sh` block, and lines with a prompt in other blocks.
+    /// Lines that a reader types, with their numbers: all lines of a `sh` block, and lines with a prompt in other blocks. A line
+    /// after `> ` continues the line before it.
     fn typed(&self) -> Vec<(usize, &str)> {
         let mut goes_on = false;
         let mut typed = Vec::new();
         for (index, line) in self.lines.iter().enumerate() {
             let part = match self.language() {
                 "sh" => Some(line.as_str()),
-                _ => line.strip_prefix("$ ").or(goes_on.then_some(line)),
+                _ => line
+                    .strip_prefix("$ ")
+                    .or(line.strip_prefix('>'))
+                    .or(goes_on.then_some(line)),
             };
             typed.extend(part.map(|part| (self.line + index + 1, part)));
             goes_on = part.is_some_and(|part| part.ends_with('\\'));
@@ -151,8 +155,9 @@ fn commands(text: &str) -> Vec<(usize, String)> {
     for (line, typed) in blocks(text).iter().flat_map(Block::typed) {
         let typed = typed.split(" #").next().unwrap_or("").trim();
         let part = typed.strip_suffix('\\').unwrap_or(typed);
+        let is_more = goes_on || typed.starts_with("--");
         match commands.last_mut() {
-            Some((_, command)) if goes_on => command.push_str(part),
+            Some((_, command)) if is_more => *command += &format!(" {part}"),
             _ => commands.push((line, part.to_owned())),
         }
         goes_on = typed.ends_with('\\');
