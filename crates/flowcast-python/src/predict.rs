@@ -19,7 +19,7 @@ use flowcast::{
     table::Document,
     units::Time,
 };
-use flowcast_io::{Holding, WholeFileReader, threads};
+use flowcast_io::{InputKind, WholeFileReader, threads};
 use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{
@@ -292,7 +292,7 @@ pub(crate) fn is_matrix(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
 #[pyfunction]
 pub(crate) fn is_pattern(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
     let holding = flowcast_io::is_pattern(&path).map_err(|error| raised(py, &error))?;
-    Ok(holding == Holding::Pattern)
+    Ok(holding == InputKind::Pattern)
 }
 
 /// Predicted end of each flow of a pattern.

@@ -1,5 +1,4 @@
-//! Exit codes: 0 success, 1 a finding, 2 wrong usage or bad input, 3 the environment lacks something. `record` exits with
-//! the program's code.
+//! Exit codes. `record` exits with the program's code.
 
 use std::{
     io::{self, Write},
@@ -17,6 +16,14 @@ use crate::{
     usage,
     width::{error_width, fitted, output_width, with_spaces},
 };
+
+/// Meaning of each exit code, from 0 on.
+pub const EXIT_CODES: [&str; 4] = [
+    "done",
+    "done, with a finding that should stop a script",
+    "wrong usage or bad input",
+    "the environment lacks something",
+];
 
 /// Error with exit code 1: the command completed and found something at which a script should stop.
 #[derive(Debug, Error)]

@@ -65,7 +65,11 @@ use std::ffi::OsString;
 use anyhow::Result;
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, builder::StyledStr};
 
-use flowcast_terminal::{exit::end_with_answer, tables::TableForm, width::unbroken};
+use flowcast_terminal::{
+    exit::{EXIT_CODES, end_with_answer},
+    tables::TableForm,
+    width::unbroken,
+};
 
 /// Measure, model, predict, place and schedule the communication of MPI programs.
 #[derive(Debug, Parser)]
@@ -181,7 +185,11 @@ fn grouped_help(command: &Command) -> String {
             help += &format!("  {name:11}  {about}\n");
         }
     }
-    help + "\nOptions:\n{options}"
+    help += "\nOptions:\n{options}\n\nExit codes:\n";
+    for (code, meaning) in EXIT_CODES.iter().enumerate() {
+        help += &format!("  {code}  {meaning}\n");
+    }
+    help
 }
 
 /// Index of an option's heading in [`HEADINGS`]. Options that only one command has are without heading.

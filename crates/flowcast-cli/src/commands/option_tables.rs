@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use clap::{Arg, Command};
+use flowcast_terminal::exit::EXIT_CODES;
 
 use super::Cli;
 
@@ -113,4 +114,15 @@ fn pages_of_commands_are_printed_from_the_definitions() {
         );
     }
     check("commands.md", &index);
+}
+
+#[test]
+fn the_page_of_exit_codes_has_the_meanings_of_the_help() {
+    let page = std::fs::read_to_string(format!("{FOLDER}/exit-codes.md")).unwrap();
+    for (code, meaning) in EXIT_CODES.iter().enumerate() {
+        assert!(
+            page.contains(&format!("\n| {code} | {meaning} |")),
+            "{code}"
+        );
+    }
 }

@@ -5,7 +5,7 @@
 //! change.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -98,15 +98,99 @@ fn documents_keep_their_fields() {
     );
 }
 
+const PAGE: &str = include_str!("../../../../docs/reference/schemas.md");
+
 #[test]
-fn the_page_of_schemas_has_each_schema_and_kind() {
-    let page = include_str!("../../../../docs/reference/schemas.md");
+fn the_page_of_schemas_has_each_schema() {
     for field in include_str!("../documents.txt").lines() {
-        if let Some((".schema" | ".kind", name)) = field.trim().split_once(" = ") {
-            let is_command = ["compile", "convert", "networks"].contains(&name);
-            assert!(is_command || page.contains(&format!("`{name}`")), "{name}");
+        if let Some((".schema", name)) = field.trim().split_once(" = ") {
+            assert!(PAGE.contains(&format!("`{name}`")), "{name}");
         }
     }
+}
+
+/// Commands of kinds that other crates create and that no command of the list above prints.
+const ELSEWHERE: [(&str, &str); 2] = [("run-comparison", "compare"), ("validation", "validate")];
+
+/// Kinds of documents by command, from the documents of this test and from the sources.
+fn kinds() -> BTreeMap<String, BTreeSet<String>> {
+    let mut kinds: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut command = "";
+    for line in include_str!("../documents.txt").lines() {
+        match line.trim().split_once(".kind = ") {
+            Some(("", kind)) => {
+                kinds.entry(command.into()).or_default().insert(kind.into());
+            }
+            _ if !line.starts_with(' ') => command = line.split(' ').next().unwrap_or_default(),
+            _ => {}
+        }
+    }
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for file in sources(&crates) {
+        let text = fs::read_to_string(&file).unwrap();
+        let created = text.split("Document::new(\"").skip(1);
+        for kind in created.filter_map(|rest| rest.split('"').next()) {
+            let name = file.to_string_lossy();
+            let own = name.split_once("/commands/").map(|(_, path)| {
+                let end = path.find(['_', '/', '.']).unwrap_or(path.len());
+                path[..end].to_owned()
+            });
+            let other = ELSEWHERE.iter().find(|(known, _)| *known == kind);
+            match own.or(other.map(|(_, command)| (*command).to_owned())) {
+                Some(command) => drop(kinds.entry(command).or_default().insert(kind.into())),
+                None => assert!(
+                    kinds.values().any(|known| known.contains(kind)),
+                    "{kind}: found no command for it"
+                ),
+            }
+        }
+    }
+    kinds
+}
+
+/// Sources of the crates that create documents.
+fn sources(crates: &Path) -> Vec<PathBuf> {
+    let names = [
+        "flowcast",
+        "flowcast-cli",
+        "flowcast-place",
+        "flowcast-report",
+    ];
+    let mut folders: Vec<PathBuf> = names.map(|name| crates.join(name).join("src")).into();
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => files.push(path),
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn the_page_of_schemas_lists_the_kinds_that_the_sources_create() {
+    let mark = "| command | kinds |\n|---|---|\n";
+    let (before, rest) = PAGE.split_once(mark).unwrap();
+    let after = rest.split_once("\n\n").unwrap().1;
+    let rows: Vec<String> = kinds()
+        .iter()
+        .map(|(command, kinds)| {
+            let kinds: Vec<String> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
+            format!("| `{command}` | {} |", kinds.join(", "))
+        })
+        .collect();
+    let printed = format!("{before}{mark}{}\n\n{after}", rows.join("\n"));
+    if std::env::var("TRYCMD").is_ok_and(|mode| mode == "overwrite") {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/schemas.md"
+        );
+        fs::write(path, &printed).unwrap();
+    }
+    assert_eq!(printed, PAGE, "TRYCMD=overwrite prints the table anew");
 }
 
 /// Collects the path of each value with its type. Elements of arrays are listed under `[]`, and the values of `schema` and
