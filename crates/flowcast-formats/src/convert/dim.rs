@@ -505,8 +505,12 @@ impl<'a> DimWriter<'a> {
         Ok(fence.unwrap_or(next))
     }
 
+    /// Number of the rank in the trace.
+    fn task(&self, rank: Rank) -> i64 {
+        i64::from(self.tables.program.task(rank))
+    }
+
     fn one_sided(&self, access: Access, own: &str, is_fence: bool) -> String {
-        let task = |rank: Rank| i64::from(self.tables.program.task(rank));
         let (operation, window, target, bytes) = match access {
             Access::Transfer {
                 kind,
@@ -519,21 +523,23 @@ impl<'a> DimWriter<'a> {
                     TransferKind::Get => 1,
                     TransferKind::Accumulate => 2,
                 };
-                (operation, window, task(target), size.0)
+                (operation, window, self.task(target), size.0)
             }
             Access::Flush { window, .. } if is_fence => (3, window, 0, 0),
-            Access::Flush { window, target } => (7, window, target.map_or(-1, task), 0),
+            Access::Flush { window, target } => {
+                (7, window, target.map_or(-1, |rank| self.task(rank)), 0)
+            }
             Access::Lock {
                 window,
                 target,
                 kind: LockKind::Shared,
-            } => (4, window, task(target), 0),
+            } => (4, window, self.task(target), 0),
             Access::Lock {
                 window,
                 target,
                 kind: LockKind::Exclusive,
-            } => (5, window, task(target), 0),
-            Access::Unlock { window, target } => (6, window, task(target), 0),
+            } => (5, window, self.task(target), 0),
+            Access::Unlock { window, target } => (6, window, self.task(target), 0),
             Access::File { .. } => (7, 0, -1, 0),
         };
         format!(

@@ -63,21 +63,17 @@ impl AccuracyArgs {
         } else {
             network.to_toml()
         };
-        let place = || path.display().to_string();
-        let mut known = Network::from_toml(&text, &[]).with_context(place)?;
+        let place = path.display().to_string();
+        let mut known = Network::from_toml(&text, &[]).with_context(|| place.clone())?;
         if numbers(&known) != numbers(network) {
             bail!(
-                "--accuracy: found another network in {}, expected the network of the predictions",
-                path.display()
+                "--accuracy: found another network in {place}, expected the network of the predictions"
             );
         }
         for entry in entries {
             record(&mut known.accuracy, entry)?;
         }
-        rewrite_text(
-            path,
-            &with_ledger(&text, &known.accuracy).with_context(place)?,
-        )
+        rewrite_text(path, &with_ledger(&text, &known.accuracy).context(place)?)
     }
 
     /// Checks the name of the file before anything is measured.

@@ -31,16 +31,19 @@ const OLDEST: Duration = Duration::from_millis(100);
 /// # Errors
 /// An interface is missing, or the system refuses packet sockets.
 pub fn serve_cables(spec: &LabSpec, ready: impl FnOnce()) -> Result<Infallible, LabError> {
-    let failed = |source| LabError::System {
+    forward(spec, ready).map_err(|source| LabError::System {
         what: "forwarding the frames of a cable",
         source,
-    };
-    let mut cables = Cables::open(spec).map_err(failed)?;
+    })
+}
+
+fn forward(spec: &LabSpec, ready: impl FnOnce()) -> io::Result<Infallible> {
+    let mut cables = Cables::open(spec)?;
     // Without this setting, waking up takes another 50 us. If the system refuses it, polling must cover that time.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     ready();
     loop {
-        cables.step().map_err(failed)?;
+        cables.step()?;
     }
 }
 
