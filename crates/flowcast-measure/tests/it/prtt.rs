@@ -291,12 +291,13 @@ fn loopback_has_plausible_parameters() {
         gap_per_byte.as_nanos() >= 0.0 && gap_per_byte.as_nanos() < 1000.0,
         "{fit:?}"
     );
-    // Loopback's sender also does the receiver's work, so L or o may be 0. The intervals state the precision of each.
+    // Loopback's sender also does the receiver's work, so L or o may be 0, on a busy machine in each draw of its interval.
     for (value, (low, high)) in [
         (latency, fit.intervals.latency),
         (overhead, fit.intervals.overhead),
     ] {
-        assert!(low <= value && value <= high && low < high, "{fit:?}");
+        let has_width = low < high || value == Time::ZERO;
+        assert!(low <= value && value <= high && has_width, "{fit:?}");
     }
     assert!(
         measured.messages > 40 && measured.samples.len() > 40,
