@@ -55,7 +55,7 @@ def test_two_ends_measure_over_tcp(command: str) -> None:
 
 
 def test_a_wrong_argument_raises_the_error_of_the_command(command: str) -> None:
-    with pytest.raises(flowcast.InputError, match="--sizes: found --adaptive beside it"):
+    with pytest.raises(flowcast.InputError, match="--sizes and --adaptive exclude each other"):
         flowcast.measure(adaptive=True, sizes=SIZES)
     with pytest.raises(flowcast.InputError, match="found"):
         flowcast.measure(time_limit="soon")

@@ -42,7 +42,7 @@ pub(crate) struct WhereArgs {
     /// Run on real machines instead of a lab: launcher command, such as 'mpirun -np 8'
     #[arg(long, value_name = "WORDS")]
     pub launcher: Option<String>,
-    /// With --launcher: treat each rank as a node, even if a host has several
+    /// With --launcher: treat each rank as a node, even if several share a host
     #[arg(long, requires = "launcher")]
     node_per_rank: bool,
     /// With --launcher and --over tcp: address in the network on which ranks listen, instead of the addresses of the

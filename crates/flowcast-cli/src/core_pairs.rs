@@ -116,7 +116,8 @@ fn texts(cores: &[usize]) -> Vec<String> {
     cores.iter().map(usize::to_string).collect()
 }
 
-/// Two ranks. The connection closes before the process at its other end is waited for.
+/// Two ranks on two cores. The order of the fields matters: `end` is dropped first and closes the rings. Then the drop of
+/// `_answering` waits for its process.
 pub(crate) struct CorePair<'a> {
     end: ShmTransport,
     _answering: AnsweringProcess,

@@ -153,8 +153,13 @@ impl CommandResult {
         format!(
             "`{}` ended with {} and nothing was recorded: {reason}",
             command.to_string_lossy(),
-            self.status
+            self.status_text()
         )
+    }
+
+    /// Exit status for messages: `exit status 132`, `signal 9 (SIGKILL)`.
+    pub(crate) fn status_text(&self) -> String {
+        self.status.to_string().replacen(": ", " ", 1)
     }
 }
 

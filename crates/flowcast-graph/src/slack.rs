@@ -17,7 +17,7 @@ use crate::{
 /// Tolerated delay of a message or computation.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct EventSlack {
-    /// Largest delay that does not move the end of the program, if nothing else is late.
+    /// Largest delay that does not postpone the end of the program, if nothing else is late.
     pub total: Time,
     /// Largest delay without any effect: on the events that wait for a message, or on the next activity of the rank after a
     /// computation.

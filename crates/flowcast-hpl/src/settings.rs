@@ -15,7 +15,7 @@ pub enum Broadcast {
     TwoRingsModified,
     /// `lng`: pieces are spread and rolled.
     Long,
-    /// `lnM`: pieces are spread and rolled without the next owner, which receives first.
+    /// `lnM`: as `lng` without the next owner, which receives the whole panel first.
     LongModified,
 }
 

@@ -25,7 +25,7 @@ pub struct PlacementRequest {
     #[serde(default)]
     pub strict: bool,
     /// Number of mappings to try, or of changes with --objective hops; all mappings if there are no more than that [default:
-    /// by the size of the input]
+    /// depends on the size of the input]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub moves: Option<u64>,
     /// Seed of the search

@@ -35,7 +35,7 @@ pub struct ReplayRequest {
     /// Mapping of ranks to nodes: fill, round-robin, N-per-node, or a file
     #[arg(long, value_name = "MAP")]
     pub mapping: Option<RankNodes>,
-    /// Smallest message that waits for its receiver, whatever the trace says, such as 64KiB
+    /// Smallest rendezvous message, such as 64KiB; replaces the trace's marks
     #[arg(long, value_name = "SIZE")]
     pub rendezvous_from: Option<Bytes>,
     /// Evaluation of collective operations.
@@ -195,7 +195,7 @@ pub struct SensitivityRequest {
     #[command(flatten)]
     pub replay: ReplayRequest,
     /// Field to vary, as for --set, or latency, bandwidth, overhead, gap; or a part of the costs: latency, bandwidth,
-    /// gap_per_byte, overhead, gap, compute or collective (these two by factor), with conditions in brackets: rank=7,
+    /// gap_per_byte, overhead, gap, compute or collective (the last two as factors), with conditions in brackets: rank=7,
     /// node=2, pair=0-3, link=inside|between|sites, size>=64KiB, size<64KiB, collective=alltoall, function=12
     #[arg(long, value_name = "FIELD")]
     pub parameter: String,

@@ -1,8 +1,8 @@
 //! The switches between the nodes: the section `[topology]` of a network file.
 //!
 //! A topology maps source, destination and number of a message to the cables that it crosses. Each cable has a class, a
-//! capacity and a name. [`sharing::fabric`](crate::sharing::fabric) converts cables into links; neither the sharing models
-//! nor the packets depend on shapes.
+//! capacity and a name. [`sharing::fabric`](crate::sharing::fabric) converts cables into links. The sharing models and the
+//! packet model do not depend on the shape.
 //!
 //! ```toml
 //! [topology]
@@ -13,12 +13,12 @@
 //!
 //! | shape | module | levels at which nodes meet |
 //! |---|---|---|
-//! | fat trees, k-ary n-trees, any tree level by level | [`tree`] | at the same switch, in a group of level 2, ... |
+//! | fat trees, k-ary n-trees, trees of given level sizes | [`tree`] | at the same switch, in a group of level 2, ... |
 //! | torus, mesh | [`grid`] | at the same switch, 1 switch further, ... |
 //! | Dragonfly, Dragonfly+ | [`dragonfly`] | at the same switch, in the same group, elsewhere |
 //! | any graph | [`graph`] | at the same switch, 1 switch further, ... |
 //!
-//! Several planes are equal copies of the shape. Each interface of a node is attached to one of them.
+//! Planes are equal copies of the shape. Each interface of a node is attached to one of them.
 
 pub mod dragonfly;
 pub mod graph;

@@ -203,7 +203,7 @@ impl Placed {
     fn levels(&self) -> Table {
         let names: Vec<usize> = (0..self.best.traffic.levels.len()).collect();
         rows(&names)
-            .column("links", "links", |level| {
+            .column("links", "bytes on links", |level| {
                 self.best.traffic.levels[*level].0.clone()
             })
             .column("fill_bytes", "fill", |level| bytes_on(&self.fill, *level))
@@ -245,7 +245,7 @@ fn all_tried(document: Document, ranking: &Ranking) -> Document {
     let most = counts.max().unwrap_or(1);
     let histogram = rows(&ranking.histogram)
         .column("time_s", "time", |(time, _)| time)
-        .cell("against the best", |(time, _)| {
+        .cell("ratio", |(time, _)| {
             let slower = match best {
                 Time::ZERO => 1.0,
                 best => time.as_nanos() / best.as_nanos(),

@@ -70,7 +70,8 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeOrder {
     pub nodes: Vec<u32>,
-    /// Distance of each node in the order from the previous one, as a level of the topology.
+    /// Border between each node of the order and the previous one: the topology level at which they meet, or in a grid the
+    /// halving that separates them (larger is earlier).
     borders: Vec<u32>,
 }
 

@@ -505,17 +505,22 @@ fn unmatched(
     } = channel;
     let builder = &parts.ranks[rank.index()];
     let on = format!("rank {peer} (tag {tag}, communicator {communicator})");
+    let counted = |count: usize, one: &str| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {one}s"),
+    };
+    let (sent, received) = (counted(sends, "send"), counted(recvs, "receive"));
     let (record, found, expected) = if sends > recvs {
         (
             nth_send(builder, channel, recvs),
-            format!("a send from rank {rank} to {on} without a receive"),
-            format!("a receive for each of {sends} sends; the trace has {recvs}"),
+            format!("{sent} from rank {rank} to {on} and {received}"),
+            "a receive for each send".to_owned(),
         )
     } else {
         (
             nth_post(builder, channel, sends),
-            format!("a receive of rank {rank} from {on} without a send"),
-            format!("a send for each of {recvs} receives; the trace has {sends}"),
+            format!("{received} of rank {rank} from {on} and {sent}"),
+            "a send for each receive".to_owned(),
         )
     };
     TraceError::At {

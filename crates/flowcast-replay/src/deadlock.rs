@@ -38,10 +38,7 @@ pub(crate) fn deadlock(waits: &[Wait]) -> SimulateError {
         })
         .collect();
     if cycle.is_some() {
-        story.push(format!(
-            "which closes the cycle at rank {}",
-            chosen[0].owner
-        ));
+        story.push(format!("rank {} closes the cycle", chosen[0].owner));
     } else if waits.len() > SHOWN {
         story.push(format!("and {} more ranks", waits.len() - SHOWN));
     }

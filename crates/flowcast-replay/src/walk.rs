@@ -414,7 +414,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// Departure of a message into the network that it shares.
+    /// Returns the departure of a message into the shared network, with its size and costs.
     fn departure(&self, slot: Slot, class: u32, start: Time) -> Departure {
         let path = &self.costs.networks[0].paths[self.route_number(slot)];
         let cost = path.classes[class as usize];

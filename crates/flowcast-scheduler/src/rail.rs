@@ -22,7 +22,7 @@ pub enum RailsError {
     )]
     Malformed(String),
     /// The number of shares does not match the number of rails.
-    #[error("shares: found {found}, expected one for each of the {rails} rails")]
+    #[error("shares: found {found}, expected {rails}, one for each rail")]
     Shares {
         /// Number of given shares.
         found: usize,

@@ -148,7 +148,7 @@ impl RailScheduler<Ticks> for Splitter {
     }
 }
 
-/// The closed form, for rails whose accounts are kept elsewhere.
+/// Closed-form division of a message over rails. The caller keeps the accounts of the rails.
 #[derive(Debug, Clone)]
 pub(crate) struct Divider {
     inverse: [u64; MAX_RAILS],

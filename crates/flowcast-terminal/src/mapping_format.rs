@@ -92,10 +92,10 @@ impl FileFormat {
 pub fn launch_sentence(hint: &LaunchHint) -> String {
     match &hint.by_rule {
         Some(rule) => format!(
-            "start it with `{rule}`, or with this file: `{}`",
+            "start the program with `{rule}`, or with this file: `{}`",
             hint.by_file
         ),
-        None => format!("start it with `{}`", hint.by_file),
+        None => format!("start the program with `{}`", hint.by_file),
     }
 }
 

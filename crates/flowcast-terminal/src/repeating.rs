@@ -31,7 +31,7 @@ pub struct RepetitionArgs {
     /// Minimum and maximum number of repetitions; at most 1000000
     #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10], value_parser = crate::shares::count::<usize>(..=1_000_000))]
     repetitions: Vec<usize>,
-    /// Repeat until half the confidence interval (Student's t) of each flow's mean is at most this share of the mean
+    /// Repeat until the half-width of each flow's confidence interval (Student's t) is at most this share of its mean
     #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
     precision: f64,
     /// Confidence level of the interval for --precision

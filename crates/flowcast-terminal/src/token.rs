@@ -16,8 +16,8 @@ const OPEN_MPI_PASSES: &str = "OMPI_MCA_mca_base_env_list";
 /// Secret that both ends of a connection share.
 #[derive(Debug, Clone, Args)]
 pub struct TokenArgs {
-    /// Shared secret of both ends: 32 hexadecimal digits, or a file that contains them; all users of this machine can read
-    /// digits on a running command line [default: $FLOWCAST_TOKEN]
+    /// Shared secret of both ends: 32 hexadecimal digits, or a file that contains them; digits on the command line are
+    /// visible to all users of this machine [default: $FLOWCAST_TOKEN]
     #[arg(long, value_name = "TOKEN|FILE")]
     token: Option<String>,
 }

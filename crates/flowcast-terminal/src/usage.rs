@@ -29,10 +29,14 @@ pub(super) fn explained(error: &Error, command: &Command) -> Option<String> {
         return Some(format!("{name}: found more than one, expected one; {hint}"));
     }
     let others = others.iter().filter_map(|other| other.split(' ').next());
-    Some(format!(
-        "{name}: found {} beside it, expected one without the other",
-        others.collect::<Vec<_>>().join(", ")
-    ))
+    let others: Vec<&str> = others.collect();
+    Some(match others[..] {
+        [other] => format!("{name} and {other} exclude each other: give one"),
+        _ => format!(
+            "{name} excludes {}: give only {name}, or leave it out",
+            others.join(" and ")
+        ),
+    })
 }
 
 /// Subcommand that a usage such as `Usage: flowcast hpl choose [OPTIONS]` describes.

@@ -44,7 +44,7 @@ pub struct ModelChoice {
     pub contention: Contention,
     /// Reason for this model, in words for people.
     pub reason: String,
-    /// `true` if no two messages met at an interface, so that a contention-free replay gave the model's result.
+    /// `true` if no two messages used an interface at the same time, so that a contention-free replay gave the model's result.
     pub is_uncontended: bool,
     /// Way in which collectives are carried out, by its name in `--collectives`; `None` before the replay, and without
     /// collectives.
@@ -280,7 +280,7 @@ impl ModelChoice {
                 "the network's flow cuts take too long for a program of this size (--model flow-cuts uses them anyway)",
             ),
             Some(model) => (model, "the network's own"),
-            None => (Model::Fair, "the network names no model"),
+            None => (Model::Fair, "the network file names no model"),
         };
         ModelChoice::new(Contention::Shared(model), format!("{reason}{long}"))
     }
@@ -335,7 +335,7 @@ impl ModelChoice {
     /// Sentences on the model and its reason, on the other rules, and on the effects that the results leave out.
     pub fn sentences(&self) -> Vec<String> {
         let met = match self.is_uncontended {
-            true => "; no two messages met at an interface",
+            true => "; no two messages used an interface at the same time",
             false => "",
         };
         let mut rules = Vec::new();

@@ -38,7 +38,7 @@ pub fn models_document(models: &[Compared], options: CompareOptions) -> Document
             optional(model.left_out_by_procedure)
         })
         .column("error_fitted", "fitted", |model| error(model.fitted))
-        .column("choice", "with", |model| &model.choice)
+        .column("choice", "parameter", |model| &model.choice)
         .column("source", "source", |model| model.source)
         .field("aliases", |model| model.aliases.iter().collect::<Value>())
         .field("negative_predictions", |model| model.negative)
@@ -202,7 +202,7 @@ fn summary(models: &[Compared]) -> Vec<String> {
         };
         let name = other.model;
         lines.push(format!(
-            "{name}: mean error {} on held-out sizes; furthest behind at {}, with {:+.1} % against {:+.1} %.",
+            "{name}: mean error {} on held-out sizes; largest gap to the best model at {}, with {:+.1} % against {:+.1} %.",
             in_percent(other.left_out),
             Rounded(*size),
             theirs * 100.0,
@@ -284,7 +284,7 @@ mod tests {
         assert!(page.contains("loggp explains this network best") && page.contains("a &lt; b"));
         assert!(
             page.contains(
-                "bsp: mean error 20.00 % on held-out sizes; furthest behind at 2 KiB, with -38.0 % against +1.0 %."
+                "bsp: mean error 20.00 % on held-out sizes; largest gap to the best model at 2 KiB, with -38.0 % against +1.0 %."
             )
         );
     }

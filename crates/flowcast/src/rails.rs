@@ -18,7 +18,7 @@ use flowcast_scheduler::{
     policy::{EAGER_LIMIT, MessagePolicy},
     split::SplitRule,
 };
-use flowcast_units::{Bytes, Rank};
+use flowcast_units::{Bytes, Rank, Rounded};
 
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
 
@@ -101,7 +101,8 @@ impl fmt::Display for RailsPrediction {
             let SplitRule { from, .. } = SplitRule::inside_mpi();
             write!(
                 f,
-                ", messages from {from} on split if they arrive earlier that way"
+                ", messages of {} or more are split if they then arrive earlier",
+                Rounded(from)
             )?;
         }
         f.write_str(match self.policy {
@@ -251,7 +252,7 @@ impl PreparedProgram<'_> {
             }
             if own.nic.overhead != other.nic.overhead || own.overheads != other.overheads {
                 notes.push(format!(
-                    "messages over {name} have the overheads of messages over {}",
+                    "if {} is the first rail, messages over {name} have its overheads",
                     own.name
                 ));
             }

@@ -408,10 +408,10 @@ fn document(choices: &[AlgorithmChoice], level: f64) -> Document {
         .field("gain", |choice| choice.gain)
         .field("sure", |choice| choice.sure)
         .cell("gain", |choice| match choice.is_no_difference(level) {
-            true => figure("no difference"),
+            true => figure("none"),
             false => percent(choice.gain, 0),
         })
-        .cell("sure", |choice| percent(choice.sure, 0));
+        .cell("probability", |choice| percent(choice.sure, 0));
     let gains = choices
         .iter()
         .filter(|choice| !choice.is_no_difference(level))

@@ -480,13 +480,13 @@ fn rank_table(before: &[Saved], after: &[Saved]) -> Result<Table> {
         .column("rank", "rank", |(rank, ..)| *rank)
         .column("before_s", "end before", |(_, old, _)| seconds(old[0]))
         .column("after_s", "end after", |(_, _, new)| seconds(new[0]))
-        .column("compute_s", "compute diff", |(_, old, new)| {
+        .column("compute_s", "compute change", |(_, old, new)| {
             seconds(new[1] - old[1])
         })
-        .column("blocked_s", "blocked diff", |(_, old, new)| {
+        .column("blocked_s", "blocked change", |(_, old, new)| {
             seconds(new[2] - old[2])
         })
-        .column("overhead_s", "overhead diff", |(_, old, new)| {
+        .column("overhead_s", "overhead change", |(_, old, new)| {
             seconds(new[3] - old[3])
         })
         .into())

@@ -43,7 +43,7 @@ pub(crate) struct Demo {
     /// Output file of the report
     #[arg(long, value_name = "FILE.html", default_value = "flowcast-demo.html")]
     report: PathBuf,
-    /// Print machine-readable output
+    /// Machine-readable output
     #[arg(long)]
     json: bool,
 }

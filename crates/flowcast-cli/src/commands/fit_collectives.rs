@@ -95,7 +95,7 @@ impl FitCollectives<'_> {
 }
 
 fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
-    let costs = costs_table("Costs of steps (90 %)", &fit.measured.costs);
+    let costs = costs_table("Costs of steps, with 90 % intervals", &fit.measured.costs);
     let mut by_operation: BTreeMap<&str, Vec<&HeldOutError>> = BTreeMap::new();
     for held_out in &fit.held_out {
         by_operation
@@ -110,7 +110,7 @@ fn document(fit: &CollectiveFit, own: &[&MeasuredCase]) -> Document {
         .column("median_error", "median", |(_, cases)| {
             percent(error_quantile(cases, 0.5), 0)
         })
-        .column("error_of_nine_in_ten", "nine in ten below", |(_, cases)| {
+        .column("error_of_nine_in_ten", "90 % below", |(_, cases)| {
             percent(error_quantile(cases, 0.9), 0)
         });
     let spread = fit.measured.spread;

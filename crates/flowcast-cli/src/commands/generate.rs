@@ -87,7 +87,7 @@ struct StreamArgs {
     /// Stream: number of flows; at most 2^24
     #[arg(long, default_value_t = 1000, value_parser = flowcast_terminal::shares::count::<u32>(..=1 << 24))]
     flows: u32,
-    /// Stream: range of sizes, drawn evenly on a logarithmic scale
+    /// Stream: range of sizes, which are uniform on a logarithmic scale
     #[arg(long, value_name = "FROM..TO", default_value = "64KiB..4MiB", value_parser = size_range)]
     sizes: (Bytes, Bytes),
     /// Stream: offered load, as a fraction of the aggregate interface rate

@@ -32,7 +32,7 @@ use flowcast_terminal::{
 };
 
 subcommands!(
-    /// Fit, predict and tune High Performance Linpack on a cluster
+    /// Fit, predict and choose settings of High Performance Linpack on a cluster
     Hpl {
         Fit(Fit),
         Predict(Predict),
@@ -115,7 +115,7 @@ pub(crate) struct Fit {
     cases: PathBuf,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Output file: the network with the constants in [linpack]
+    /// Write the network with the fitted constants in [linpack]
     #[arg(short, long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -163,7 +163,7 @@ impl Fit {
 }
 
 fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
-    let costs = costs_table("Constants (90 %)", &fit.linpack.costs);
+    let costs = costs_table("Constants, with 90 % intervals", &fit.linpack.costs);
     let fits: Vec<(&MeasuredRun, f64)> = runs.iter().zip(fit.errors.iter().copied()).collect();
     let errors = rows(&fits)
         .heading("Fitted runs")
@@ -373,15 +373,15 @@ fn chosen(choice: &LinpackChoice) -> Document {
         .column("swap", "swap", |(settings, _)| settings.swap.to_string())
         .column("depth", "depth", |(settings, _)| settings.depth)
         .column("predicted_s", "predicted", |(_, run)| run.time)
-        .column("low_s", "from", |(_, run)| run.low)
-        .column("high_s", "to", |(_, run)| run.high)
+        .column("low_s", "time from", |(_, run)| run.low)
+        .column("high_s", "time to", |(_, run)| run.high)
         .column("gflops", "Gflop/s", |(settings, run)| {
             gigaflops(settings, run.time)
         })
-        .column("low_gflops", "from", |(settings, run)| {
+        .column("low_gflops", "rate from", |(settings, run)| {
             gigaflops(settings, run.high)
         })
-        .column("high_gflops", "to", |(settings, run)| {
+        .column("high_gflops", "rate to", |(settings, run)| {
             gigaflops(settings, run.low)
         });
     let (_, best) = &choice.candidates[0];

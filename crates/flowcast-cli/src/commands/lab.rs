@@ -202,8 +202,12 @@ impl List {
             .field("name", |(name, _)| name)
             .field("spec", |(_, spec)| json(spec));
         let table = specs_table(labs.iter().map(|(name, spec)| (name.as_str(), spec)));
-        self.format
-            .print(&Document::new("labs").field("labs", specs).shown(table))
+        self.format.print(
+            &Document::new("labs")
+                .field("labs", specs)
+                .shown(table)
+                .lines(labs.is_empty().then_some("no lab is up")),
+        )
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Mapping {
     /// Rule (fill, round-robin, N-per-node), or file: the node of each rank, an Open MPI rankfile, MPICH's host:n, Slurm's
     /// host list
     map: String,
-    /// Output format [default: by the ending .c or .f90, else the nodes by number]
+    /// Output format [default: c or fortran if the output file ends in .c or .f90, otherwise nodes]
     #[arg(long = "format", value_name = "FORMAT", conflicts_with = "json")]
     to: Option<FileFormat>,
     /// Names of the nodes in order: a list, or a file of Slurm, Open MPI, MPICH or PBS, such as n[001-032,040] or n0:16
@@ -49,7 +49,8 @@ pub(crate) struct Mapping {
     /// Number of nodes, for a rule, at most 2^24 [default: number of hosts]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     nodes: Option<u32>,
-    /// Ranks that `fill` puts on a node, at most 2^24 [default: the slots of --hosts, else one]
+    /// Ranks that `fill` puts on a node, at most 2^24; the last node gets the remaining ranks [default: the slots of --hosts,
+    /// else one]
     #[arg(long, alias = "slots", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     ranks_per_node: Option<u32>,
     /// Mapping with which the job is launched, for a program that reorders its ranks (--format c or fortran): a rule or a

@@ -423,7 +423,7 @@ struct KeptSamples {
 }
 
 impl KeptSamples {
-    /// Opens the file, and returns the samples of an interrupted run too.
+    /// Opens the samples file, if there is one. Returns it with the samples of the run that it resumes.
     fn open(
         output: Option<&Path>,
         resume: bool,

@@ -32,7 +32,7 @@ use flowcast_terminal::{
                         flowcast networks upgrade mine.toml"
 )]
 pub(crate) struct Networks {
-    /// Print machine-readable output
+    /// Machine-readable output
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -180,7 +180,7 @@ fn listed(networks: &[Network], kept: &[KeptNetwork]) -> Result<Document> {
         .cell("year", |network| {
             network.evidence().and_then(|evidence| evidence.year)
         })
-        .cell("figures", |network| {
+        .cell("origin", |network| {
             network.evidence().map(|evidence| evidence.kind.name())
         })
         .cell("latency", |network| network.nic.latency)

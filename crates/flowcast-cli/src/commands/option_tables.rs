@@ -46,7 +46,8 @@ fn described(argument: &Arg) -> String {
         text += &format!(": {}", names.join(", "));
     }
     let defaults = argument.get_default_values();
-    if !defaults.is_empty() && argument.get_action().takes_values() {
+    let shows_defaults = !defaults.is_empty() && !argument.is_hide_default_value_set();
+    if shows_defaults && argument.get_action().takes_values() {
         let defaults: Vec<_> = defaults
             .iter()
             .map(|value| format!("`{}`", value.to_string_lossy()))

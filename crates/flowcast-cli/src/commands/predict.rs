@@ -53,8 +53,9 @@ pub(crate) struct Predict {
     /// or 'mine/*.toml'; several are compared (repeatable)
     #[arg(short, long, value_name = "NET")]
     network: Vec<String>,
-    /// Traces: one of several networks that carry messages at the same time: as for --network, or NAME=g,G,o,Lus
-    /// (repeatable). The first determines which messages wait for their receiver, and the processor time of messages
+    /// Traces: one of several networks that carry messages at the same time, given as for --network, or NAME=g,G,o,Lus with
+    /// g, G per byte, o and L in microseconds (repeatable). The first determines which messages wait for their receiver, and
+    /// the processor time of messages
     #[arg(long, value_name = "RAIL", conflicts_with = "network")]
     rail: Vec<String>,
     /// Replace a field of every network, such as nic.latency=5us (repeatable)

@@ -110,7 +110,8 @@ impl Record {
                 Ok(())
             }
             (said, code) => Err(ProgramFailed {
-                said: said.unwrap_or_else(|| format!("the program ended with {}", ended.status)),
+                said: said
+                    .unwrap_or_else(|| format!("the program ended with {}", ended.status_text())),
                 code,
             }
             .into()),
@@ -153,7 +154,10 @@ impl Record {
         Ok(if interrupt::was_passed_on() && cut > 0 {
             Some(format!("interrupted; {kept}"))
         } else if !status.success() {
-            Some(format!("the program ended with {status}; {kept}"))
+            Some(format!(
+                "the program ended with {}; {kept}",
+                ended.status_text()
+            ))
         } else if cut > 0 {
             let reason = reason
                 .as_deref()

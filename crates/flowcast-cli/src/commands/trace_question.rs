@@ -44,8 +44,8 @@ pub(crate) struct Gradient {
 
 /// Show the slack of each rank, message and computation
 ///
-/// Slack is the delay that does not move the end of the program. Some ranks could run slower, and some messages could use a
-/// slower network.
+/// Slack is the longest delay that does not postpone the end of the program. Ranks with slack could run slower, and messages
+/// with slack could use a slower network.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain slack lu.dim --network gige-tcp --model independent
@@ -124,7 +124,7 @@ struct TraceQuestion<R: ReplayQuestion> {
     request: R,
     #[command(flatten)]
     rows: RowLimit,
-    /// Write a self-contained page with the picture of the answer, and the JSON beside it
+    /// Write the result as a self-contained page, and as FILE.json
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     #[command(flatten)]

@@ -271,7 +271,7 @@ fn wrong_options_are_named() {
     );
     refused(
         "measure conflicts --launcher mpirun --lab fair -o x.csv",
-        "--launcher: found --lab beside it",
+        "--launcher and --lab exclude each other",
     );
     let none = flowcast(
         folder.path(),

@@ -28,7 +28,7 @@ use self::table::{CallName, CallTimes};
 /// gives 90 %.
 const NEIGHBOURS: usize = 59;
 
-/// The time of one call as a function of size.
+/// Time of an MPI call as a function of message size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallFit {
     /// Median time in nanoseconds as a function of the size in bytes, 0 or more.
@@ -66,10 +66,10 @@ pub struct CallTime {
     pub level: f64,
 }
 
-/// Fits each call of a table with at most `pieces` lines.
+/// Fits the times of each call by a piecewise linear function of the size, with at most `pieces` pieces.
 ///
 /// # Errors
-/// No piece, or a call with a single size.
+/// `pieces` is 0, or a call has too few sizes.
 pub fn fit_calls(
     times: &CallTimes,
     pieces: usize,

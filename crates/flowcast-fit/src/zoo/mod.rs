@@ -108,8 +108,8 @@ impl Display for OpenSizes {
     fn fmt(&self, out: &mut Formatter) -> Result {
         match self {
             OpenSizes::Nothing => Ok(()),
-            OpenSizes::Packets(packet) => write!(out, "packets of {packet}"),
-            OpenSizes::Threshold(threshold) => write!(out, "S {threshold}"),
+            OpenSizes::Packets(packet) => write!(out, "packets of {} B", packet.0),
+            OpenSizes::Threshold(threshold) => write!(out, "threshold {} B", threshold.0),
             OpenSizes::Places(places) => write!(out, "{} sizes", places.len()),
         }
     }

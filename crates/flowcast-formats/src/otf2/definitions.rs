@@ -56,7 +56,7 @@ impl Definitions {
         self.strings.insert(number, text.to_owned());
     }
 
-    /// Defines a region, which is a function of MPI if `paradigm` says so; `name` is the number of a text.
+    /// Defines a region. `paradigm` marks functions of MPI; `name` is the number of a string definition.
     pub fn region(&mut self, number: u32, name: u32, paradigm: u8) {
         self.regions.insert(number, (name, paradigm == MPI));
     }

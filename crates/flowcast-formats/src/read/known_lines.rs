@@ -185,8 +185,8 @@ impl Default for KnownLines {
 }
 
 impl KnownLines {
-    /// Returns the effect of the message record that begins here, and its length. If the record is unknown, the caller may
-    /// call [`KnownLines::learn`] afterwards.
+    /// Returns the effect and the length in bytes of the message record at the cursor. `None` if it is not in the cache; the
+    /// caller may then call [`KnownLines::learn`].
     #[inline(always)]
     pub(super) fn find(&mut self, cursor: &Cursor<'_>) -> Option<(Repeat, usize)> {
         let block = block_at(cursor)?;

@@ -28,7 +28,7 @@ impl CriticalPath {
         }
     }
 
-    /// The largest share in one line: `latency-bound: 1,204 messages on the critical path of 40.00 us each`.
+    /// The largest share in one line: `latency-bound: 1,204 messages on the critical path, 40.00 us of latency each`.
     pub fn reason(&self) -> String {
         let Some(first) = self.shares().first().copied() else {
             return "nothing takes time".to_owned();
@@ -50,15 +50,17 @@ impl CriticalPath {
                 overheads,
                 "message overhead",
                 "message overheads",
+                "",
                 first.time,
             ),
             TimePart::Gap => each(
                 gaps,
                 "gap of a sending interface",
                 "gaps of sending interfaces",
+                "",
                 first.time,
             ),
-            TimePart::Latency => each(messages, "message", "messages", first.time),
+            TimePart::Latency => each(messages, "message", "messages", " of latency", first.time),
             TimePart::Bandwidth => {
                 format!("{} on the critical path take {time}", Rounded(bytes))
             }
@@ -71,6 +73,7 @@ impl CriticalPath {
                 collectives,
                 "collective operation",
                 "collective operations",
+                "",
                 first.time,
             ),
             TimePart::Processor => format!("{time} of waiting for processors on the critical path"),
@@ -103,12 +106,13 @@ impl CriticalPath {
     }
 }
 
-fn each(count: u64, one: &str, many: &str, time: Time) -> String {
+/// Number of items on the path and the mean time of each. `part` follows the time: ` of latency`.
+fn each(count: u64, one: &str, many: &str, part: &str, time: Time) -> String {
     let mean = Rounded(time * (1.0 / count.max(1) as f64));
     match count {
-        1 => format!("1 {one} on the critical path of {mean}"),
+        1 => format!("1 {one} on the critical path, {mean}{part}"),
         _ => format!(
-            "{} {many} on the critical path of {mean} each",
+            "{} {many} on the critical path, {mean}{part} each",
             GroupedSteps(count)
         ),
     }

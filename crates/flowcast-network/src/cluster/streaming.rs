@@ -13,7 +13,7 @@ pub struct Stream {
     pub flows: u32,
     /// Number of nodes, at least 2.
     pub nodes: u32,
-    /// Smallest and largest size; sizes are drawn evenly on a logarithmic scale.
+    /// Smallest and largest size; sizes are uniform on a logarithmic scale.
     pub sizes: (Bytes, Bytes),
     /// Average offered load, as a fraction of the aggregate interface rate.
     pub load: f64,

@@ -1,8 +1,8 @@
 //! The section `[intervals]`: its validation, and networks drawn from it.
 //!
-//! Drawn values are never negative. Correlations are those of the normal scores. Scores are stratified: each of `n` draws
-//! takes a different `n`-th of each field's distribution (McKay, Beckman and Conover's Latin hypercube). A few such draws
-//! give as much information as many independent ones.
+//! Drawn values are never negative. Each value is computed from a normal score; the file's correlations apply to these
+//! scores. Before they are correlated, the scores of each field are a Latin hypercube (McKay, Beckman and Conover): each of
+//! `n` draws is in another of `n` equally probable intervals. Fewer draws are needed than with independent scores.
 
 use std::collections::BTreeMap;
 

@@ -123,7 +123,7 @@ section! {
         /// `each`: one connection per message; `pair`: one connection per pair of nodes.
         /// Default: `each`. Example: `"pair"`.
         connections: Option<Connections>,
-        /// `true`: an idle connection returns to its first window.
+        /// `true`: the window of an idle connection is halved for each timeout, down to `first_window`; not with `bbr`.
         /// Default: `true`. Example: `false`.
         idle_restart: Option<bool>,
         /// Number of earlier transmissions of the pattern over the same connections, 0 to 1000.

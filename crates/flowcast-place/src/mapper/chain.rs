@@ -16,7 +16,8 @@ const FIRST_SWEEPS: u64 = 100;
 /// Temperatures at which annealings start, in units of the cost of a move.
 const HEATS: [f64; 3] = [0.02, 0.3, 0.08];
 
-/// Number of ranks up to which all of them may change their places. For so few ranks, `HEATS_OF_FEW` replaces `HEATS`.
+/// Largest number of communicating ranks for which `HEATS_OF_FEW` replaces `HEATS`. At these temperatures, all ranks may
+/// move.
 const FEW: usize = 300;
 const HEATS_OF_FEW: [f64; 3] = [1.0, 0.3, 0.1];
 

@@ -24,7 +24,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MappingError {
     /// A node without a name, in a format with host names.
-    #[error("found no host name for node {0}, expected a name for each node")]
+    #[error("found no host name for node {0}, expected a name for each node (--hosts)")]
     Nameless(Node),
     /// A name that would be interpreted as something else.
     #[error("host `{0}`: expected letters, digits, `-`, `_` and `.`, and not only digits")]

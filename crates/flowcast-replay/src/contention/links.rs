@@ -217,7 +217,8 @@ impl Links {
         }
     }
 
-    /// With half-duplex links, the link of the lower rank or site comes first, so that two messages cannot block each other.
+    /// If a link is half duplex, the message requests the link of the lower rank or site first, so that two opposite
+    /// messages cannot deadlock.
     fn put_in_order(&self, message: &mut ContendedMessage, from_higher: bool) {
         let half_duplex = |pool: u32| pool != NONE && self.pools[pool as usize].half_duplex;
         if from_higher && (half_duplex(message.source) || half_duplex(message.destination)) {

@@ -1,8 +1,8 @@
-//! Messages whose sender waits for its receiver.
+//! Rendezvous messages.
 //!
-//! A transfer starts when the receive has been posted and the sender's overhead is over. If RTS and CTS cross the network
-//! ([`Transit::HANDSHAKES`]), the message departs with its RTS, and the transit handles both. Otherwise they cost nothing,
-//! or their cost is part of the network's rule for the transfer.
+//! A transfer starts when the receive has been posted and the sender's overhead has ended. If the transit carries RTS and
+//! CTS ([`Transit::HANDSHAKES`]), the message departs with its RTS. Otherwise RTS and CTS are free, or the network's message
+//! rule includes their cost.
 
 use super::{
     RankState, WalkEngine,

@@ -120,19 +120,21 @@ impl FlowsPrediction {
                 "acknowledgements wait on the {}",
                 self.fabric.link(link).phrase()
             ),
-            Limit::ZigZag { flows } => format!("outgo/income conflict, zig-zag of {flows}"),
+            Limit::ZigZag { flows } => {
+                format!("outgoing/incoming conflict, zig-zag of {flows}")
+            }
             Limit::CrowdedZigZag { flows } => {
                 format!("{flows} flows with more than two in one direction of a node")
             }
             Limit::IncomingOfPair { partner } => {
-                format!("income/outgo conflict with flow {}, incoming", id(partner))
+                format!("incoming, conflict with outgoing flow {}", id(partner))
             }
             Limit::OutgoingOfPair { partner } => {
-                format!("income/outgo conflict with flow {}, outgoing", id(partner))
+                format!("outgoing, conflict with incoming flow {}", id(partner))
             }
             Limit::Queues => "queues on its route, packet by packet".into(),
-            Limit::Between => "left over between two active neighbours".into(),
-            Limit::StartOrEnd => "left over at the start or end of its path".into(),
+            Limit::Between => "unpaired between two active neighbours".into(),
+            Limit::StartOrEnd => "unpaired at an end of its conflict chain".into(),
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) fn level_table(
         .heading("load of the links of each level")
 }
 
-/// Adds the cost to messages of sharing the links of each class, and the messages that lost most.
+/// Adds two tables: the time that messages lost to contention on each class of links, and the messages that lost most.
 pub(super) fn with_delays(
     document: Document,
     program: &Program,

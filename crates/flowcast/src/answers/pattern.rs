@@ -186,7 +186,7 @@ impl<'a> PatternAnswer<'a> {
             .cell("rate", |(_, interval)| {
                 figure(lone.with_number(interval.share.0 * lone.number()).rounded())
             })
-            .cell("why", |(of, interval)| of.reason(interval))
+            .cell("cause", |(of, interval)| of.reason(interval))
     }
 }
 

@@ -46,7 +46,9 @@ pub struct Sensitivity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Inexact {
     /// Contention between messages depends on the order of events.
-    #[error("the order of events under model {0} may depend on it (--model independent is exact)")]
+    #[error(
+        "the order of events under model {0} may depend on the field (--model independent is exact)"
+    )]
     Model(&'static str),
     /// Events keep the order and the waiting times of the replay on the network as it is.
     #[error(
@@ -60,13 +62,13 @@ pub enum Inexact {
     #[error("the field takes whole numbers only")]
     WholeNumbers,
     /// The model, the algorithms of collectives or the places of ranks change within the range.
-    #[error("it determines the model, the algorithms or the mapping of the program")]
+    #[error("the field determines the model, the algorithms or the mapping of the program")]
     Choice,
     /// A cost is not a linear function of the field.
-    #[error("a cost is not a linear function of it")]
+    #[error("a cost is not a linear function of the field")]
     NotLinear,
     /// The field decides which sends wait for their receivers.
-    #[error("it determines which messages wait for their receiver")]
+    #[error("the field determines which messages wait for their receiver")]
     Rendezvous,
     /// Files, locks, and messages that move only in calls of MPI are served in the order of time.
     #[error("one-sided transfers, file requests or messages are served in the order of time")]

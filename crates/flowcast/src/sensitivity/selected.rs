@@ -33,7 +33,7 @@ pub(super) fn sensitivity(
     let outcome = finite(outcome, Some(network), &[])?;
     let selected = graph.selected(selector);
     if selected.is_empty() {
-        let found = format!("{selector}, which selects nothing in the program");
+        let found = format!("no costs `{selector}` in the program");
         return Err(Error::option(
             "--parameter",
             found,

@@ -116,7 +116,7 @@ pub fn change_words(change: f64) -> String {
         }
         change if change > 0.0 => format!("{} longer than before", percent(change)),
         change if change < 0.0 => format!("{} shorter than before", percent(-change)),
-        _ => "as long as before".to_owned(),
+        _ => "no change".to_owned(),
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(words(10.0, 11.0), "10.0 % longer than before");
         assert_eq!(words(10.0, 5.0), "50.0 % shorter than before");
         assert_eq!(words(1.0, 184_630.485), "184,630 times as long as before");
-        assert_eq!(words(0.0, 0.0), "as long as before");
+        assert_eq!(words(0.0, 0.0), "no change");
         assert_eq!(words(0.0, 1.0), "longer than before, which took no time");
     }
 }

@@ -94,7 +94,7 @@ fn lines(
             path.sentence()
         ),
         format!(
-            "on the path: {} messages of {} bytes, {} collectives",
+            "on the path: {} messages with {} bytes in total, {} collectives",
             Grouped(counts.messages),
             Grouped(counts.bytes.0),
             Grouped(counts.collectives)

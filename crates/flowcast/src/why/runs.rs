@@ -129,7 +129,7 @@ fn compared(
         })?);
     }
     for rank in 0..ranks {
-        rows.push(row("computation of rank", rank.to_string(), &|run| {
+        rows.push(row("compute of rank", rank.to_string(), &|run| {
             run.computation[rank]
         })?);
         rows.push(row("MPI of rank", rank.to_string(), &|run| {

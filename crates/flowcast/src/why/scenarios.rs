@@ -202,7 +202,7 @@ impl Scenario {
                 let is_all = cost.selector.conditions.is_empty();
                 if selected.is_empty() && !is_all {
                     let found = format!(
-                        "{} in {}, which selects nothing in the program",
+                        "no costs `{}` in the program (scenario `{}`)",
                         cost.selector, self.name
                     );
                     return Err(Error::option("costs", found, "costs that occur in it"));
@@ -253,7 +253,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
     }
     let [shortest, longest] = [shortest, longest].map(|at| {
         format!(
-            "{} {} ({:.3} of {})",
+            "`{}`, {} ({:.3} times `{}`)",
             all[at].name,
             found[at].time(),
             ratio(found[at].makespan, base),
@@ -263,11 +263,11 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
     let mut models: Vec<&str> = found.iter().map(|found| found.model).collect();
     models.sort_unstable();
     models.dedup();
-    let kept: Vec<&str> = all
+    let kept: Vec<String> = all
         .iter()
         .zip(found)
         .filter(|(_, found)| found.keeps_order)
-        .map(|(scenario, _)| scenario.name.as_str())
+        .map(|(scenario, _)| format!("`{}`", scenario.name))
         .collect();
     let table = rows(all.iter().zip(found))
         .column("name", "scenario", |(scenario, _)| &scenario.name)
@@ -302,7 +302,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
         .line(format!("by model {}", models.join(", ")))
         .lines((!kept.is_empty()).then(|| {
             format!(
-                "events keep the order of the unchanged replay in {}",
+                "events keep the order of the unchanged replay in: {}",
                 kept.join(", ")
             )
         }))

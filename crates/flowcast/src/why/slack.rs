@@ -1,4 +1,4 @@
-//! Slack of ranks, messages and computations: the delay that does not move the end.
+//! Slack of ranks, messages and computations: the delay that does not postpone the end.
 
 use flowcast_graph::{
     selector::MessageRoute,
@@ -6,7 +6,7 @@ use flowcast_graph::{
 };
 use flowcast_network::network::Network;
 use flowcast_program::Trace;
-use flowcast_table::{self as table, Document, Rows, Table, figure, rows};
+use flowcast_table::{self as table, Document, Grouped, Rows, Table, figure, rows};
 use flowcast_units::Time;
 
 use super::{percent, recorded};
@@ -33,8 +33,8 @@ struct SlackResult {
     histogram: SlackHistogram,
 }
 
-/// Delay of each rank, message and computation that does not move the end, and from it the ranks that could run slower and
-/// the number of messages that could go over a slower network.
+/// Longest delay of each rank, message and computation that does not postpone the end, the ranks that could run slower, and
+/// the number of messages that could use a slower network.
 ///
 /// # Errors
 /// Errors of [`predict`](crate::predict()); a schedule.
@@ -142,11 +142,17 @@ fn link_table<'a>(links: impl Iterator<Item = (MessageRoute, &'a LinkSlack)>) ->
         .heading("messages that can all be slower at the same time")
         .field("link", |(link, _)| link.name())
         .cell("messages", |(link, _)| name_of(link))
-        .column("messages", "count", |(_, of)| of.messages)
-        .column("bytes", "bytes", |(_, of)| of.bytes.0)
-        .column("twice", "may take twice as long", |(_, of)| of.twice)
-        .column("twice_bytes", "their bytes", |(_, of)| of.twice_bytes.0)
-        .column("tenfold", "ten times as long", |(_, of)| of.tenfold)
+        .column("messages", "count", |(_, of)| Grouped(of.messages))
+        .column("bytes", "bytes", |(_, of)| Grouped(of.bytes.0))
+        .column("twice", "may take twice as long", |(_, of)| {
+            Grouped(of.twice)
+        })
+        .column("twice_bytes", "bytes of these", |(_, of)| {
+            Grouped(of.twice_bytes.0)
+        })
+        .column("tenfold", "ten times as long", |(_, of)| {
+            Grouped(of.tenfold)
+        })
         .into()
 }
 
@@ -162,7 +168,7 @@ fn histogram_table(
     [messages, free, computations, free_computations]: &SlackHistogram,
 ) -> Rows<usize> {
     rows(0..CLASSES.len())
-        .heading("number of messages and computations by slack: one of them late (total), all late (free)")
+        .heading("number of messages and computations by slack (total: one of them is late; free: all are late)")
         .cell("slack", |class| CLASSES[class].1)
         .field("below_s", |class| {
             Some(CLASSES[class].0 / 1e9).filter(|end| end.is_finite())

@@ -165,7 +165,7 @@ fn many_small_messages_are_latency() {
     assert_eq!(path.sentence(), "latency 100 %");
     assert_eq!(
         path.reason(),
-        "latency-bound: 2,000 messages on the critical path of 20.00 ns each"
+        "latency-bound: 2,000 messages on the critical path, 20.00 ns of latency each"
     );
 }
 

@@ -88,7 +88,7 @@ fn a_deadlock_is_reported_as_a_cycle_with_the_places_of_its_records() {
             "deadlock, 2 ranks wait",
             "t:3: rank 0 waits for a message from rank 1",
             "t:5: rank 1 waits for a message from rank 0",
-            "closes the cycle at rank 0",
+            "rank 0 closes the cycle",
         ],
     );
     let send_first =
@@ -161,18 +161,18 @@ fn messages_without_counterpart_are_reported_with_the_remaining_record() {
     let recv = "3:1:0:0:-1:8:0:1:0\n";
     assert_told(
         &dim(2, &format!("{send}{send}1:0:0:1.0\n{recv}")),
-        &["t:4: ", "without a receive", "expected a receive"],
+        &["t:4: ", "2 sends", "and 1 receive", "expected a receive"],
     );
     assert_told(
         &dim(2, &format!("{send}{recv}{recv}")),
-        &["t:5: ", "without a send", "expected a send"],
+        &["t:5: ", "2 receives", "and 1 send", "expected a send"],
     );
     assert_told(
         &dim(2, "3:1:0:0:-1:8:0:1:1\n"),
-        &["t:3: ", "without a send"],
+        &["t:3: ", "1 receive ", "and 0 sends"],
     );
-    assert_told("0 send 1 0 8\n1 init\n", &["t:1: ", "without a receive"]);
-    assert_told("0 init\n1 irecv 0 0 8\n", &["t:2: ", "without a send"]);
+    assert_told("0 send 1 0 8\n1 init\n", &["t:1: ", "and 0 receives"]);
+    assert_told("0 init\n1 irecv 0 0 8\n", &["t:2: ", "and 0 sends"]);
     assert_told(
         "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}\n",
         &["t:3: ", "without a receive"],

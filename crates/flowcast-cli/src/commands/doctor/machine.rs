@@ -218,7 +218,7 @@ fn load(machine: &Machine) -> Check {
                 "a load of {load} on {} processors in the last minute",
                 machine.processors
             ),
-            "other programs use the processors: end them, or wait",
+            "end them, or wait",
         ),
         Some(load) => Check::good(NAME, format!("a load of {load}")),
     }

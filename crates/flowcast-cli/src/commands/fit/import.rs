@@ -29,7 +29,7 @@ const NO_BYTES: &str =
 /// Options for outputs of benchmarks that leave something open.
 #[derive(Debug, Args)]
 pub(in crate::commands) struct ImportArgs {
-    /// Outputs of benchmarks: test of a table that does not name it, such as sendrecv of nccl-tests before 2.17, ib_send_lat
+    /// Outputs of benchmarks: name of the test if the output lacks it, such as sendrecv of nccl-tests before 2.17, ib_send_lat
     /// or PingPong
     #[arg(long, value_name = "NAME")]
     pub test: Option<String>,

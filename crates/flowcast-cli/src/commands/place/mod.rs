@@ -74,7 +74,7 @@ pub(crate) struct Place {
     /// Write the mapping for a launcher
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Format of the mapping [default: by the ending .c or .f90, else openmpi]
+    /// Format of the mapping [default: c or fortran if the output file ends in .c or .f90, otherwise openmpi]
     #[arg(long = "format", value_name = "FORMAT", requires = "output")]
     to: Option<FileFormat>,
     /// Continue an interrupted search, for which -o kept the times of mappings in FILE.partial

@@ -45,7 +45,7 @@ pub(in crate::commands) struct TraceArgs {
     /// MPICH's host:n, Slurm's host list); several are compared; with several traces, one for all or one for each
     #[arg(long, value_name = "MAP")]
     pub mapping: Vec<String>,
-    /// Smallest message that waits for its receiver, whatever the trace says, such as 64KiB
+    /// Smallest rendezvous message, such as 64KiB; replaces the trace's marks
     #[arg(long, value_name = "SIZE")]
     pub rendezvous_from: Option<Bytes>,
     /// Parameters of LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
@@ -65,11 +65,11 @@ pub(in crate::commands) struct TraceArgs {
     /// Predict the available part of a recording in which some ranks did not finish
     #[arg(long)]
     pub incomplete: bool,
-    /// Clock for the computations of a recording [default: thread CPU time where wall time holds something else, such as
-    /// ranks that take turns; else wall time]
+    /// Clock for the computations of a recording [default: thread CPU time where wall time includes other work, as
+    /// with ranks that take turns; else wall time]
     #[arg(long, value_enum)]
     pub compute: Option<Compute>,
-    /// Walk each iteration of a compiled trace with loops, for comparison
+    /// Replay each iteration of a compiled trace instead of its loops, for comparison
     #[arg(long)]
     pub unfold: bool,
     #[arg(long, value_name = "HOW", help = collectives_help(&Collectives::automatic_help()))]

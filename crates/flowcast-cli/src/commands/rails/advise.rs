@@ -48,7 +48,8 @@ use flowcast_terminal::{
 pub(crate) struct Advise {
     #[arg(help = advised_help())]
     input: Option<PathBuf>,
-    /// Built-in network (see `flowcast networks`), network file, or NAME=g,G,o,Lus (repeatable)
+    /// Built-in network (see `flowcast networks`), network file, or NAME=g,G,o,Lus with g, G per byte, o and L in
+    /// microseconds (repeatable)
     #[arg(
         short,
         long = "network",
@@ -133,7 +134,8 @@ impl Advise {
         let (found, expected) = (self.interfaces.len(), networks.len());
         ensure!(
             found == 0 || found == expected,
-            "--name: found {found} names, expected one for each of the {expected} networks"
+            "--name: found {found} name{}, expected {expected}, one for each network",
+            if found == 1 { "" } else { "s" }
         );
         Ok(if found == 0 {
             (1..=expected).map(|rail| format!("IFACE_{rail}")).collect()

@@ -68,11 +68,14 @@ pub(crate) struct Bench {
     pub rails: Vec<LiveRail>,
     /// Schedulers of `rails simulate`, and whole-messages (earliest-delivery that divides no message), adaptive (earliest
     /// delivery that adapts to its rails), guarded (earliest delivery while it is proven to gain, else the best rail alone)
+    /// [default: all]
     #[arg(
         long = "scheduler",
         value_delimiter = ',',
         value_name = "NAME,NAME...",
-        default_value = EVERY)]
+        default_value = EVERY,
+        hide_default_value = true
+    )]
     schedulers: Vec<Chosen>,
     /// N: messages sent one after another before N are received; at most 1000000
     #[arg(

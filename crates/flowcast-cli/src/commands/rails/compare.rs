@@ -40,7 +40,7 @@ pub(crate) struct Compare {
     /// Number of messages in a set; at most 1000000
     #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
     burst: usize,
-    /// Size of the longest message; each power of two up to it is equally likely
+    /// Largest message size; all octaves are equally likely, and sizes are uniform within an octave
     #[arg(long, default_value = "16KiB", value_name = "SIZE")]
     size: Bytes,
     /// Time within which messages arrive; 0us is a burst

@@ -31,7 +31,8 @@ pub(crate) struct Simulate {
     #[command(flatten)]
     messages: MessageArgs,
     /// Scheduler: round-robin, weighted-round-robin, wfq, vtrr, gap, vft, vft-clock, latency, overlap, fixed-point,
-    /// earliest-delivery or earliest-overlap; with -printed as in the thesis' pseudo-code
+    /// earliest-delivery or earliest-overlap; append -printed for the pseudo-code printed in Lichei's thesis, such as
+    /// latency-printed
     #[arg(long, default_value = "earliest-delivery", value_name = "NAME")]
     scheduler: SchedulerName,
     /// Messages in a cycle for each rail, for the schedulers by share [default: in proportion to the bandwidths]

@@ -71,7 +71,7 @@ pub(crate) struct Sweep {
     /// Mapping of ranks to nodes: fill, round-robin, N-per-node, or a file (repeatable)
     #[arg(long, value_name = "MAP", conflicts_with = "merge")]
     mapping: Vec<String>,
-    /// Smallest message that waits for its receiver, whatever the trace says, such as 64KiB
+    /// Smallest rendezvous message, such as 64KiB; replaces the trace's marks
     #[arg(long, value_name = "SIZE", conflicts_with = "merge")]
     rendezvous_from: Option<Bytes>,
     #[arg(long, value_name = "HOW", help = collectives_help(&Collectives::automatic_help()))]

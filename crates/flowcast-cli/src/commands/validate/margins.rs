@@ -50,7 +50,7 @@ impl ValidateMargins {
             let found = network.accuracy_record().coverage(known, self.level)?;
             if found.is_empty() {
                 bail!(
-                    "{name}: found no errors of single cases in its accuracy record, expected some (from validate --accuracy {name})"
+                    "{name}: found no accuracy record with errors of cases, expected one of `flowcast validate app --accuracy {name}`"
                 );
             }
             margins.extend(found.into_iter().map(|of| (&network.name, of)));

@@ -51,7 +51,7 @@ pub(crate) fn write(spec: &LabSpec, folder: &Path) -> io::Result<()> {
         .try_for_each(|(name, text)| fs::write(plan.join(name), text))
 }
 
-/// Returns the files of the plan, by name.
+/// Returns name and content of each file of the plan.
 fn files(spec: &LabSpec) -> Vec<(String, String)> {
     let mut all = launch::files(spec);
     all.extend([

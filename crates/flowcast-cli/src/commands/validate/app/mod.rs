@@ -102,7 +102,7 @@ pub(crate) struct ValidateApp {
     /// nine of ten totals; at most 10000
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     replicates: Option<u32>,
-    /// Clock for computations [default: as for `predict`, thread CPU time where the wall time holds something else]
+    /// Clock for computations [default: as for `predict`, thread CPU time where wall time includes other work]
     #[arg(long, value_enum)]
     compute: Option<Compute>,
     /// Factor for all computation

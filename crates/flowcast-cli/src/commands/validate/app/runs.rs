@@ -276,7 +276,7 @@ impl Plan<'_> {
             return Err(EnvironmentLacks(ended.nothing_recorded(self.command)).into());
         }
         if !ended.status.success() {
-            return Err(Finding(format!("the program ended with {}", ended.status)).into());
+            return Err(Finding(format!("the program ended with {}", ended.status_text())).into());
         }
         let times = measured(&open_recording(folder)?);
         if times.total == Time::ZERO {
