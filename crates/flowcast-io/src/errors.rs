@@ -13,10 +13,11 @@ pub fn text_of(error: &anyhow::Error) -> String {
     let text = error
         .chain()
         .map(|cause| cause.to_string().trim_end().to_owned())
-        .fold(String::new(), |text, cause| match text.is_empty() {
-            true => cause,
-            false if text.ends_with(&cause) => text,
-            false => format!("{text}: {cause}"),
+        .fold(String::new(), |text, cause| match at_line(&cause) {
+            _ if text.is_empty() => cause,
+            _ if text.ends_with(&cause) => text,
+            Some(place) => format!("{text}:{place}"),
+            None => format!("{text}: {cause}"),
         });
     const EMPTY: [(&str, &str); 4] = [
         ("found , ", "found nothing, "),
@@ -27,6 +28,14 @@ pub fn text_of(error: &anyhow::Error) -> String {
     EMPTY
         .iter()
         .fold(text, |text, (empty, words)| text.replace(empty, words))
+}
+
+/// The rest of a text such as `line 3: found ..`, behind the first word.
+fn at_line(cause: &str) -> Option<&str> {
+    let place = cause.strip_prefix("line ")?;
+    place
+        .starts_with(|first: char| first.is_ascii_digit())
+        .then_some(place)
 }
 
 #[cfg(test)]

@@ -31,13 +31,24 @@ pub fn first_of_folder(folder: &Path) -> Result<PathBuf> {
     let anchor = files
         .iter()
         .find(|file| file.extension().is_some_and(|ending| ending == "otf2"));
-    match anchor.or_else(|| {
-        files
-            .iter()
-            .find(|file: &&PathBuf| beginning(file).is_ok_and(|bytes| is_part(&bytes)))
-    }) {
-        Some(file) => Ok(file.clone()),
-        None => list_in(folder, &files),
+    if let Some(file) = anchor {
+        return Ok(file.clone());
+    }
+    let mut parts = files
+        .iter()
+        .filter(|file| beginning(file).is_ok_and(|bytes| is_part(&bytes)));
+    let Some(first) = parts.next() else {
+        return list_in(folder, &files);
+    };
+    let own = of_all_ranks(first)?;
+    match parts.find(|part| !own.contains(part)) {
+        None => Ok(first.clone()),
+        Some(other) => bail!(
+            "{}: found several traces, such as {} and {}, expected the name of one",
+            folder.display(),
+            first.display(),
+            other.display()
+        ),
     }
 }
 
@@ -61,7 +72,7 @@ fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
     let expected = "expected a recording, an OTF2 archive, files of ranks, or a list of files";
     match lists[..] {
         [] => bail!(
-            "{}: found a folder without a trace, {expected}",
+            "{}: found a folder without a trace in parts, {expected}, or the name of one file",
             folder.display()
         ),
         [list] => Ok(list.clone()),
@@ -165,7 +176,10 @@ mod tests {
         write("hosts.txt", "node1.cluster\nnode2.cluster\n");
         write("a.txt", "0 init\n");
         let error = first_of_folder(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("found a folder without a trace"), "{error}");
+        assert!(
+            error.contains("found a folder without a trace in parts"),
+            "{error}"
+        );
         write("one", "a.txt\n");
         assert!(first_of_folder(folder.path()).unwrap().ends_with("one"));
         write("two", "a.txt\n");
@@ -176,6 +190,21 @@ mod tests {
         );
         write(LIST, "a.txt\n");
         assert!(first_of_folder(folder.path()).unwrap().ends_with(LIST));
+    }
+
+    #[test]
+    fn a_folder_with_the_parts_of_two_traces_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| {
+            let text = "MPI_Init entering at walltime 1.0, cputime 0.1 seconds in thread 0.\n";
+            fs::write(folder.path().join(name), text).unwrap();
+        };
+        write("a.0");
+        write("a.1");
+        assert!(first_of_folder(folder.path()).unwrap().ends_with("a.0"));
+        write("b.0");
+        let error = first_of_folder(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("found several traces"), "{error}");
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl Store {
         let file = self.file(name)?;
         if !file.is_file() {
             bail!(
-                "found no network `{name}` in {}, expected one of `flowcast networks`",
+                "found no kept network `{name}` in {} (built-in networks cannot be removed)",
                 self.folder.display()
             );
         }

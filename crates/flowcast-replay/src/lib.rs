@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use flowcast_network::builtin;
-//! use flowcast_observers::journal::{ReplayJournal, Keeps};
+//! use flowcast_observers::journal::{JournalContents, ReplayJournal};
 //! use flowcast_replay::{ReplayEngine, costs::Rendezvous, placement::Placement};
 //! use flowcast_formats::read;
 //! use flowcast_program::{ReadOptions, Trace};
@@ -23,7 +23,7 @@
 //! let network = builtin::network("gige-tcp").expect("this network is built in");
 //! let placement = Placement::of_program(&network.machine, None, &program)?;
 //! let engine = ReplayEngine::new(&program, &network, placement, Rendezvous::from_network(&network, None))?;
-//! let mut journal = ReplayJournal::new(&program, Keeps::TIMELINE);
+//! let mut journal = ReplayJournal::new(&program, JournalContents::TIMELINE);
 //! let outcome = engine.observed(&mut journal)?;
 //!
 //! // 1 ms, the overhead of 6.1 us, the latency of 65.4 us, 999 bytes at 8.49 ns, and the receiver's overhead.

@@ -126,7 +126,7 @@ fn placed(
             Ok(placed) => Some(placed),
             Err(why) => {
                 say!(
-                    "flowcast: note: {}: line {}: not predicted: {why}",
+                    "flowcast: note: {}:{}: not predicted: {why}",
                     file.display(),
                     row.line
                 );

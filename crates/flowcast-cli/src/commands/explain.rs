@@ -78,7 +78,9 @@ impl Collectives {
         let how = collectives::named(&self.how)?;
         let Some(table) = how.table(program, network.as_ref()) else {
             bail!(
-                "--collectives formula: found no algorithms to explain, expected openmpi, mpich or algorithm"
+                "{}: found no algorithms to explain, because the collectives are evaluated by a formula, expected --collectives \
+                 openmpi, mpich or algorithm",
+                self.input.display()
             );
         };
         let expanded = expand(

@@ -152,7 +152,7 @@ fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<Str
             |(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
                 let Some(fit) = fits.get(name) else {
                     say!(
-                        "flowcast: note: {}: line {line}: not predicted: {name} was not fitted",
+                        "flowcast: note: {}:{line}: not predicted: {name} was not fitted",
                         path.display()
                     );
                     return Ok(None);

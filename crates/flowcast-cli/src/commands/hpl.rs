@@ -97,7 +97,7 @@ fn check_runs(
     for ((line, _), run) in table.rows().zip(runs) {
         cluster
             .check(run, extent)
-            .with_context(|| format!("{}: line {line}", file.display()))?;
+            .with_context(|| format!("{}:{line}", file.display()))?;
     }
     Ok(())
 }

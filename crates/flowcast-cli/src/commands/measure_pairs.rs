@@ -1,6 +1,7 @@
 //! `flowcast measure pairs`: measures messages between all pairs of nodes, and finds slow nodes and links.
 
 use std::{
+    collections::BTreeSet,
     io::Write,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -153,8 +154,10 @@ impl MeasurePairs {
         }
         batch.commit()?;
         self.format.print(&report.document())?;
-        match report.slow.len() {
+        let slow: BTreeSet<_> = report.slow.iter().map(|(_, found)| found.slow).collect();
+        match slow.len() {
             0 => Ok(()),
+            1 => Err(Finding("one node or link is slow".into()).into()),
             count => Err(Finding(format!("{count} nodes or links are slow")).into()),
         }
     }

@@ -170,10 +170,10 @@ pub enum TraceContents {
 /// Returns the supported formats, as named in messages.
 ///
 /// ```
-/// use flowcast_formats::read::{Holds, formats};
+/// use flowcast_formats::read::{TraceContents, formats};
 ///
-/// assert!(formats(Holds::Program).any(|format| format == "a Chakra trace"));
-/// assert!(formats(Holds::Any).count() > formats(Holds::Program).count());
+/// assert!(formats(TraceContents::Program).any(|format| format == "a Chakra trace"));
+/// assert!(formats(TraceContents::Any).count() > formats(TraceContents::Program).count());
 /// ```
 pub fn formats(holds: TraceContents) -> impl Iterator<Item = &'static str> {
     FORMATS
