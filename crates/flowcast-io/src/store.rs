@@ -195,7 +195,7 @@ mod tests {
                 .remove("cluster")
                 .unwrap_err()
                 .to_string()
-                .contains("found no network `cluster`")
+                .contains("found no kept network `cluster`")
         );
         assert_eq!(store.list().unwrap().len(), 2);
     }

@@ -76,7 +76,7 @@ pub struct PatternIntervals {
 
 impl Prepared<'_> {
     /// Interval of the makespan of a replay; `None` if the network file gives none
-    /// ([`missing_margin_reason`](crate::statements::no_margin)).
+    /// ([`missing_margin_reason`](crate::statements::missing_margin_reason)).
     ///
     /// # Errors
     /// A level outside (0, 1), parameters that cannot be drawn, errors of the replay.
@@ -216,7 +216,7 @@ impl MarginSource<'_> {
 }
 
 /// Intervals of the flows of a pattern and of their makespan; `None` if the network file gives none
-/// ([`missing_margin_reason`](crate::statements::no_margin)), and for several steps.
+/// ([`missing_margin_reason`](crate::statements::missing_margin_reason)), and for several steps.
 ///
 /// # Errors
 /// Errors of [`Prepared::interval`].

@@ -139,7 +139,11 @@ fn a_scenario_with_unknown_names_is_refused() {
         }],
         ..scenario("none", &options)
     };
-    assert!(refused(none).contains("latency[pair=0-9] in none"));
+    let error = refused(none);
+    assert!(
+        error.contains("no costs `latency[pair=0-9]` in the program (scenario `none`)"),
+        "{error}"
+    );
     assert!(why::scenarios(&trace, &[], None).is_err());
 }
 

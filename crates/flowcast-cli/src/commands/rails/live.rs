@@ -1,6 +1,7 @@
 //! Live rails on the command line, `NAME=ADDRESS:PORT,network=NET`, and the waiting of both ends.
 
 use std::{
+    io::ErrorKind,
     net::{SocketAddr, ToSocketAddrs},
     time::Duration,
 };
@@ -75,11 +76,9 @@ pub(super) fn environment_error(error: LinkError) -> anyhow::Error {
 
 /// Parses an address such as `10.0.1.2:7400`.
 pub(super) fn address(text: &str) -> Result<SocketAddr> {
-    let expected = || format!("found `{text}`, expected ADDRESS:PORT such as 10.0.1.2:7400");
     text.to_socket_addrs()
-        .with_context(expected)?
-        .next()
-        .with_context(expected)
+        .and_then(|mut found| found.next().ok_or(ErrorKind::NotFound.into()))
+        .with_context(|| format!("found `{text}`, expected ADDRESS:PORT such as 10.0.1.2:7400"))
 }
 
 /// Parses `a=10.0.1.2:7400,from=10.0.1.1,device=eth1,network=a.toml`, with `loggp=g/G/o/Lus` as alternative to a network.

@@ -111,7 +111,7 @@ pub(crate) struct ValidateApp {
     #[arg(
         long, value_name = "TIME", value_parser = Time::parse,
         help = format!(
-            "Time that waiting ranks sleep instead of yielding, so that ranks with work get the processors at once; \
+            "Time that waiting ranks sleep instead of yielding, so that ranks with work get the processors immediately; \
              0ns: they yield [default: {IDLE_SLEEP_US}us in a lab, else 0ns]"
         )
     )]
