@@ -12,7 +12,7 @@ pub(crate) enum Launcher {
     OpenMpi,
     /// MPICH's Hydra, and launchers derived from it.
     Hydra,
-    /// Slurm's srun, which starts programs of both.
+    /// Slurm's srun, which starts programs of Open MPI and of MPICH.
     Slurm,
     /// Anything else, also a program without a launcher.
     Unknown,

@@ -18,14 +18,14 @@ use flowcast_statistics::{
 };
 use flowcast_units::Time;
 
-/// A delay of more than this multiple of the gap is clearly above it. With shorter delays, the two disturb each other
-/// (section 3.5.2).
+/// A delay of more than this multiple of the gap is clearly above it. With shorter delays, the gap and the delay affect each
+/// other (section 3.5.2).
 const CLEAR_DELAY: f64 = 2.0;
 
 /// Relative difference below which two spacings or knees are equal.
 const ROUNDING: f64 = 1e-9;
 
-/// The points that belong together and their samples.
+/// All points with their samples, and the pairs of points that determine a spacing.
 pub(super) struct Design {
     points: Vec<PrttPoint>,
     samples: Vec<Vec<f64>>,

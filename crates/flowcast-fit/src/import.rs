@@ -12,10 +12,10 @@
 //! | NetPIPE | ping-pong, on the screen or in `np.out` | half a round trip |
 //! | nccl-tests | `sendrecv_perf` | a message in each direction at the same time, out of place |
 //!
-//! All except ReproMPI give one time for a size, so there are no intervals. `osu_bw` sends a window of messages in a row
-//! for one answer of four bytes. A window has 64 messages, unless the log or the command contains another number. If
+//! All except ReproMPI give one time for a size, so there are no intervals. `osu_bw` sends a window of messages in a row for
+//! one answer of four bytes. A window has 64 messages, unless the log or the command contains another number. If
 //! `osu_latency` is available as well, the additional time of an answer with the size of the messages is added. The result
-//! is the round trip `PRTT_{window,0}(s)`. Sizes that start again mark another run.
+//! is the round trip `PRTT_{window,0}(s)`. If the sizes start again, another run begins.
 
 mod half_trips;
 mod numbers;

@@ -99,8 +99,8 @@ impl LogGpFit {
         all
     }
 
-    /// Intervals of parameters that the samples do not determine. Their upper end is the room that the time of the smallest
-    /// message leaves, `2o + L`: half of it each for `L`, for `g` and for both overheads together.
+    /// Intervals of parameters that are held at 0. Their upper end is a part of the one-way time of the smallest message,
+    /// `2o + L`: half for `L`, half for `g`, and a quarter for `o`.
     fn held(&self) -> Vec<(&'static str, ParameterInterval)> {
         let LogGp {
             latency,

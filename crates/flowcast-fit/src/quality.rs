@@ -31,10 +31,10 @@ pub struct Quality {
     pub interval: Option<(Time, Time)>,
     /// Number of samples outside Tukey's fences.
     pub outliers: usize,
-    /// Number of first samples without which the standard error of the mean is smallest (MSER; White, "An effective
-    /// truncation heuristic for bias reduction in simulation output", 1997). At most half of the samples.
+    /// Number of initial samples whose removal minimizes the standard error of the mean, at most half of the samples (MSER;
+    /// White, "An effective truncation heuristic for bias reduction in simulation output", 1997).
     pub warm_up: usize,
-    /// Correlation of each sample with the previous one, if it differs from 0 at about 95 %.
+    /// Correlation of each sample with the previous one, if it differs from 0 at a confidence level of about 95 %.
     pub dependence: Option<f64>,
 }
 
@@ -72,7 +72,8 @@ fn quality(point: PrttPoint, times: &[Time], level: f64) -> Result<Quality, Stat
     })
 }
 
-/// Returns the number of first samples whose removal minimizes the squared standard error of the remaining ones.
+/// Returns the number of initial samples whose removal minimizes the squared standard error of the mean of the remaining
+/// samples.
 fn warm_up(values: &[f64]) -> usize {
     if values.len() < FEW {
         return 0;

@@ -47,7 +47,7 @@ fn current(name: &str) -> &str {
 /// One measured time. Fields without a column in the file are empty or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sample<'a> {
-    /// Column `what`, the kind of measurement: `round-trip`, the company of a message, a conflict, or a scheduler.
+    /// Column `what`, the kind of measurement: `round-trip`, the concurrent load of a message, a conflict, or a scheduler.
     pub what: &'a str,
     /// Column `kind`, the purpose of a conflict.
     pub kind: &'a str,
@@ -116,7 +116,7 @@ impl<'a> Sample<'a> {
         text.push('\n');
     }
 
-    /// Returns the sender and the receiver of a message that took some time.
+    /// Returns the sender and the receiver of the message.
     ///
     /// # Errors
     /// A message from a node to itself, or a time of 0.

@@ -59,7 +59,7 @@ pub enum FitWarning {
         /// The shortest time between two consecutive sends.
         spacing: Time,
     },
-    /// At no size are messages spaced by clearly more than the overhead, which therefore hides the gap. The fitted g and G
+    /// The spacing of messages hardly exceeds the overhead at any size, so the overhead hides the gap. The fitted g and G
     /// are only bounds.
     #[error(
         "g and G are only a bound: messages start at most {spacing} apart, and the overhead of {overhead} hides the gap; \

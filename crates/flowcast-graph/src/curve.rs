@@ -10,8 +10,8 @@ use crate::{
     selector::Selector,
 };
 
-/// Tolerance in nanoseconds for start-ups: each is cut to whole nanoseconds, so it may lie beside the line through two
-/// others.
+/// Tolerance for start-ups, in nanoseconds. Each start-up is truncated to whole nanoseconds, so it may not lie exactly on
+/// the line through two others.
 const START_UP_ROUNDING: f64 = 2.0;
 
 /// A cost that follows a parameter: `amount` units, each of `unit` nanoseconds in the replay.
@@ -116,8 +116,9 @@ impl EventGraph<'_> {
             })
     }
 
-    /// Largest distance between the end and the curve of the selected costs that rounding explains. Non-blocking
-    /// collectives start after whole nanoseconds, and each execution has one start-up on the way to the end.
+    /// Largest distance between the end and the curve of the selected costs that rounding explains. Start-ups of
+    /// non-blocking collectives are rounded to whole nanoseconds, and each execution adds at most one of them to the chain
+    /// that ends last.
     pub fn start_up_rounding(&self, selected: &Selected) -> Time {
         let spent =
             |share: &&CurveShare| self.nodes[share.node as usize].kind() == EventKind::Spent;

@@ -180,8 +180,8 @@ impl RecordedEvents {
         }
     }
 
-    /// Adds an event. If it happened at another time than its costs predict, the costs are adjusted to the observed time. A
-    /// late event counts as late after all events that it waits for.
+    /// Adds an event. If it happened at another time than its costs predict, the costs are adjusted to the observed time.
+    /// The delay of a late event is added to the costs of all its edges.
     fn push(&mut self, mut node: EventNode, happened: Option<Time>) -> u32 {
         let mut time = node.time(&self.times);
         if let Some(happened) = happened.map(Time::as_nanos) {

@@ -1,10 +1,10 @@
 //! The events of a replay and the events that each of them waits for. Analyses show the costs behind the makespan, its
 //! dependence on every cost, the slack of each event and the effect of random delays.
 //!
-//! A replay only adds costs and takes the later of two times. The times of all events, and for each the one or two events
-//! that it waits for with the cost in between, therefore contain everything that a replay with other costs needs, as long
-//! as the dependencies stay the same. An [`EventGraph`] is recorded once, by an observer of any engine: a
-//! [`ProgramRecorder`] or, for schedules, a [`ScheduleRecorder`].
+//! A replay only adds costs and takes the later of two times. A graph therefore stores the time of each event, the one or
+//! two events that it waits for, and the costs in between. A replay with other costs needs nothing else, as long as the
+//! dependencies stay the same. An [`EventGraph`] is recorded once, by an observer of any engine: a [`ProgramRecorder`] or,
+//! for schedules, a [`ScheduleRecorder`].
 //!
 //! | question | answer |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | time with some costs changed | [`EventGraph::changed`] |
 //! | effect of random delays of computations on the end | [`noise`] |
 //!
-//! All of this is exact if messages do not disturb one another. Under sharing, and with limited links, buses and
+//! All of this is exact without contention between messages. Under sharing, and with limited links, buses and
 //! processors, events keep the order and the waiting times of the recorded replay ([`EventGraph::is_exact`]).
 
 pub mod critical_path;

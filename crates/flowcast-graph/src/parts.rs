@@ -112,14 +112,15 @@ pub(crate) struct MessageParts {
     gap: CostPart,
     latency: CostPart,
     bytes: CostPart,
-    /// Number of bytes that take time in flight; `at_interface` and `held` count those at an interface and while they hold
-    /// the sender.
+    /// Number of bytes that take time in flight. `at_interface` is the number that takes time at an interface, `held` the
+    /// number whose time holds the sender.
     in_flight: f64,
     at_interface: f64,
     held: f64,
     /// Time from the end of the sender's overhead until the last byte is at the receiver, in nanoseconds.
     pub delay: f64,
-    /// Part of the delay that is latency but is also spent on processors, so that it is not a separate unit.
+    /// Flight time between sites, a part of the delay. Under Dimemas' rule, the units of latency are spent on processors and
+    /// do not contain it.
     pub far: Time,
 }
 

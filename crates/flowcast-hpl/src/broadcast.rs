@@ -1,4 +1,4 @@
-//! Actions of the processes of a row in the broadcast of a panel, by process column.
+//! Broadcast of a panel along a row of processes: the actions of each process column.
 
 use super::{ActionPurpose, Broadcast, Exchange, HplSettings, column::rolled};
 
@@ -57,9 +57,9 @@ fn along(root: u32, columns: u32, distance: u32, begins: &[u32]) -> Forwarding {
     }
 }
 
-/// The exchange with this number of a process that takes part immediately ([`Forwarding::AtOnce`]) in the broadcast of a
-/// panel. A process has as many exchanges as there are columns. In the modified variant, the owner sends the whole panel to
-/// the next column, whose part then ends; the other columns spread and roll it.
+/// Exchange `number` of a process in the broadcast of a panel, if the process takes part immediately
+/// ([`Forwarding::AtOnce`]). `None` after its last exchange. In the modified variant, the owner sends the whole panel to the
+/// next column, whose part then ends; the other columns spread and roll it.
 pub fn broadcast_step(
     settings: &HplSettings,
     panel: u32,

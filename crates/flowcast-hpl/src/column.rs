@@ -1,5 +1,6 @@
-//! Exchanges between the processes of a column, by process row: pivot rows while a panel is factored (`HPL_pdmxswp`), and
-//! the rows that a panel's pivots swap (`HPL_pdlaswp00`: binary exchange; `HPL_pdlaswp01`: spread, equilibration and roll).
+//! Exchanges between the processes of a column, indexed by process row: pivot rows while a panel is factored
+//! (`HPL_pdmxswp`), and the rows that a panel's pivots swap (`HPL_pdlaswp00`: binary exchange; `HPL_pdlaswp01`: spread,
+//! equilibration and roll).
 
 use std::collections::BTreeMap;
 
@@ -51,13 +52,13 @@ const NOTHING: MatrixRows = MatrixRows {
     with_place: false,
 };
 
-/// Number of rows that a panel swaps, by the process row of their source and of their destination.
+/// Number of rows that a panel swaps, for the process row of their source and for the process row of their destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swapped {
-    /// Number of rows that leave their place, by the process row that has them.
+    /// Number of rows that leave their place, indexed by the process row that has them.
     leaving: Vec<u32>,
-    /// Number of rows of the panel's own process row that move into U or to another process row, by the process row that
-    /// gets them.
+    /// Number of rows of the panel's own process row that move into U or to another process row, indexed by the process row
+    /// that gets them.
     spread: Vec<u32>,
     /// Process row of the panel.
     root: u32,
@@ -104,8 +105,8 @@ impl Swapped {
         self.leaving.len() as u32
     }
 
-    /// Steps of the binary exchange, by process row. The panel's process row sends U. The other process rows send the rows
-    /// that they have packed, each with its place in U.
+    /// Steps of the binary exchange, indexed by process row. The panel's process row sends U. The other process rows send
+    /// the rows that they have packed, each with its place in U.
     pub fn binary_exchange(&self) -> Vec<Vec<ColumnStep>> {
         let processes = self.processes();
         let power = 1 << processes.ilog2();
@@ -172,8 +173,9 @@ impl Swapped {
         }
     }
 
-    /// Process rows in the order in which U is spread, and the number of rows that each gets. No process may have more rows
-    /// than one at smaller logarithmic distance, the number of ones in the binary form of the distance (`HPL_logsort`).
+    /// Process rows in the order in which U is spread, and the number of rows that each gets. The number of ones in the
+    /// binary form of a distance is the logarithmic distance (`HPL_logsort`). No process has more rows than a process at a
+    /// smaller logarithmic distance.
     fn logarithmic_order(&self) -> (Vec<u32>, Vec<u32>) {
         let processes = self.processes() as usize;
         let mut order: Vec<u32> = (0..self.processes())
@@ -306,7 +308,7 @@ pub struct SpreadAndRoll {
     places: Vec<u32>,
     /// First row of each place's piece before the roll, and the end of the last one.
     starts: Vec<u32>,
-    /// Exchanges before the roll, by process row.
+    /// Exchanges before the roll, indexed by process row.
     spread: Vec<Vec<ColumnStep>>,
 }
 

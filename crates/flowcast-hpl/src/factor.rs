@@ -11,11 +11,12 @@ use super::machine::Machine;
 pub(super) struct Factorization {
     search: Vec<PivotStep>,
     works: Vec<ColumnWork>,
-    /// Kernel rates of a rank, by process column. The ranks of a node that factor a panel at the same time share its memory.
+    /// Kernel rates of a rank, indexed by process column. The ranks of a node that factor a panel at the same time share its
+    /// memory.
     rates: Vec<KernelRates>,
 }
 
-/// Two processes that exchange rows in the search for a pivot, by their distance from the panel's process row.
+/// Two processes that exchange rows in the search for a pivot. Each has its distance from the panel's process row.
 struct Meeting {
     near: usize,
     far: usize,
@@ -41,7 +42,7 @@ impl Factorization {
         }
     }
 
-    /// Replaces the start times of the column's processes by their end times, by process row.
+    /// Replaces the start times of the column's processes by their end times. `times` is indexed by process row.
     pub(super) fn advance(
         &mut self,
         settings: &HplSettings,

@@ -23,7 +23,7 @@ use flowcast_replay::outcome::{NotFiniteTime, finite_times};
 pub struct LinpackFit {
     /// Costs with their intervals (90 %).
     pub linpack: FittedLinpack,
-    /// `ln(predicted / measured)`, by run.
+    /// `ln(predicted / measured)`, indexed by run.
     pub errors: Vec<f64>,
 }
 

@@ -20,7 +20,7 @@ pub struct Processor {
     pub(super) spread: f64,
 }
 
-/// Random deviation of a processor's products from their mean: a fraction of the processor's spread, drawn by rank and
+/// Random deviation of a processor's products from their mean: a fraction of the processor's spread, drawn for each rank and
 /// panel. The draws depend on nothing else, so slightly different machines take slightly different times.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CallSpread {
@@ -79,7 +79,8 @@ impl Default for KernelRates {
 pub struct ColumnWork {
     /// Bytes that the kernels on single columns read and write, for each row.
     pub bytes_per_row: u32,
-    /// Columns that were accessed since the last use of these ones. These ones are still in the cache if all of them fit.
+    /// Number of columns accessed since the last use of the present ones. The present ones are still in the cache if all of
+    /// these columns fit into it.
     pub reach: u32,
     /// Elements of rows that are copied for the search and for its result.
     pub row_elements: u32,

@@ -15,7 +15,7 @@ pub(super) struct HplChannel {
     pub shared_per_byte: f64,
     /// Smallest size, in bytes, for which the sender waits for the receiver.
     pub rendezvous_from: u64,
-    /// Processor times of both sides and additional latency, by size.
+    /// Processor times of both sides and additional latency, which depend on the size.
     pub overheads: Overheads,
 }
 

@@ -13,7 +13,7 @@ const COLUMNS: [&str; 4] = ["node", "intercept_s", "s_per_mnk", "resid_per_mnk"]
 
 impl NodeProcessors {
     /// Reads a table of comma-separated values with the columns `node`, `intercept_s`, `s_per_mnk` and `resid_per_mnk` (the
-    /// spread of the one before), in seconds. Other columns are ignored. Rows of one node follow one another.
+    /// spread of `s_per_mnk`), in seconds. Other columns are ignored. Rows of one node follow one another.
     ///
     /// # Errors
     /// A missing column, or a field that is not a time, with its line.

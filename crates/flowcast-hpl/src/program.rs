@@ -105,7 +105,7 @@ pub struct PanelSwaps {
     pub panel: u32,
     /// Numbers of swapped rows.
     pub swapped: Swapped,
-    /// Steps of the binary exchange, by process row.
+    /// Steps of the binary exchange, indexed by process row.
     pub binary: Vec<Vec<ColumnStep>>,
     /// Steps of spread and roll.
     pub long: Option<SpreadAndRoll>,

@@ -13,7 +13,8 @@ use crate::{
 
 use super::{factor::Factorization, machine::Machine};
 
-/// Mean time of the processes, by activity: in seconds during a simulation, as fractions of the simulated time in results.
+/// Mean time of the processes in each activity: in seconds during a simulation, as fractions of the simulated time in
+/// results.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ActivityTimes {
     /// Matrix products, except those inside panels.
@@ -36,7 +37,7 @@ pub(super) struct HplOutcome {
     pub seconds: f64,
     /// Time at which each panel was factored, in seconds.
     pub factored: Vec<f64>,
-    /// Mean time of the processes by activity, in seconds.
+    /// Mean time of the processes in each activity, in seconds.
     pub spent: ActivityTimes,
 }
 
@@ -106,7 +107,7 @@ struct SwapCache {
 /// Messages of at least this size take turns, whatever their protocol.
 const LONG_MESSAGE: u64 = 16384;
 
-/// Exceeds the distance between the panels of the fastest and the slowest process.
+/// Number of panels whose swaps are kept. It exceeds the distance between the panels of the fastest and the slowest process.
 const RECENT_PANELS: usize = 64;
 
 impl Swaps for SwapCache {
@@ -137,7 +138,7 @@ pub(super) struct Simulation<'a> {
     sending: Vec<f64>,
     receiving: Vec<f64>,
     copying: Vec<f64>,
-    /// Process rows that wait to factor a panel, with their start times, by process column.
+    /// Process rows that wait to factor a panel, with their start times, indexed by process column.
     factoring: Vec<Vec<(u32, f64)>>,
     factorization: Factorization,
     /// Costs of computations while all ranks of a node update.

@@ -18,7 +18,7 @@ use glob::Pattern;
 
 use crate::{Reader, Store, file_text};
 
-/// Splits `KEY=VALUE` texts; the names in full.
+/// Splits `KEY=VALUE` texts and completes the names of the fields.
 ///
 /// ```
 /// let given = flowcast_io::parse_overrides(&["latency = 5us".to_owned()])?;

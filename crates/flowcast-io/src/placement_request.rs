@@ -14,17 +14,17 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Args, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlacementRequest {
-    /// Model of concurrent messages, for a trace as for `flowcast predict` [default: the network's own]
+    /// Model of concurrent messages; a trace has the models of `flowcast predict` [default: the network's own]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// With steps or a matrix: time of a message inside a node, such as 18.7ms [default: from the network's machine]
     #[arg(long, value_name = "TIME")]
     pub inside: Option<Time>,
-    /// Refuse more than two flows in one direction of a node under flow-cuts
+    /// With the model flow-cuts, refuse more than two flows in one direction of a node
     #[arg(long)]
     #[serde(default)]
     pub strict: bool,
-    /// Number of mappings to try, or of changes with --objective hops; all mappings if there are no more than that [default:
+    /// Number of mappings to try (of changes to a mapping with --objective hops); all mappings if there are fewer [default:
     /// depends on the size of the input]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub moves: Option<u64>,

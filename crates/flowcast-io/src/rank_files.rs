@@ -153,7 +153,7 @@ fn numbers_in(name: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Names with a number between `before` and `behind`, by number.
+/// Names with a number between `before` and `behind`, keyed by this number.
 fn siblings(names: &[String], before: &str, behind: &str) -> BTreeMap<u64, String> {
     names
         .iter()

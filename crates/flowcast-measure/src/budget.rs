@@ -1,11 +1,11 @@
-//! Measurement of LogGP parameters within a budget. Each next round trip is the one that narrows the intervals most for its
+//! Measurement of LogGP parameters within a budget. The next round trips are those that narrow the intervals most for their
 //! cost ([`flowcast_fit::bursts`]).
 //!
 //! The first parameters come from a few round trips of three sizes, with one message and with short bursts. Then batches
 //! follow. Each batch is chosen from all samples so far and measured in a random order, until every interval is narrow
-//! enough or the budget is spent. The other end answers as it does to [`crate::prtt`]. A burst has at most `in_flight`
-//! bytes, and the next burst begins only after the answer, so the load is bounded and known. A run may continue with the
-//! round trips of an earlier run; their cost counts.
+//! enough or the budget is spent. The answering end is the same as for [`crate::prtt`]. A burst has at most `in_flight`
+//! bytes, and the next burst begins only after the answer, so the load is bounded and known. A run may continue after the
+//! round trips of an earlier run. Their cost is then included.
 
 use std::ops::ControlFlow;
 
@@ -263,8 +263,8 @@ impl<T: Transport> BudgetRun<'_, T> {
         Ok((room, self.keep(points)?))
     }
 
-    /// Returns the sizes, which grow roughly in steps of four, and the limits for a choice. The largest size leaves time for
-    /// other bursts.
+    /// Returns the sizes and the limits for a choice. From 64 bytes on, each size is roughly four times the previous one.
+    /// The largest size leaves time for other bursts.
     fn room(&self, per_byte: f64) -> Room {
         let plan = self.plan;
         let affordable = plan.max_time.as_nanos() * LARGEST_PART / per_byte.max(1e-3);

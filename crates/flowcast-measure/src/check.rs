@@ -74,7 +74,8 @@ pub struct CheckPlan {
 }
 
 impl Default for CheckPlan {
-    /// A byte and 64 KiB, 16 messages, 1.5 s, a false alarm in 1 of 100 checks, and 10 %.
+    /// Sizes of 1 byte and 64 KiB, 16 messages in a row, a time limit of 1.5 s, a false alarm in 1 of 100 checks, and an
+    /// irrelevant difference of 10 %.
     fn default() -> CheckPlan {
         CheckPlan {
             size: Bytes(1 << 16),

@@ -5,12 +5,12 @@
 //!
 //! - [`tcp`] connects two processes, [`loopback`] two threads of one process, [`shm`] two processes of one machine through
 //!   its memory;
-//! - [`virtual_network`] is a fake made of LogGP parameters with a clock of its own: a measurement over it and the fit
+//! - [`virtual_network`] simulates a network with given LogGP parameters and virtual time. A measurement over it and the fit
 //!   return these parameters.
 //!
 //! [`check`] determines within two seconds whether a network still matches its file. [`clocks`] gives all ranks a common
-//! time. [`mpi`] carries patterns of concurrent flows between the ranks of an installed MPI library. [`lab`] is a testbed of
-//! Linux namespaces.
+//! time. [`mpi`] carries patterns of concurrent flows between the ranks of an installed MPI library. [`lab`] is a virtual
+//! cluster of Linux namespaces.
 
 pub mod budget;
 pub mod check;

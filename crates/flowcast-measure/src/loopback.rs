@@ -16,7 +16,7 @@ use crate::{
     tcp::{TcpTransport, Waiting, loopback_pair},
 };
 
-/// Largest number of messages of a short measurement, and the required precision of its intervals.
+/// Largest number of messages of a short measurement. The next constant is the required precision of its intervals.
 const MESSAGES: u32 = 50_000;
 const PRECISION: f64 = 0.02;
 

@@ -276,7 +276,7 @@ impl<'a, T: Transport> Client<'a, T> {
             .collect())
     }
 
-    /// Measures each point once, with the sender's own time.
+    /// Measures each point once. Each result has the time of the round trip and the time until the sender was free.
     pub(crate) fn timed_round(&mut self, points: &[PrttPoint]) -> Result<Vec<Timed>, PrttError> {
         let script: Vec<ScriptExchange> = points
             .iter()

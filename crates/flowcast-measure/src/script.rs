@@ -1,8 +1,8 @@
 //! Control messages between the two ends of a round-trip experiment.
 //!
-//! After a greeting, the measuring end sends scripts. A script is a list of exchanges, (messages, size) each, that both ends
-//! execute without further control messages, so none separates two measurements. The answering end sends one byte when it is
-//! ready for the script. An empty script ends the session.
+//! After a greeting, the measuring end sends scripts. A script is a list of exchanges, each with a number of messages and
+//! their size. Both ends execute it without control messages between the exchanges. The answering end sends one byte when it
+//! is ready for the script. An empty script ends the session.
 
 use flowcast_units::Bytes;
 

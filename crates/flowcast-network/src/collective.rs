@@ -3,8 +3,8 @@
 //! After all ranks have arrived, a fan-in and a fan-out phase follow. Each takes `(L + size/BW) · factor`. The factor is 0
 //! (`NULL`), 1 (`CT`), `P - 1` (`LIN`) or `Nsteps` (`LOG`). For `B` buses `Nsteps = Σ ceil(C_i/B)`, where
 //! `C_i = ceil((P - 2^i) / 2^(i+1))` is the number of messages in stage `i` of a binomial tree. Without a limit on buses
-//! each stage takes one step, `ceil(log2 P)` in total. The seed's slide prints `P` for `LIN`; the tool computes `P - 1`, as
-//! does this module.
+//! each stage takes one step, `ceil(log2 P)` in total. A slide on the model prints `P` for `LIN`; Dimemas and this module
+//! compute `P - 1`.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -16,7 +16,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte, named};
 named! {
     /// Number of times that a phase repeats its message.
     pub enum Repeats {
-        /// Never: the phase does not happen.
+        /// No message: the phase does not occur.
         Null = "NULL",
         /// Once, for any number of processes.
         Constant = "CT",
@@ -76,7 +76,7 @@ impl PhaseSize {
 /// One phase of a collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phase {
-    /// Number of messages whose time the phase takes.
+    /// Number of times that the phase repeats its message.
     pub repeats: Repeats,
     /// Size of each message.
     pub size: PhaseSize,
@@ -168,7 +168,7 @@ pub struct Collectives {
     pub default: Row,
     /// Rows of single operations, which replace `default`.
     pub rows: BTreeMap<CollectiveOp, Row>,
-    /// Algorithms that expand operations into messages, for replays that do so.
+    /// Algorithms for replays that expand operations into messages.
     pub algorithms: Option<AlgorithmTable>,
     /// Time per byte for combining two vectors on a rank, if messages carry out the operations.
     pub reduction: Option<TimePerByte>,

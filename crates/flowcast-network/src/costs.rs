@@ -1,4 +1,4 @@
-//! Costs of a kind of operation as a list of parameters, with the knowledge of each before any measurement and after a fit.
+//! Costs of a kind of operation as a list of parameters, each with a prior and, after a fit, an interval.
 
 use std::collections::BTreeMap;
 

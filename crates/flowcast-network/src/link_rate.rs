@@ -69,8 +69,8 @@ impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
         }
     }
 
-    /// The wire rate only: the goodput times `of_goodput` if that is given; otherwise the given wire rate, or the goodput
-    /// without one.
+    /// Keeps only the wire rate: the goodput times `of_goodput` if that is given, otherwise the given wire rate. Without
+    /// either, the rate stays unchanged.
     pub(crate) fn on_the_wire(self, of_goodput: Option<f64>) -> LinkRate<G> {
         match of_goodput {
             Some(factor) => LinkRate::Wire(Rate::from_bytes_per_second(

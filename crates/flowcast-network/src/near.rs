@@ -59,7 +59,7 @@ pub(crate) fn question_of_unknown(message: &str) -> String {
     }
 }
 
-/// A network with interfaces of two different kinds.
+/// Explanation for users who describe interfaces of several kinds in one network file.
 pub(crate) const ONE_INTERFACE: &str = "a node has nic.count interfaces of one kind: different ones are networks of their own \
     (`flowcast predict --rail A.toml --rail B.toml`)";
 

@@ -83,7 +83,7 @@ section! {
     }
 }
 
-/// Minimum number of packet trains per window, and per message: fewer trains would affect their times.
+/// Minimum number of packet trains in a window, and in a message. Fewer trains would change the times of messages.
 const TRAINS_IN_A_WINDOW: u64 = 64;
 const TRAINS_IN_A_MESSAGE: u64 = 64;
 
@@ -358,9 +358,9 @@ impl Network {
         Cow::Owned(network)
     }
 
-    /// Returns a network whose packets reproduce, in goodput and without losses, the closed loop with these windows. Packets
-    /// stand for trains that are a small part of a window, if messages of the usual size are long compared with a window. If
-    /// both directions share an interface, its goodput leaves room for an acknowledgement for every second packet.
+    /// Returns a network whose packets reproduce the closed loop with these windows, in goodput and without losses. A packet
+    /// is a train of segments: at most 1/64 of a window and of a message of the `usual` size, but at least one segment. If
+    /// both directions share an interface, its wire rate has room for an acknowledgement of every second packet.
     #[must_use]
     pub fn in_trains(&self, windows: Windows, usual: Bytes) -> Network {
         let largest =

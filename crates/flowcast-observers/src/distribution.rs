@@ -8,7 +8,7 @@ const PER_DOUBLING: usize = 64;
 /// Number of doublings of a nanosecond with classes of their own, up to five hours.
 const DOUBLINGS: usize = 44;
 
-/// Times by class; those below a nanosecond have a class of their own.
+/// Numbers and sums of times in logarithmic classes. Times below a nanosecond have a class of their own.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TimeDistribution {
     classes: Vec<Class>,
@@ -25,7 +25,7 @@ struct Class {
 }
 
 impl TimeDistribution {
-    /// Counts one more time, 0 or longer.
+    /// Adds a time, which must not be negative.
     pub fn add(&mut self, time: Time) {
         if self.classes.is_empty() {
             self.classes = vec![Class::default(); PER_DOUBLING * DOUBLINGS + 1];

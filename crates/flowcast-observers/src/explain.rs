@@ -85,7 +85,7 @@ pub enum CallOrigin {
     OtherThreads,
 }
 
-/// Types of the events that name the caller of MPI and its line (Extrae).
+/// Type of Extrae's event that names the caller of MPI; `CALLER_LINE` is the type of the event for its line.
 const CALLER: i64 = 70_000_001;
 const CALLER_LINE: i64 = 80_000_001;
 

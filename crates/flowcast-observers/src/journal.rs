@@ -1,10 +1,10 @@
 //! Events of a replay, recorded for files and timelines.
 //!
-//! A journal keeps only the requested data ([`JournalContents`]). A message takes 32 bytes, 40 in a program, and 16 more for Paraver.
-//! Slices, calls and events are stored as differences of whole nanoseconds in packed blocks. A trace of 10 million messages
-//! therefore fits into 1.5 GiB, including the program or schedule. Segments, from which the page's timeline is made, are
-//! exact and take some fifty bytes for each message. The slices and calls of a rank do not include the work of the streams
-//! of its non-blocking collectives, but the messages of these streams count as the rank's.
+//! A journal keeps only the requested data ([`JournalContents`]). A message takes 32 bytes, 40 in a program, and 16 more for
+//! Paraver. Slices, calls and events are stored as differences of whole nanoseconds in packed blocks. A trace of 10 million
+//! messages therefore fits into 1.5 GiB, including the program or schedule. Segments, from which the page's timeline is
+//! made, are exact and take some fifty bytes for each message. The slices and calls of a rank do not include the work of the
+//! streams of its non-blocking collectives, but the messages of these streams count as the rank's.
 
 pub mod call_tallies;
 mod observed;
@@ -44,7 +44,7 @@ pub enum Function {
     Isend,
     /// A blocking receive, `MPI_Recv`
     Recv,
-    /// A wait for requests, `MPI_Wait` and its kin
+    /// A wait for requests, `MPI_Wait` and its variants
     Wait,
     /// A send and a receive in one, `MPI_Sendrecv`
     Sendrecv,
@@ -100,10 +100,11 @@ pub struct Mark {
     pub value: i64,
 }
 
-/// Ends and times of a message, not rounded.
+/// Sender, receiver and times of a message, not rounded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MessageTimes {
-    /// Ends, size and tag; times at which the message was sent, its last byte arrived, and the receiver's call returned.
+    /// Sender, receiver, size and tag; times at which the message was sent, its last byte arrived, and the receiver's call
+    /// returned.
     pub span: MessageSpan,
     /// Time at which the message began to move.
     pub moved: Time,

@@ -1,8 +1,8 @@
 //! Structs of Open MPI 4.1 that the component uses, written by hand from the headers of 4.1.4 (`libopenmpi-dev`).
 //!
-//! Only the used fields are spelt out. The rest of a struct is omitted at its end if Open MPI allocates it, and replaced by
-//! padding if the size matters. `tests/layout.rs` compiles a C program against the installed headers and compares the offset
-//! of each field used here. Nothing is linked: see `library`.
+//! Fields that the component does not use are omitted at the end of a struct that Open MPI allocates. Elsewhere padding
+//! replaces them if the size matters. `tests/layout.rs` compiles a C program against the installed headers and compares the
+//! offset of each field used here. The component is not linked to Open MPI: see `library`.
 
 #![expect(missing_docs, reason = "the names are Open MPI's")]
 

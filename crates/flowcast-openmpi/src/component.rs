@@ -1,4 +1,4 @@
-//! The component as seen by the framework and `ompi_info`, and its start.
+//! Definition of the component for the framework and `ompi_info`, and its start.
 
 use std::ffi::{c_char, c_int};
 
@@ -23,7 +23,7 @@ use crate::{
     state::{self, RailModule, State},
 };
 
-/// Only the BML component with the highest priority is used. When ours is used, it is the only one.
+/// Priority of the component. Open MPI uses only the BML component with the highest priority.
 const PRIORITY: c_int = 200;
 
 /// Symbol that Open MPI looks up in `mca_bml_flowcast.so`.
@@ -199,8 +199,8 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
 
 /// Returns the networks that share BTL and exclusivity with another network: they reach a process at the same time.
 ///
-/// Different BTLs may do so as well if users set their exclusivities accordingly. But a message that ob1 had prepared for
-/// shared memory and that was sent over TCP was observed to hang. ob1 keeps choosing among those.
+/// Networks of different BTLs reach a process at the same time if users set their exclusivities accordingly. ob1 still
+/// chooses among those: a message that ob1 had prepared for shared memory and that was sent over TCP was observed to hang.
 fn rails(library: &OpenMpiLibrary) -> Result<Vec<RailModule>, Refusal> {
     let modules = modules(library);
     let together: Vec<*mut BtlModule> = modules

@@ -20,14 +20,14 @@ const LOOKS: u32 = 25;
 const BUSY: f64 = 0.75;
 /// Fraction of the capacity of its packets that a connection with large messages fills.
 const PACKED: f64 = 0.75;
-/// Fraction of the time in flight in which the receiver may stall the connection.
+/// Largest fraction of the time in flight for which the receiver may stall a connection that fills its rail.
 const STALLED: f64 = 0.1;
-/// Fraction of the delivery rate that a connection has to reach to fill its rail; the kernel last measured that rate while
-/// more data waited to be sent. A sender that waits for an answer after each packet has one packet in flight all the time
-/// while acknowledgements are delayed, far below that rate.
+/// Fraction of the kernel's delivery rate that a connection has to reach to fill its rail. The kernel last measured that
+/// rate while more data waited to be sent. A sender that waits for an answer after each packet stays far below it, even if
+/// delayed acknowledgements keep one packet in flight all the time.
 const LIMITED: f64 = 0.25;
-/// Time after which a connection counts as stuck, in nanoseconds: no byte in flight was acknowledged meanwhile, and the
-/// kernel, which knows the usual time of an answer, has timed out at least once.
+/// Time after which a connection counts as stuck, in nanoseconds. No byte in flight was acknowledged meanwhile, and the
+/// kernel has timed out at least once; its timeout follows the usual round trip.
 const STUCK: u64 = 100_000_000;
 
 /// State of the connections at the last look.
@@ -207,7 +207,7 @@ struct TcpProgress {
 }
 
 impl TcpProgress {
-    /// Returns the difference to an earlier state, or `None` if that belongs to another connection.
+    /// Returns the difference to an earlier state, or `None` if the earlier state belongs to another connection.
     fn since(self, before: TcpProgress) -> Option<TcpProgress> {
         Some(TcpProgress {
             acknowledged: self.acknowledged.checked_sub(before.acknowledged)?,

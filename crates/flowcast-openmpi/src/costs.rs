@@ -20,7 +20,7 @@ pub(crate) enum CostOrigin {
     Given,
     /// An earlier run measured the parameters that the user did not give.
     Stored,
-    /// This run measured them.
+    /// This run measured the parameters.
     Measured,
     /// Estimates from the traffic while the program runs.
     Watched,

@@ -20,12 +20,12 @@ pub(crate) struct CounterValues {
     pub asked: u64,
     /// Number of first fragments that the scheduler assigned to this rail.
     pub eager_messages: u64,
-    /// Bytes of these, including headers of ob1.
+    /// Bytes of these first fragments, including headers of ob1.
     pub eager_bytes: u64,
     /// Number of other messages that ob1 sent over this rail, without a choice by the scheduler: fragments, puts,
     /// acknowledgements.
     pub other_messages: u64,
-    /// Bytes of these, including headers of ob1.
+    /// Bytes of these other messages, including headers of ob1.
     pub other_bytes: u64,
 }
 

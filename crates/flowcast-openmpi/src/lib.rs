@@ -1,10 +1,10 @@
 //! Flowcast's rail scheduler inside Open MPI 4.1, loaded by `mpirun --mca bml flowcast` (Lichei, chapters 4 and 5).
 //!
 //! In Open MPI the BML is the layer between messages and networks. Its only component `r2` finds the networks (BTL modules)
-//! that reach each process; the layer above, ob1, uses them in turn. This component first runs `r2` and then replaces
-//! `btl_alloc`, `btl_prepare_src`, `btl_sendi`, `btl_send`, `btl_put` and `btl_free` of the networks that have a companion.
-//! When ob1 requests the descriptor of a message's first fragment from a network, `hooks` let the scheduler choose the
-//! network that delivers the message first, and take the descriptor from that one.
+//! that reach each process; the layer above, ob1, uses them in turn. This component first runs `r2`. It then replaces
+//! `btl_alloc`, `btl_prepare_src`, `btl_sendi`, `btl_send`, `btl_put` and `btl_free` of the rails: networks that share BTL
+//! and exclusivity with another network. When ob1 requests the descriptor of a message's first fragment from a rail, `hooks`
+//! let the scheduler choose the rail that delivers the message first, and take the descriptor from that rail.
 //!
 //! The thesis places a separate BTL in front of the networks. On 4.1 that deadlocks synchronous sends, because ob1 searches
 //! the networks that reach the process for the BTL that delivered an acknowledgement. With hooks ob1 sees only real

@@ -130,8 +130,8 @@ unsafe extern "C" fn del_btl(module: *mut BtlModule) -> c_int {
     }
 }
 
-/// Last call of ob1 after it has added processes. Its own messages can be received from here on, and no process has passed
-/// the barrier at the end of `MPI_Init` yet.
+/// Last call of ob1 after it has added processes. ob1 has registered its handlers by now, and no process has passed the
+/// barrier at the end of `MPI_Init` yet.
 unsafe extern "C" fn register_error(callback: Option<ErrorCallback>) -> c_int {
     let state = known();
     // SAFETY: ob1's callback.

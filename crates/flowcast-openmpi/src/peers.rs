@@ -25,11 +25,11 @@ use crate::{
 pub(crate) struct RailPeer {
     endpoints: [*mut Endpoint; MAX_RAILS],
     usable: AtomicU16,
-    /// Rails that have written parts of long messages into its memory.
+    /// Rails that have written parts of long messages into the memory of the process.
     puts: AtomicU16,
-    /// Rails that are stuck on the way to it.
+    /// Rails that are stuck on the way to the process.
     stuck: AtomicU16,
-    /// Its address on each rail, once it is known.
+    /// Address of the process on each rail, once it is known.
     addresses: [AtomicU32; MAX_RAILS],
     /// The framework's endpoint of the process.
     pub bml_endpoint: *mut BmlEndpoint,
@@ -103,12 +103,12 @@ impl RailPeer {
         RailSet::from_bits(self.stuck.load(Ordering::Relaxed))
     }
 
-    /// Records rails that write parts of long messages into its memory.
+    /// Records rails that write parts of long messages into the memory of the process.
     pub(crate) fn has_puts_on(&self, rails: RailSet) {
         self.puts.fetch_or(rails.bits(), Ordering::Relaxed);
     }
 
-    /// Rails that have ever written parts of long messages into its memory.
+    /// Rails that have ever written parts of long messages into the memory of the process.
     pub(crate) fn rails_with_puts(&self) -> RailSet {
         RailSet::from_bits(self.puts.load(Ordering::Relaxed))
     }

@@ -29,7 +29,7 @@ use crate::{
 
 static STATE: OnceLock<State> = OnceLock::new();
 
-/// A network that has a companion.
+/// A network that shares BTL and exclusivity with another network.
 #[derive(Debug)]
 pub(crate) struct RailModule {
     pub module: *mut BtlModule,
@@ -37,8 +37,8 @@ pub(crate) struct RailModule {
     pub name: String,
     /// Functions that the hooks replaced.
     pub original: Original,
-    /// Longest message that it sends in one piece, in bytes: its eager limit. Beyond it `btl_prepare_src` may take only a
-    /// part.
+    /// Longest message that the network sends in one piece, in bytes: its eager limit. Beyond it `btl_prepare_src` may take
+    /// only a part.
     pub longest: usize,
     pub counters: Counters,
 }
@@ -84,8 +84,8 @@ impl RailModule {
         })
     }
 
-    /// Returns `true` if it writes into another process without a registration handle, so that any rail of its kind can do
-    /// so.
+    /// Returns `true` if the rail writes into another process without a registration handle. Any rail of its kind can then
+    /// write for it.
     pub(crate) fn writes_by_address(&self) -> bool {
         // SAFETY: an initialised module.
         self.original.put.is_some() && unsafe { (*self.module).btl_registration_handle_size } == 0

@@ -11,14 +11,14 @@ use flowcast_scheduler::Rail;
 
 use crate::costs::read_rail;
 
-/// The results between two hosts.
+/// Store of the results for a pair of hosts and a library version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CostStore {
     folder: PathBuf,
 }
 
 impl CostStore {
-    /// Creates the store for `from`, the host of the measuring rank, and `to`.
+    /// Creates the store for a pair of hosts. `from` is the host of the measuring rank, `to` the host of its partner.
     pub(crate) fn new(folder: &Path, from: &str, to: &str, version: &str) -> CostStore {
         let name = format!("{}--{}--openmpi-{}", plain(from), plain(to), plain(version));
         CostStore {

@@ -1,8 +1,8 @@
 //! The final report: sent and planned load of each rail, and lost time.
 //!
-//! The plan is the split with which all rails would finish at the same time, with each byte where it costs least in total:
-//! shares by bandwidth. The time lost is the excess of the busiest rail's time over that: `max_r t_r - 1/Σ_r 1/T_r`, where
-//! `t_r` is the time of the data that rail r sent, and `T_r` the time of all data on rail r.
+//! The plan divides the bytes in proportion to the rails' bandwidths. The lost time is the time of the busiest rail minus
+//! the time of an ideal split, with which all rails finish at the same time: `max_r t_r - 1/Σ_r 1/T_r`, where `t_r` is the
+//! time of the data that rail r sent, and `T_r` the time of all data on rail r.
 
 use std::{fmt::Write, fs, io, path::Path, sync::atomic::Ordering};
 

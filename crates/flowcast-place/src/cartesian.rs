@@ -81,7 +81,7 @@ fn are_neighbours(mut one: u32, mut other: u32, dims: &[u32]) -> bool {
     steps == 1
 }
 
-/// Adds all factorisations of a number into at most `most` factors above 1, in every order of the factors, to `all`.
+/// Adds to `all` the factorisations of a number into at most `most` factors above 1, in every order of the factors.
 fn factorisations(number: u32, most: usize, before: &mut Vec<u32>, all: &mut Vec<Vec<u32>>) {
     if number == 1 {
         all.push(before.clone());

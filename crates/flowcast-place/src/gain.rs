@@ -9,8 +9,8 @@ use flowcast::{Error, matters, may_vary};
 /// Gains below this share count as none, however certain they are.
 pub const SMALLEST_GAIN: f64 = 0.01;
 
-/// Error of predicted ratios of the times of two mappings, as the root mean square of its logarithm: 40 pairs of mappings
-/// of ten programs in a lab (docs/evidence/placement.md).
+/// Error of the predicted ratio of two mappings' times: root mean square of `ln(predicted / measured)` over 40 pairs of
+/// mappings of ten programs in a lab (docs/evidence/placement.md).
 const RATIO_ERROR: f64 = 0.09;
 
 /// Share of the time that one mapping saves compared with another.

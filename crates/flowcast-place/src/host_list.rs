@@ -41,7 +41,7 @@ pub struct HostListError {
     /// Place of the error: the file or option of the text, then the line and, for a single word, the column in characters.
     /// Lines and columns count from 1 (`hosts.txt:3:5`).
     pub place: String,
-    /// The rejected text in backquotes, or a missing thing, such as `no host`.
+    /// The rejected text in backquotes, or the missing part, such as `no host`.
     pub found: String,
     /// Description of the accepted text, with an example.
     pub expected: String,

@@ -39,7 +39,7 @@ pub enum PlaceInputError {
     /// An invalid line of a matrix.
     #[error(transparent)]
     Matrix(#[from] MatrixFileError),
-    /// Steps between nodes, because these have racks.
+    /// Steps with `node .. rack` lines. The search needs steps between ranks, because it chooses their nodes.
     #[error(
         "{0}: found `node .. rack` lines, expected only steps between ranks, because the search chooses their nodes"
     )]

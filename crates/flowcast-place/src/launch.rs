@@ -10,8 +10,8 @@
 //!
 //! The options of Slurm apply if all nodes have the same number of ranks.
 //!
-//! The options assign ranks to nodes in the launcher's own order of nodes. They therefore produce a mapping whose ranks
-//! reach the nodes in ascending order. In Open MPI 4, the node that runs `mpirun` is the first.
+//! The options assign ranks to nodes in the launcher's own order of nodes. They can therefore only produce mappings in which
+//! the first ranks of the nodes ascend in this order. In Open MPI 4, the node that runs `mpirun` is the first.
 
 use flowcast_table::shell_word;
 use flowcast_units::Node;

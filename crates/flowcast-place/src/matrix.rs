@@ -14,7 +14,7 @@ pub enum MatrixError {
     /// A message of a rank that does not exist.
     #[error("found a message of rank {rank}, expected ranks below {ranks}")]
     NoSuchRank {
-        /// The rank that sends or receives it.
+        /// Rank that sends or receives the message.
         rank: Rank,
         /// Number of ranks of the matrix; valid ranks are smaller.
         ranks: usize,
@@ -31,7 +31,7 @@ pub struct RankMessage {
     pub from: Rank,
     /// The rank that receives.
     pub to: Rank,
-    /// Bytes of all its messages together.
+    /// Total bytes of all messages from `from` to `to`.
     pub bytes: Bytes,
 }
 

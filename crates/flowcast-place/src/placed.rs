@@ -34,7 +34,7 @@ pub struct ValuedMapping {
     pub node_of_rank: Vec<Node>,
     /// Value in seconds, or in bytes times links.
     pub value: f64,
-    /// Distribution of its bytes over the network.
+    /// Distribution of the mapping's bytes over the network.
     pub traffic: MappingTraffic,
 }
 

@@ -24,7 +24,7 @@ pub enum PositionError {
     /// The job has more groups, switches or nodes than the topology.
     #[error("found {found}, expected at most {expected}, the number in the topology")]
     TooMany {
-        /// Number in the job, with the kind of thing counted.
+        /// Number in the job with its unit, such as `5 groups`.
         found: String,
         /// Maximum number in the topology.
         expected: String,

@@ -219,8 +219,8 @@ impl<'a> MappingPredictor<'a> {
     }
 
     /// Returns the messages of a program with weights instead of bytes. The weight of a message is its cost alone between
-    /// two nodes, in nanoseconds, and decreases with the time by which it could be later under a mapping without moving the
-    /// end. Other inputs keep their bytes.
+    /// two nodes, in nanoseconds, and decreases with its slack under a mapping: the delay that does not change the makespan.
+    /// Other inputs keep their bytes.
     ///
     /// # Errors
     /// Errors of the replay.

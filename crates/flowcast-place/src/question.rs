@@ -50,7 +50,7 @@ const USUAL_MOVES: (u64, u64) = (64, 10_000);
 /// Number of nodes that are always considered, even for fewer ranks.
 pub const SPARE_NODES: usize = 1 << 12;
 
-/// Number of default mappings for each network that is drawn for the interval of a gain.
+/// Divisor that turns the default number of mappings into the number of networks drawn for the interval of a gain.
 const MAPPINGS_PER_DRAW: u64 = 16;
 const MOST_DRAWS: u64 = 16;
 

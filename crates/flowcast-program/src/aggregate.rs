@@ -13,12 +13,13 @@ use flowcast_units::{Bytes, Rank};
 const NONE: u32 = u32::MAX;
 const NO_SLOT: Slot = Slot(u32::MAX);
 
-/// Returns the program with one message instead of several that a rank sends to the same receiver without computing or
-/// waiting in between, as long as their total size is at most `up_to`.
+/// Returns the program with aggregated messages. Messages that a rank sends to the same receiver, without computing or
+/// waiting in between, become one message if their total size is at most `up_to`.
 ///
-/// The message is sent in place of the last of them, with its tag. The first receive that was posted for any of them
-/// receives it, and the receiver's first wait for any of them waits for it. Messages that wait for their receiver are not
-/// aggregated. Blocking and non-blocking messages are kept apart, as are messages of different communicators.
+/// The aggregated message replaces the last of these messages and has its tag. The first receive posted for any of them
+/// receives it, and the receiver's first wait for any of them waits for it. Synchronous messages, which wait for their
+/// receiver, are not aggregated. Blocking messages are not aggregated with non-blocking ones, or messages of one
+/// communicator with those of another.
 pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
     let mut groups = AggregateGroups {
         all: Vec::new(),

@@ -6,8 +6,8 @@ use crate::{
 };
 use flowcast_units::Rank;
 
-/// Returns the program with its non-blocking collectives made blocking at their start, and the number of instructions
-/// concerned; `None` if it has none.
+/// Returns the program with its non-blocking collectives made blocking at their starts, and the number of changed collective
+/// instructions. Returns `None` if the program has no non-blocking collective.
 pub fn with_blocking_collectives(program: &Program) -> Option<(Program, u64)> {
     let is_non_blocking =
         |call: u32| program.calls[call as usize].mode == CollectiveMode::NonBlocking;

@@ -138,7 +138,7 @@ pub enum RecordFault {
 }
 
 impl RecordFault {
-    /// Returns what was found at the place, and what the user can look for.
+    /// Returns the found content and the expected content, for error messages.
     pub const fn found_and_expected(self) -> (&'static str, &'static str) {
         let before = match self {
             RecordFault::WaitWithoutReceive => {
@@ -195,7 +195,7 @@ pub struct RankBuilder {
     /// Number of sends on each route.
     pub(super) route_sends: Vec<u32>,
     pub(super) sends: u32,
-    /// Largest number of its last sends that the rank waits for.
+    /// Number of its last sends that the rank may still wait for.
     pub(super) awaited_sends: u32,
     pub(super) channels: KeyMap<Channel>,
     /// Channel of each posted receive.
@@ -339,7 +339,7 @@ impl RankBuilder {
         self.channels.number(channel)
     }
 
-    /// Records the size of a receive on the channel; the largest counts.
+    /// Records the size of a receive on the channel. The largest size is kept.
     pub fn has_room(&mut self, channel: u32, size: Bytes) {
         let at = channel as usize;
         if self.largest_receives.len() <= at {
@@ -439,7 +439,8 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// Appends a collective call. `instance` counts the executions on its communicator until linking numbers all of them.
+    /// Appends a collective call. Its `instance` is the number of the execution on its communicator. Linking replaces it by
+    /// the number among the executions of all communicators.
     pub fn collective(&mut self, call: CallRecord) -> Result<(), RecordFault> {
         self.further_collective(call, Record::Begins)
     }
@@ -497,8 +498,8 @@ impl RankBuilder {
         self.beyond_messages().immediates.len() as u32
     }
 
-    /// Appends a wait for a non-blocking collective by its number, in the order of their start. A stream has either these
-    /// waits or waits for the oldest.
+    /// Appends a wait for a non-blocking collective by its number, in the order of their starts. A stream contains either
+    /// such waits or waits by [`RankBuilder::wait_collective`], not both.
     pub fn wait_immediate(&mut self, number: u32) {
         self.wait_instance(self.beyond_messages().immediates[number as usize]);
     }

@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Reason why a trace was refused.
 #[derive(Debug, Error)]
 pub enum TraceError {
-    /// The content of a place differs from what it must be.
+    /// The content of a place is invalid.
     #[error("{place}: found {found}, expected {expected}")]
     At {
         /// `file:line`, or rank and record if there is no text.
@@ -37,7 +37,7 @@ pub enum TraceError {
     /// Packed files contain more than is allowed.
     #[error("{name}: found more than {most} decompressed from {packed}, expected no more{}", if *.files > 1 { " in all files of a trace" } else { "" })]
     TooLarge {
-        /// Name of the file; of several, the one that exceeded the limit.
+        /// Name of the file that exceeded the limit.
         name: String,
         /// Number of files up to this one.
         files: usize,

@@ -2,8 +2,8 @@
 //!
 //! Each rank's instructions are divided into runs in the same way as a recording's calls ([`flowcast_recording::fold`]). The
 //! run that saves most is the rank's loop. The ranks' loops form one loop of the program if their iterations are closed:
-//! each iteration receives what it sends and waits for what it starts. The parts before, inside and after the loop may have
-//! loops of their own.
+//! each iteration receives the messages that it sends and waits for the operations that it starts. The parts before, inside
+//! and after the loop may have loops of their own.
 
 use flowcast_recording::fold::{FoldEntry, runs};
 
@@ -41,7 +41,7 @@ use flowcast_units::Rank;
 /// ```
 ///
 /// # Errors
-/// [`TraceError::Limit`] if the parts repeat more often than can be counted, which does not happen with those of a program.
+/// [`TraceError::Limit`] if the parts repeat more often than can be counted. The parts of a program never do.
 pub fn fold(program: Program) -> Result<Trace, TraceError> {
     if !program.accesses.is_empty() || !program.progress.is_empty() {
         return Ok(Trace::Program(program));

@@ -1,8 +1,8 @@
 //! Programs with loops: a part that repeats is stored once, with its number of iterations.
 //!
-//! A [`FoldedPart`] that is repeated is *closed*: each iteration receives what it sends and waits for what it starts, and
-//! all members of a communicator make a collective call in it. Nothing is therefore in flight from one iteration to the
-//! next, and each is a whole [`Program`] of its own.
+//! A [`FoldedPart`] that is repeated is *closed*: each iteration receives the messages that it sends and waits for the
+//! operations that it starts. All members of a communicator make a collective call in the same iteration. No operation is
+//! therefore in flight between two iterations, and each iteration is a complete [`Program`].
 
 use serde::{Deserialize, Serialize};
 

@@ -159,8 +159,8 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
     }
 }
 
-/// Hashes by multiplying and folding each word. The keys are ranks, tags and sizes, with which no adversary can gain
-/// anything.
+/// Hashes by multiplying and folding each word. It does not resist hash flooding, which is no risk for ranks, tags and
+/// sizes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MultiplyHasher(u64);
 

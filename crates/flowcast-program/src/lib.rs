@@ -46,7 +46,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// Any trace. Few traces exist at the same time, so the difference in size does not matter.
+/// Trace of any kind. Few traces exist at the same time, so the different sizes of the variants do not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub enum Trace {

@@ -1,6 +1,6 @@
 //! Spans of time with a code each, and lists of numbers, stored as differences of variable length.
 //!
-//! Full blocks are compressed with zstd, so that the records of a program that repeats itself take a byte or two each.
+//! Full blocks are compressed with zstd. If the program repeats itself, each record then takes a byte or two.
 
 /// Size of a block before compression, in bytes.
 const BLOCK: usize = 1 << 14;

@@ -6,8 +6,8 @@ use flowcast_units::CollectiveOp;
 /// Type of the event that marks regions; its value is the region's number, 0 at the end.
 pub const REGION: i64 = 60_000_019;
 
-/// Type of the event with which recordings name a call whose operations have another name; its value is the number of the
-/// function, 0 after the call.
+/// Type of the event that names a call in recordings if its operations have another name. Its value is the number of the
+/// function, and 0 after the call.
 pub const CALLED: i64 = 50_000_000;
 
 /// Type of the event of a call that sends, receives or waits.
@@ -27,7 +27,7 @@ pub const IS_ROOT: i64 = 50_100_003;
 /// Type of the event with the number of a collective's communicator.
 pub const COMMUNICATOR: i64 = 50_100_004;
 
-/// Value of the event of a call of an operation.
+/// Value of the event that marks a call of a collective operation.
 pub const fn value_of(op: CollectiveOp) -> i64 {
     use CollectiveOp::*;
     match op {

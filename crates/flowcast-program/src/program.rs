@@ -420,8 +420,8 @@ impl Program {
             .count() as u64
     }
 
-    /// `true` if a communicator is not one of MPI's: in its collectives, threads of one task wait for each other, or a rank
-    /// and its progress stream do, which costs nothing.
+    /// `true` if a communicator is not one of MPI's. Its collectives synchronise the threads of one task, or a rank and its
+    /// progress stream. They take no time.
     pub fn is_inside_a_task(&self, communicator: &Communicator) -> bool {
         let tasks = &mut communicator.members.iter().map(|member| self.task(*member));
         let first = tasks.next();

@@ -46,7 +46,8 @@ fn worked_by(file: &RankFile) -> Time {
     nanos(calls.sum())
 }
 
-/// `true` if calls of several threads overlap: the time between the calls of one thread is then not the rank's.
+/// `true` if several threads of the rank call MPI. The time between two calls of one thread is then not the rank's time
+/// between calls.
 pub fn has_threads(file: &RankFile) -> bool {
     file.items
         .iter()

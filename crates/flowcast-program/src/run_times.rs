@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use flowcast_units::Time;
 use serde::{Deserialize, Serialize};
 
-/// Results of a run: times, or numbers in a unit that the user of a file knows. Files have seconds.
+/// Results of a run, as times or as plain numbers. In files, the numbers are in seconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunTimes<T = Time> {
@@ -28,7 +28,7 @@ pub struct RunTimes<T = Time> {
 }
 
 impl<T> RunTimes<T> {
-    /// Converts each time with `told`.
+    /// Converts each time with the function `told`.
     pub fn map<U>(self, told: impl Fn(T) -> U) -> RunTimes<U> {
         let [communication, computation] = [self.communication, self.computation]
             .map(|times| times.into_iter().map(&told).collect());

@@ -50,8 +50,8 @@ struct Offsets {
 /// ```
 ///
 /// # Errors
-/// [`TraceError::Limit`] if the programs have more messages, or kinds of them, than can be numbered, or if one has progress
-/// streams.
+/// [`TraceError::Limit`] if the messages, calls or events of all programs are too many to be numbered, or if a program has
+/// progress streams.
 pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
     let mut whole = Program {
         name: programs

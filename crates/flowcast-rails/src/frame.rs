@@ -123,7 +123,7 @@ pub struct FrameHeader {
     pub order: u64,
     /// Number of messages received so far on this connection.
     pub acknowledged: u64,
-    /// Arrival time of the last of them, on the clock of the frame's sender.
+    /// Arrival time of the last of these messages, on the clock of the frame's sender.
     pub arrived: u64,
     /// Limit of the sequence numbers that may be used. It only grows; the frame carries its lower 32 bits.
     pub credit: u64,

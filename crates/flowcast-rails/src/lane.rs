@@ -51,12 +51,12 @@ impl Parcel {
 pub(crate) struct Unacknowledged {
     pub count: u64,
     pub bytes: u64,
-    /// Arrival of the first of them.
+    /// Arrival of the first of these messages and questions.
     pub since: Ticks,
 }
 
 impl Unacknowledged {
-    /// Adds one, with a message of `bytes` bytes.
+    /// Adds a message of `bytes` bytes, or a question, which has 0 bytes.
     pub(crate) fn add(&mut self, bytes: usize, now: Ticks) {
         if self.count == 0 {
             self.since = now;

@@ -1,4 +1,4 @@
-//! Numbers of communicators, windows and files, by every handle under which the program uses them.
+//! Numbers of communicators, windows and files, keyed by each handle that the program uses for them.
 
 use crate::{handles::Handles, library::LoadedMpi};
 
@@ -32,7 +32,7 @@ pub(crate) struct MemberGroup {
     pub rank: i32,
     /// `true` for an intercommunicator.
     pub between: bool,
-    /// `true` if some of its processes are outside the world because they were spawned or connected to.
+    /// `true` if some processes of the communicator are outside the world because they were spawned or connected to.
     pub outside: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Requests that waits and tests receive, and the ones that they complete.
+//! Requests that are passed to waits and tests, and the requests that these complete.
 
 use crate::{
     arguments::Arguments,

@@ -331,8 +331,8 @@ const MOST_PER_CALL: usize = 8;
 /// Bytes that are reserved for the end.
 const RESERVE: usize = 32;
 
-/// Returns the number of repetitions for each one that is kept. It is chosen so that a run uses at most a quarter of the
-/// remaining bytes.
+/// Returns the stride of a run: one of this number of consecutive repetitions is kept. It is chosen so that the run uses at
+/// most a quarter of the remaining bytes.
 fn stride(period: usize, repeats: usize, left: u64) -> usize {
     const PART: u64 = 4;
     let whole = (period * repeats * MOST_PER_CALL) as u64;

@@ -11,7 +11,7 @@ pub(crate) enum Language {
     Fortran2008,
 }
 
-/// Kind of a function, as far as kinds are recorded differently.
+/// Kind of a function. Functions of one kind are recorded in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FunctionKind {
     Init,

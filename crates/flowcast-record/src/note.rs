@@ -26,7 +26,7 @@ pub(crate) struct Made<'a> {
     pub before: Option<Key>,
 }
 
-/// Returns `true` if a function takes away a handle, which must then be read before the call.
+/// Returns `true` if a function frees or replaces a handle, which must then be read before the call.
 #[inline]
 pub(crate) fn takes_handle(kind: FunctionKind) -> bool {
     use FunctionKind::*;
@@ -36,7 +36,7 @@ pub(crate) fn takes_handle(kind: FunctionKind) -> bool {
     )
 }
 
-/// Returns the handle that such a function receives, before it disappears.
+/// Returns the handle that such a function frees or replaces, before the call.
 pub(crate) fn handle_before(arguments: &Arguments<'_>) -> Key {
     let at = &arguments.function.at;
     let place = [

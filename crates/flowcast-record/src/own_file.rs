@@ -97,7 +97,8 @@ impl Drop for OwnFile {
 }
 
 /// Reports why the recording of this rank ends or did not begin. `flowcast record` shows the reason after the end of the
-/// program. If the reason cannot be stored for it, it is written as a line to the program's standard error, if possible.
+/// program. If the reason cannot be stored for `flowcast record`, it is written as a line to the program's standard error,
+/// if possible.
 pub(crate) fn tell(line: &str) {
     let _uncancelled = Uncancelled::new();
     if leave(line).is_err() {
@@ -105,7 +106,7 @@ pub(crate) fn tell(line: &str) {
     }
 }
 
-/// Stores the reason in the file for it. The file was created at its full size, so a full disk has room for it.
+/// Stores the reason in the file for reasons. The file was created at its full size, so a full disk has room for it.
 fn leave(line: &str) -> io::Result<()> {
     let folder = env::var_os(FOLDER).ok_or(io::ErrorKind::NotFound)?;
     let file = OpenOptions::new()

@@ -23,7 +23,7 @@ pub(crate) struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// Returns `true` if its status must be read.
+    /// Returns `true` if the status of the request must be read.
     pub(crate) fn needs_status(self) -> bool {
         self.wildcard || self.cancelled
     }

@@ -52,7 +52,7 @@ pub(crate) struct RecordingSession {
     pub requests: PendingRequests,
     pub communicators: KnownCommunicators,
     pub messages: Vec<ProbedMessage>,
-    /// Neighbours by communicator, as far as they have been queried.
+    /// Neighbours that have been queried, keyed by communicator.
     neighbours: BTreeMap<u32, Option<Arc<Neighbours>>>,
     windows: Numbered,
     files: Numbered,

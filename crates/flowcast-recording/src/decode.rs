@@ -41,7 +41,7 @@ impl Members {
 /// Header of a rank's file.
 #[derive(Debug, Clone, Default)]
 pub struct Header {
-    /// All lines of the header, by key.
+    /// All lines of the header, as keys and values.
     pub fields: BTreeMap<String, String>,
     /// Rank in `MPI_COMM_WORLD`, from 0.
     pub rank: Rank,
@@ -131,7 +131,7 @@ pub struct RankFile {
     pub windows: Vec<u64>,
     /// Communicator of each file.
     pub files: Vec<u64>,
-    /// Names of the program's regions, by number.
+    /// Names of the program's regions, indexed by number.
     pub names: Vec<String>,
     /// Calls, ordered by their end.
     pub items: Vec<Item>,

@@ -1,9 +1,8 @@
 //! Folding of repeated sequences of calls: the loop of an iterative program is written once.
 //!
-//! The control byte is followed by the number of calls in the sequence, the number of repetitions, a stride and the
-//! sequence's signatures. Then come the times of each call of repetitions 0, `stride`, `2 stride` and so on. With a stride
-//! above 1, the mean times of the repetitions between follow for each call of the sequence. With stride 1 the folding is
-//! lossless.
+//! The control byte is followed by the number of calls in the sequence, the number of repetitions, a stride, the sequence's
+//! signatures, and the times of each call of repetitions 0, `stride`, `2 stride` and so on. With a stride above 1, the mean
+//! times of the repetitions between follow for each call of the sequence. With stride 1 the folding is lossless.
 
 /// Call without the meaning of its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

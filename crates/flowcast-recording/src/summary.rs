@@ -29,7 +29,7 @@ pub struct Calls {
 /// Summary of one rank or of several ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Calls by name of the function, with `MPI_`.
+    /// Calls, keyed by the function's name with `MPI_`.
     pub functions: BTreeMap<String, Calls>,
     /// Total computation of all ranks, in ns.
     pub burst: u64,

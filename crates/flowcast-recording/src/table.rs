@@ -137,7 +137,7 @@ pub fn functions() -> &'static [MpiFunction] {
     &FUNCTIONS
 }
 
-/// Returns all functions by name.
+/// Returns all functions, keyed by name.
 pub fn by_name() -> BTreeMap<&'static str, MpiFunction> {
     FUNCTIONS
         .iter()

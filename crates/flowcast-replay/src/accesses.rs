@@ -1,5 +1,6 @@
-//! Resources that ranks compete for, apart from the links of messages: locks on memory, and places at the file system. The
-//! one-sided transfers in flight are also stored here. The engines add requests in the order of their times.
+//! Resources that ranks compete for, apart from the links of messages: locks on memory, and the limited number of concurrent
+//! requests to the file system. The one-sided transfers in flight are also stored here. The engines add requests in the
+//! order of their times.
 
 mod instructions;
 
@@ -64,7 +65,7 @@ impl<'a> Accesses<'a> {
 struct AccessCosts {
     /// Processor time of the rank.
     overhead: Time,
-    /// Latency of the data or the request, and of the answer.
+    /// Latency of one message: the data, the request or the answer.
     way: Time,
     /// Part of a request's time that does not depend on the bandwidth.
     latency: Time,
@@ -100,13 +101,13 @@ impl AccessCosts {
     }
 }
 
-/// Locks and places at the file system.
+/// Locks on memory, and requests to the file system.
 #[derive(Default)]
 pub(crate) struct Requests {
     locks: BTreeMap<Memory, HeldLock>,
     /// Requests that have not been served, the earliest first; among equal times, the lowest rank first.
     waiting: BinaryHeap<Reverse<LockRequest>>,
-    /// Times at which the occupied places at the file system become free.
+    /// Times at which the file system completes the requests that it serves.
     places: BinaryHeap<Reverse<Time>>,
     /// Start of the execution of each rank's request, and arrival of the answer, indexed by rank.
     served: Vec<Option<(Time, Time)>>,
@@ -129,14 +130,16 @@ pub(crate) struct LockRequest {
 struct HeldLock {
     shared: u32,
     exclusive: bool,
-    /// Time since which no exclusive lock has been held; `free`: time since which no lock at all has been held.
+    /// Time at which the last exclusive lock was released; `free` is the time at which the last lock of any kind was
+    /// released.
     exclusive_free: Time,
     free: Time,
     waiting: VecDeque<LockRequest>,
 }
 
 impl HeldLock {
-    /// Time at which a request with no other request before it is granted; `None` if it has to wait.
+    /// Grants a request and returns the time of the grant; `None` if it has to wait. No other request may be waiting before
+    /// it.
     fn grant(&mut self, request: LockRequest) -> Option<Time> {
         let Access::Lock { kind, .. } = request.access else {
             return None;
@@ -181,7 +184,7 @@ impl Requests {
         self.served[rank]
     }
 
-    /// Removes and returns these times.
+    /// Removes and returns the start of a rank's request and the arrival of its answer.
     pub(crate) fn take(&mut self, rank: Rank) -> Option<(Time, Time)> {
         self.served[rank].take()
     }
@@ -219,7 +222,7 @@ impl Requests {
         true
     }
 
-    /// Time at which a request gets a place at the file system.
+    /// Time at which the file system can start a request that arrives at `time`.
     fn place(&mut self, time: Time, file_system: &FileSystem) -> Time {
         let is_full =
             file_system.requests > 0 && self.places.len() >= file_system.requests as usize;
@@ -255,7 +258,7 @@ impl Requests {
     }
 }
 
-/// Completion of transfers, with the times that the last of them spent on latency and on waiting for others.
+/// Completion of transfers: time, latency and delay of the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Done {
     pub at: Time,
@@ -269,7 +272,7 @@ impl Done {
         if other.at > self.at { other } else { self }
     }
 
-    /// End of a wait for the completion.
+    /// Returns the access after the rank has waited for the completion.
     fn awaited(self, begun: Accessed) -> Accessed {
         let end = self.at.max(begun.call);
         Accessed {
@@ -303,9 +306,9 @@ struct AccessInFlight {
 pub(crate) struct AccessTransfers {
     /// Transfers, indexed by rank.
     all: Vec<BTreeMap<Memory, AccessInFlight>>,
-    /// Memory that each rank waits for (`None` as the target: all of the window), indexed by rank.
+    /// Window and target that each rank waits for, indexed by rank. A target of `None` is the whole window.
     awaited: Vec<Option<(i32, Option<Rank>)>>,
-    /// Transfers that other messages may delay, by number.
+    /// Transfers that other messages may delay, indexed by number.
     pub flights: Slab<AccessFlight>,
 }
 

@@ -55,8 +55,8 @@ pub struct ClassCost {
 }
 
 impl ClassCost {
-    /// Time that the interface needs to send the message, which a wait for a non-blocking send has to wait for; 0 if
-    /// interfaces are never busy.
+    /// Time from the start of the message at the interface until it has left, which ends a wait for a non-blocking send; 0
+    /// if interfaces are never busy.
     pub fn leaves(&self) -> Time {
         self.held.min(self.busy)
     }
@@ -177,7 +177,7 @@ impl Costs {
         }
     }
 
-    /// `true` if messages wait for ranks that answer each other in MPI calls only.
+    /// `true` if there are rendezvous messages and ranks answer each other in MPI calls only.
     pub fn needs_polling(&self) -> bool {
         self.network.point_to_point.progress == Progress::InCalls && self.has_rendezvous()
     }
@@ -198,7 +198,7 @@ impl Costs {
         costs.into_iter().any(|cost| cost.busy > Time::ZERO)
     }
 
-    /// Lets interfaces never rest: the carrier of the messages determines when each departs.
+    /// Removes the rest times of interfaces, because the transport of the messages determines their departures.
     pub(crate) fn free_interfaces(&mut self) {
         for path in &mut self.paths {
             for cost in path.classes.iter_mut().chain(&mut path.accesses) {
@@ -212,7 +212,7 @@ impl Costs {
         self.awaits_sends && self.has_busy_interfaces()
     }
 
-    /// `true` if the same sends wait for their receiver. Programs and machines must be the same otherwise.
+    /// `true` if the same sends wait for their receiver in both costs, which must belong to one program and one mapping.
     pub(crate) fn waits_like(&self, other: &Costs) -> bool {
         self.paths
             .iter()
@@ -278,7 +278,8 @@ impl Costs {
         inside.max().unwrap_or_default() + between
     }
 
-    /// Counts all ranks, and adds the flight times to the root's site and from it.
+    /// Duration of the phase between sites, for the number of all ranks, plus the longest flight times to the root's site
+    /// and from it.
     fn between_sites(
         &self,
         op: CollectiveOp,
@@ -427,8 +428,8 @@ fn waits(path: &PathCosts) -> Vec<bool> {
         .collect::<Vec<_>>()
 }
 
-/// Shapes of all communicators, by index. A communicator of the threads of one rank, or of a rank and its progress stream,
-/// has an empty shape: its collectives cost nothing.
+/// Shapes of all communicators, in the order of their indices. A communicator of the threads of one rank, or of a rank and
+/// its progress stream, has an empty shape: its collectives cost nothing.
 fn shapes(program: &Program, placement: &Placement) -> Vec<CostsShape> {
     program
         .communicators()

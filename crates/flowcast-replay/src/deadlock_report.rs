@@ -171,7 +171,7 @@ impl DeadlockReport<'_> {
     }
 }
 
-/// Returns a value if there is another record after the one at `at` that does not start after `end`; advances `at` to it.
+/// Advances `at` to the next record; `None` if there is none, or if it starts after `end`.
 fn next_begin(words: &[u32], at: &mut usize, end: usize) -> Option<()> {
     loop {
         let (_, next) = opcodes::decode(words, *at)?;

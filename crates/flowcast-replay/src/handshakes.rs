@@ -23,7 +23,7 @@ pub(crate) struct Handshakes<T> {
     carrier: T,
     polling: Polling,
     open: Slab<Handshake>,
-    /// Messages, by slot, whose receive has not been posted yet.
+    /// Indices of messages whose receive has not been posted yet, keyed by slot.
     requested: HashMap<Slot, u32>,
     /// Scheduled events: time, slot and index of the message.
     coming: BinaryHeap<Reverse<(Time, Slot, u32)>>,
@@ -42,7 +42,7 @@ struct Handshake {
 enum NextHandshake {
     /// The RTS reaches the receiver.
     Arrive,
-    /// The receiver posts its receive, which it has not done yet; it has had the RTS since this time.
+    /// The receiver posts its receive. The RTS arrived at this time.
     Post(Time),
     /// The receiver answers.
     Answer,
@@ -67,7 +67,7 @@ impl<T: Transit> Handshakes<T> {
             .push(Reverse((at, self.open[index].departure.slot, index)));
     }
 
-    /// Lets a rank notice an arrival at this time.
+    /// Schedules the next event of a handshake for the time at which a rank notices an arrival at `came`.
     fn see(&mut self, rank: Rank, came: Time, index: u32, next: NextHandshake) {
         self.open[index].next = next;
         if let Some(at) = self.polling.see(rank, came, index) {

@@ -26,7 +26,7 @@ struct SendRing {
 }
 
 impl<T: Copy> LastSends<T> {
-    /// Creates rings for ranks that have sent nothing yet, filled with `nothing`; without rings unless sends `matter`.
+    /// Creates the rings of ranks that have sent nothing yet, filled with `nothing`; no rings unless sends `matter`.
     pub(crate) fn new(program: &Program, nothing: T, matter: bool) -> LastSends<T> {
         let streams = if matter { program.streams() as u32 } else { 0 };
         let mut rings = Vec::with_capacity(streams as usize);

@@ -17,8 +17,8 @@ macro_rules! with_methods {
             /// A send call: overhead from `start` to `end`. The last byte arrives at `arrival`, if that time is known
             /// already.
             sent(rank: Rank, slot: Slot, sent: Sent),
-            /// A message whose arrival was unknown when it was sent has started to move at `start`; `arrival` is
-            /// `Time::NEVER` if it is still unknown.
+            /// A message whose arrival was unknown when it was sent has started to move, or to wait for links and buses, at
+            /// `start`. `arrival` is `Time::NEVER` if it is still unknown.
             moved(slot: Slot, start: Time, arrival: Time),
             /// A message starts to move after waiting for links and buses since `asked`.
             queued(slot: Slot, asked: Time),
@@ -122,8 +122,8 @@ pub struct Accessed {
     pub came: Time,
     /// Time that it waited for a processor in between.
     pub processor: Time,
-    /// Time that it then waited for other ranks: for a lock, for a place at the file system, for links, or because others
-    /// had a part of the bandwidth.
+    /// Time that it then waited for other ranks: for a lock, for the file system, for links, or because other messages used
+    /// a part of the bandwidth.
     pub queued: Time,
     /// Part of the remaining time that does not depend on the bandwidth.
     pub latency: Time,

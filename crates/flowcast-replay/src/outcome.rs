@@ -55,7 +55,7 @@ impl RankOutcome {
 /// Result of a replay: the times of all ranks, and the amount of data that they sent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// Times of each rank, by rank.
+    /// Times of each rank, indexed by rank.
     pub ranks: Vec<RankOutcome>,
     /// Number of point-to-point messages, including those of expanded collectives.
     pub messages: u64,

@@ -54,11 +54,11 @@ pub(crate) struct Packets {
     of_slot: Vec<u32>,
     /// Order of messages that are written at the same time, indexed by slot.
     places: Vec<SendPlace>,
-    /// Connections of one-sided transfers, by source and destination node.
+    /// Connections of one-sided transfers, keyed by source and destination node.
     transfers: BTreeMap<(Node, Node), ConnectionId>,
-    /// Messages that have departed, by index.
+    /// Messages that have departed, indexed by their number.
     in_flight: Slab<InFlight>,
-    /// Messages, by slot, whose RTS has been sent and whose receive has not been posted yet, as indices.
+    /// Indices of messages whose RTS has been sent and whose receive has not been posted yet, keyed by slot.
     requested: HashMap<Slot, u32>,
     polling: Polling,
     /// Indices of messages with something to write, ordered by the time at which their host writes it.
@@ -255,14 +255,14 @@ impl Packets {
         self.coming.push(Reverse((at, turn, index)));
     }
 
-    /// A rank may notice an arrival, at this time at the earliest.
+    /// Schedules the answer of a rank to an arrival, at `earliest` or at its next poll after that time.
     fn see(&mut self, rank: Rank, earliest: Time, index: u32) {
         if let Some(at) = self.polling.see(rank, earliest, index) {
             self.reply(at, earliest, index);
         }
     }
 
-    /// Schedules the answer of a rank, at the time `at`, to something that arrived at the time `came`.
+    /// Schedules the answer of a rank at the time `at` to a message that arrived at the time `came`.
     fn reply(&mut self, at: Time, came: Time, index: u32) {
         let turn = TransitTurn::Reply(came, self.place(self.in_flight[index].slot));
         self.schedule(at, turn, index);

@@ -18,7 +18,7 @@ pub struct Placement {
     group_of: Vec<u32>,
     groups: Vec<NodeGroup>,
     sites: usize,
-    /// Processors of a node, for each group whose number of processors depends on the mapping.
+    /// Number of processors of a node, for each group whose number follows from the mapping.
     follow: Vec<u32>,
     /// Factor of the processor's speed, indexed by rank; empty if all are 1.
     paces: Vec<f64>,

@@ -2,9 +2,9 @@
 //!
 //! Each rail is a separate transit with its own LogGP parameters and its own model of sharing. A message waits here until it
 //! departs, so that messages are assigned to rails in the order of time, as in MPI itself. The account of the source node
-//! ([`NodeAccount`]) assigns a message as a whole or in pieces. A message has arrived when its last piece has arrived. As
-//! without rails, a rank's interface to a rail rests `g + (s-1)G` from one start to the next. However, a sender does not
-//! wait for that, since another rail may be free.
+//! ([`NodeAccount`]) assigns a message as a whole or in pieces. A message has arrived when its last piece has arrived. A
+//! rank's interface to a rail rests `g + (s-1)G` from one start to the next, the same as without rails. However, a sender
+//! does not wait for that, since another rail may be free.
 //!
 //! If RTS and CTS cross the network, they use the rail that is chosen for a message of their size. The data are assigned to
 //! rails once the sender has the CTS.
@@ -104,7 +104,7 @@ struct TransitRail<T> {
 struct DividedMessage {
     delivery: Delivery,
     missing: RailSet,
-    /// Rails whose system does not store the rest of its piece yet.
+    /// Rails on which the sender still waits until the system stores the rest of the piece.
     unheld: RailSet,
 }
 
@@ -120,9 +120,9 @@ pub(crate) struct RailsTransit<T> {
     /// Messages waiting for their departure, ordered by its time.
     pending: BinaryHeap<Reverse<(Time, Slot, u32)>>,
     departures: Slab<Departure>,
-    /// Messages among them, by slot, that are an RTS whose receive has not been posted yet.
+    /// Indices of pending RTS whose receive has not been posted yet, keyed by slot.
     requested: HashMap<Slot, u32>,
-    /// Messages, by slot, whose RTS has departed.
+    /// Messages whose RTS has departed, keyed by slot.
     handshakes: HashMap<Slot, Departure>,
     divided: HashMap<Slot, DividedMessage>,
     pieces: Vec<RailPiece>,

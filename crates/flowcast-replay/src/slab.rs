@@ -3,7 +3,7 @@
 use crate::prefetch::prefetch_behind;
 use std::ops::{Index, IndexMut};
 
-/// Values by number. The number that was returned last is reused first: its place is still in the cache.
+/// Values, indexed by number. The number that was returned last is reused first: its place is still in the cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Slab<T> {
     values: Vec<T>,

@@ -34,7 +34,7 @@ named! {
 
 impl TimePart {
     /// The parts that can limit a program: those of a critical path, in the order of their codes.
-    pub const LIMITS: [TimePart; 9] = *TimePart::ALL.first_chunk().expect("there are twelve");
+    pub const LIMITS: [TimePart; 9] = *TimePart::ALL.first_chunk().expect("there are twelve parts");
 
     /// The parts of communication time, in the order of tables.
     pub const COMMUNICATION: [TimePart; 9] = [

@@ -50,8 +50,8 @@ pub(crate) trait Transit {
     /// with its RTS, and the transit is notified when ranks wait and when they continue.
     const HANDSHAKES: bool = false;
 
-    /// `true` if RTS and CTS also cross the network and the data follow them automatically, or at least if messages need no
-    /// links and have already spent their latency when they arrive.
+    /// `true` if messages need no links of the machine and have spent their latency when they are delivered: at the packet
+    /// level, where RTS and CTS also cross the network, and over several rails.
     const CONTROL_FRAMES: bool = false;
 
     /// `true` if it carries the message of a slot.
@@ -186,8 +186,9 @@ pub struct Shared {
     traffic: NetworkTraffic,
     /// Messages that have departed and not yet arrived.
     in_flight: Slab<TransitInFlight>,
-    /// Numbers of the moving messages. A message gets its index when it starts to move, since a model may prefer the lower
-    /// index: the order of departures is only the order in which ranks were followed.
+    /// Number of each moving message, by its index in the model. A message gets this index when it starts to move, because a
+    /// model may prefer the lower index. Its number cannot serve as index: numbers follow the order in which the replay
+    /// visits ranks.
     moving: Slab<u32>,
     /// Messages whose latency is not over yet.
     coming: BinaryHeap<Reverse<Coming>>,
@@ -202,9 +203,9 @@ pub struct Shared {
 struct SharedRoutes {
     /// Distinct paths of messages, followed by the paths of one-sided transfers.
     paths: Vec<FlowPath>,
-    /// Index of the path, by slot.
+    /// Index of the path of each message, indexed by slot.
     of_slot: Vec<u32>,
-    /// Index of the path of one-sided transfers, by source and destination.
+    /// Index of the path of one-sided transfers, keyed by source and destination.
     transfers: BTreeMap<(Node, Node), u32>,
     /// Latency that the links add, indexed by path; empty if there is none.
     latencies: Vec<Time>,
@@ -214,7 +215,7 @@ struct SharedRoutes {
 struct SplitPaths {
     /// End nodes of each path and number of messages that have chosen a path between them, indexed by path.
     pairs: Vec<([Node; 2], u32)>,
-    /// Paths that messages have chosen without having started, keyed by message number.
+    /// Paths of messages that have chosen one but have not started, keyed by message number.
     chosen: HashMap<u32, FlowPath>,
 }
 
@@ -497,14 +498,14 @@ impl Shared {
         self.order_arrivals();
     }
 
-    /// Sorts in reverse, because the caller takes from the end.
+    /// Sorts the arrivals in reverse, because the caller takes them from the end.
     fn order_arrivals(&mut self) {
         self.arrived
             .sort_unstable_by_key(|delivery| Reverse(delivery.slot));
     }
 }
 
-/// A departure in the terms of rates.
+/// Properties of a departure that determine its rates.
 #[derive(Debug, Clone, Copy)]
 struct Leaving {
     slot: Slot,

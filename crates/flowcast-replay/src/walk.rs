@@ -477,7 +477,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// A message, or a one-sided transfer, that shared the network has arrived.
+    /// Handles the arrival of a message or one-sided transfer that shared the network.
     fn arrive(&mut self, delivery: Delivery) {
         let Delivery {
             slot,

@@ -16,7 +16,7 @@ pub enum Picture {
     Models,
     /// The samples of each point: `points`, each with `label`, `times_us`, `low_us` and `high_us`.
     Samples,
-    /// The best algorithm by case: the JSON of `flowcast collectives choose`.
+    /// The best algorithm for each case: the JSON of `flowcast collectives choose`.
     Algorithms,
     /// Errors and durations of flows: the JSON of `flowcast validate pattern`.
     Flows,

@@ -26,8 +26,8 @@ pub fn script() -> String {
     format!("/* uPlot 1.6.32\n{LICENCE}\n*/\n{library}\n{DRAWING}")
 }
 
-/// Builds a self-contained page: the title above `body`, sections of HTML of which the first has no card, and `code`. The
-/// script `code` can use `data`, JSON, and the library; if `code` is empty, the library is omitted.
+/// Builds a self-contained page with a title, `body` and `code`. `body` has sections of HTML; the first one has no card.
+/// `code` is a script that can use `data` (JSON) and the library. If it is empty, the library is omitted.
 pub(crate) fn page(title: &str, body: &str, data: &str, code: &str) -> String {
     let title = escape(title);
     let data = data.replace('<', "\\u003c");

@@ -56,7 +56,7 @@ pub use drawing::{Drawing, MAX_CELLS, MAX_INTERVALS, MAX_MESSAGES};
 pub struct Page {
     /// Title of the page: the replayed program, such as `NAS CG, class S, 4 ranks`.
     pub title: String,
-    /// An additional line about it; may be empty.
+    /// Additional line about the program; may be empty.
     pub subtitle: String,
     /// Assumptions and omissions of the replays, a sentence each; may be empty.
     pub notes: Vec<String>,
@@ -75,7 +75,7 @@ pub struct NetworkView {
     pub title: String,
     /// Parameters of the network in one line, as written by [`parameter_line`].
     pub parameters: String,
-    /// `true` if some of its values replace unknown ones.
+    /// `true` if some values of the network replace unknown ones.
     pub has_stand_ins: bool,
     /// The times of the ranks.
     pub outcome: Outcome,

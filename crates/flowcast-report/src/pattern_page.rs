@@ -1,5 +1,5 @@
-//! Concurrent flows over time as an HTML page: selectable curves of the fraction of its uncontended rate that each flow
-//! gets, above the drawing of all flows.
+//! Concurrent flows over time as an HTML page: selectable curves of each flow's rate, as a fraction of its uncontended rate,
+//! above the drawing of all flows.
 
 use serde_json::{Value, json};
 

@@ -23,9 +23,10 @@ pub struct Interval {
 /// Rank of a prediction among several. Intervals decide: predictions whose intervals overlap are not distinguished.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Standing {
-    /// Its interval ends before all others begin.
+    /// The interval of the prediction ends before all others begin.
     Fastest,
-    /// Its interval overlaps the interval of the shortest prediction. The value is the smaller of the two probabilities.
+    /// The interval of the prediction overlaps the interval of the shortest prediction. The value is the smaller of the two
+    /// probabilities.
     NotDistinguishable(f64),
     /// The shortest prediction, if intervals are unknown.
     Shortest,

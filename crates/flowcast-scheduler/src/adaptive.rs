@@ -61,9 +61,9 @@ impl Default for AdaptiveRule {
 pub struct Completion {
     /// Length of the message.
     pub size: Bytes,
-    /// Time at which it was assigned to the rail.
+    /// Time at which the message was assigned to the rail.
     pub given: Ticks,
-    /// Time at which it was known to have arrived.
+    /// Time at which the message was known to have arrived.
     pub seen: Ticks,
 }
 
@@ -111,7 +111,7 @@ struct AdaptiveWatch {
     remeasure: Remeasure,
     /// Expected time of the messages assigned and not completed, at slowdown 1.
     outstanding: Ticks,
-    /// Longest expected time of one of them.
+    /// Longest expected time of one of these messages.
     longest: Ticks,
     /// Time at which the last completed message left, or the first outstanding one was assigned.
     busy_from: Ticks,
@@ -122,7 +122,8 @@ struct AdaptiveWatch {
     /// Bytes assigned since the last report of the queue.
     given_bytes: u64,
     queue: Option<AdaptiveQueue>,
-    /// Time of the last inversion that counted against the rail, the largest stamp assigned before it, and its lateness.
+    /// Time of the last inversion that counted against the rail, largest stamp of the messages assigned before it, and
+    /// lateness of the rail.
     inverted: Option<Ticks>,
     corrected: Ticks,
     late_by: Ticks,

@@ -40,7 +40,7 @@ pub struct RailQuestion {
     pub draws: usize,
 }
 
-/// Recommended rails for a burst of messages, by size.
+/// Recommended rails for a burst of messages, for each size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// Advice for each size of the question, in its order.

@@ -1,7 +1,7 @@
 //! Lower bound of the makespan, for sets that are too large to be searched.
 //!
 //! A rail that takes the messages `M` delivers its last one no earlier than `free + Σ_M busy - g + 2o + L`, with
-//! `busy = g + G(s-1)`. So for any weights `w_r >= 0` a makespan `T` needs
+//! `busy = g + G(s-1)`. A makespan `T` therefore satisfies, for any weights `w_r >= 0`,
 //!
 //! `Σ_m min_r w_r·busy_mr <= Σ_r w_r · max(0, T - free_r - (2o + L - g)_r)`,
 //!

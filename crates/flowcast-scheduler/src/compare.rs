@@ -87,7 +87,7 @@ impl Ratios {
         &self.0
     }
 
-    /// Smallest ratio that at least the fraction `share` of the sets does not exceed; 1 without sets.
+    /// Quantile of the ratios: at least the fraction `share` of the sets has this ratio or a smaller one. 1 without sets.
     pub fn quantile(&self, share: f64) -> f64 {
         let rank = (share * self.0.len() as f64).ceil() as usize;
         self.0

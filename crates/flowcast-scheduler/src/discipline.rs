@@ -56,7 +56,8 @@ const PRINTED: &str = "-printed";
 pub struct SchedulerName {
     /// Rule for the choice of rails.
     pub discipline: Discipline,
-    /// Accounting; the printed form ignores the clock afterwards, and `fixed-point` then also has 10 bits instead of 20.
+    /// Accounting for the message on the chosen rail. The printed form ignores the clock there, and gives `fixed-point` 10
+    /// fractional bits instead of 20.
     pub accounting: Accounting,
 }
 

@@ -50,7 +50,7 @@ pub struct GuardRule {
     pub first_measurements: u32,
     /// Number of standard errors that the gain has to exceed; more if there are few blocks.
     pub z: f64,
-    /// Number of blocks that an arm remembers.
+    /// Number of recent blocks that determine the mean cost of an arm.
     pub memory: u32,
     /// Largest number of blocks after which an arm is measured again.
     pub longest_interval: u64,
@@ -71,7 +71,8 @@ impl Default for GuardRule {
 /// Number of blocks until an arm that is not preferred is measured again for the first time.
 const FIRST_INTERVAL: u64 = 16;
 
-/// Logarithmic excess over the best single rail above which a rail is not measured more than once at first: twice as slow.
+/// Excess of a rail's logarithmic cost over the best single rail (twice its time) above which one first measurement
+/// suffices.
 const HOPELESS: f64 = std::f64::consts::LN_2;
 
 /// Chooses the arm of each block.
@@ -184,7 +185,8 @@ impl Guard {
         }
     }
 
-    /// Returns the least measured arm. A rail that took more than twice as long as another is not tried three times.
+    /// Returns the arm with the fewest first measurements, or `None` if all arms have enough. A rail that took more than
+    /// twice as long as the best single rail needs only one.
     fn first_measurement(&self) -> Option<Arm> {
         let best = self
             .candidates
@@ -220,7 +222,7 @@ impl GuardMeasurement {
         self.variance = (1.0 - step) * (self.variance + step * before * before);
     }
 
-    /// Squared standard error. With few blocks the variance is an underestimate; it is therefore divided by one less.
+    /// Squared standard error. The divisor is the number of blocks minus one, because few blocks underestimate the variance.
     fn squared_error(&self) -> f64 {
         self.variance / (self.weight - 1.0).max(1.0)
     }

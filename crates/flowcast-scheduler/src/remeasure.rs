@@ -17,7 +17,8 @@ const LEVEL: f64 = 0.001;
 const LONGEST_WINDOW: u32 = 200;
 /// Number of observations between two evaluations of the test.
 const EVERY: u32 = 4;
-/// Fraction of the product of the squares below which lengths are too similar to distinguish g and G.
+/// Determinant of the normal equations below which lengths are too similar to distinguish g and G, as a fraction of the
+/// product of the diagonal.
 const ALIKE: f64 = 0.01;
 
 /// One rail under test.

@@ -1,4 +1,4 @@
-//! Scores by which rails are compared: those of sections 4.4.1 to 4.4.5 of the thesis, and our own.
+//! Scores for the comparison of rails: those of sections 4.4.1 to 4.4.5 of the thesis, and our own.
 //!
 //! With `start = max(VFT, now)` and `t = G(s-1)`:
 //!
@@ -104,7 +104,8 @@ impl ScoreRule for EarliestDelivery {
     }
 }
 
-/// Earliest arrival of the whole message with the overlap of 4.4.5.
+/// Earliest arrival of the whole message if the processor prepares it while the interface is busy, as in section 4.4.5 of
+/// the thesis.
 #[derive(Debug, Clone, Copy)]
 pub struct EarliestOverlap;
 

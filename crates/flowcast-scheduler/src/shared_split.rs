@@ -58,8 +58,8 @@ impl<'a> SharedSplitter<'a> {
         Some(split)
     }
 
-    /// Chooses the fastest rail, or the one that delivers the whole message earlier by more than the least gain, and
-    /// accounts for the message.
+    /// Chooses a rail for the whole message, and accounts for it: the rail with the largest bandwidth, unless another one
+    /// delivers the message earlier by more than the least gain.
     #[inline]
     pub fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
         let (_, rail) = self

@@ -130,7 +130,8 @@ impl Splitter {
 }
 
 impl RailScheduler<Ticks> for Splitter {
-    /// Chooses the fastest rail, or the one that delivers the whole message earlier by more than the least gain.
+    /// Chooses a rail for the whole message, and accounts for it: the rail with the largest bandwidth, unless another one
+    /// delivers the message earlier by more than the least gain.
     #[inline]
     fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
         let (_, rail) = self.divider.alone(&self.table, now, size, usable)?;
@@ -195,7 +196,8 @@ impl Divider {
         )
     }
 
-    /// Returns the rail for a whole message and its arrival there, or `None` if no rail is usable.
+    /// Returns the rail for a whole message and its arrival there, or `None` if no rail is usable. It is the rail with the
+    /// largest bandwidth, unless another one delivers the message earlier by more than the least gain.
     ///
     /// A change of rails for a small gain is expensive for short messages: two processes that answer each other over
     /// different rails have to acknowledge each message in a separate packet.

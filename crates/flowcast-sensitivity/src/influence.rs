@@ -143,11 +143,12 @@ fn bare(name: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// Number of instructions examined between two checks for anything that the remaining ones could still show.
+/// Number of instructions that are examined between two tests if the search can end.
 const INSTRUCTIONS: usize = 64;
 
 impl Uses {
-    /// Examines the instructions until everything has been found that the tables allow: usually after a few of them.
+    /// Examines the instructions until each feature has been found that the tables of the program allow, usually after a few
+    /// instructions.
     fn new(done: &FinishedReplay, needs_accelerators: bool) -> Uses {
         let most = Uses::at_most(done, needs_accelerators);
         let mut uses = Uses {
@@ -168,7 +169,7 @@ impl Uses {
         uses
     }
 
-    /// Upper bound of the findings, from the tables of the program and the machine.
+    /// Features that the program can use at most, from the tables of the program and the machine.
     fn at_most(done: &FinishedReplay, needs_accelerators: bool) -> Uses {
         let FinishedReplay {
             program,

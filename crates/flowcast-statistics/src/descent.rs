@@ -36,13 +36,13 @@ impl BoundedParameter {
     }
 }
 
-/// The search ends if a step is a smaller fraction of the range.
+/// Step below which the search ends, as a fraction of the range.
 const STILL: f64 = 1e-7;
 const MOST_STEPS: usize = 60;
 /// Difference for derivatives, as a fraction of the range. It is large compared with the accuracy of the models.
 const DIFFERENCE: f64 = 1e-3;
-/// A parameter that changes no residual by more than this per unit is considered to have no effect and is kept fixed: its
-/// derivative would be noise.
+/// Change of the residuals per unit of a parameter up to which the parameter counts as having no effect. It is kept fixed,
+/// because its derivative would be noise.
 const FELT: f64 = 1e-5;
 
 /// Result of a search.
@@ -52,7 +52,7 @@ pub struct Lowest {
     pub at: Vec<f64>,
     /// Sum of squared residuals at the minimum.
     pub squares: f64,
-    /// `true` if a residual or a prior depends on the parameter, by parameter.
+    /// Indexed by parameter: `true` if a residual or a prior depends on it.
     pub is_felt: Vec<bool>,
 }
 
@@ -125,7 +125,8 @@ fn better(
     None
 }
 
-/// Derivatives, by parameter and then by residual. If the residuals do not exist on one side, the other side is used.
+/// Derivatives of the residuals, indexed by parameter and then by residual. If the residuals do not exist on one side, the
+/// other side is used.
 fn derivatives(
     at: &[f64],
     values: &[f64],

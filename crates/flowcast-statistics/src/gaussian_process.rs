@@ -32,8 +32,8 @@ impl GaussianProcess {
             .sum()
     }
 
-    /// Vector for the covariances of a value that has these covariances with the known ones. The scalar product of the
-    /// vectors of two values is the part of their covariance that the known values explain.
+    /// Returns `L⁻¹ k` for a value with the covariances `k` to the known ones. The scalar product of the results for two
+    /// values is the part of their covariance that the known values explain.
     pub fn explained(&self, with_known: &[f64]) -> Vec<f64> {
         forward(&self.factor, with_known)
     }

@@ -18,7 +18,7 @@ pub struct LinearRow {
 pub struct LinearFit {
     /// Parameters, in the order of the columns.
     pub values: Vec<f64>,
-    /// Weight of each row's value, by parameter and row.
+    /// Weight of each row's value, indexed by parameter and row.
     pub weights: Vec<Vec<f64>>,
     /// Covariance of the parameters.
     pub covariance: Matrix,

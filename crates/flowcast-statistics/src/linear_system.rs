@@ -1,6 +1,6 @@
 //! Small dense linear systems: elimination with pivots, inverses and Cholesky factors.
 
-/// A matrix, by rows.
+/// A matrix as a list of its rows.
 pub type Matrix = Vec<Vec<f64>>;
 
 /// Smallest pivot of a scaled matrix that is not singular.
@@ -8,8 +8,8 @@ const SMALLEST_SCALED_PIVOT: f64 = 1e-13;
 
 /// Solutions `x` of `A x = b`, by Gauss-Jordan elimination with partial pivoting.
 ///
-/// Each row contains a row of the square matrix `A`, followed by its elements of one or several right sides `b`. The result
-/// contains, by row of `x`, its elements for each right side. `None` if `A` is singular, that is, if a pivot is not above
+/// Each row contains a row of the square matrix `A`, followed by its elements of one or several right sides `b`. Each row of
+/// the result contains one element of `x` for each right side. `None` if `A` is singular, that is, if a pivot is not above
 /// `smallest_pivot`.
 pub fn solve(mut rows: Matrix, smallest_pivot: f64) -> Option<Matrix> {
     let count = rows.len();

@@ -106,7 +106,7 @@ impl<T> Observations<T> {
         self.least_by(|error| -error.abs())
     }
 
-    /// Signed errors, by name.
+    /// Signed errors, grouped by name.
     pub fn errors_by(&self, name: impl Fn(&T) -> String) -> BTreeMap<String, Vec<f64>> {
         let mut errors: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for one in &self.0 {

@@ -130,8 +130,8 @@ pub fn residuals_left_out<F: Fn(f64) -> f64>(
     Ok(residuals)
 }
 
-/// Residuals of all points, by number of pieces, starting with one piece. Numbers of pieces that are impossible in a fold
-/// are left out.
+/// Residuals of all points for each number of pieces, starting with one piece. Numbers of pieces that are impossible in a
+/// fold are left out.
 fn left_out_residuals(x: &[f64], y: &[f64], most: usize) -> Vec<Vec<f64>> {
     if x.len() < 2 {
         return Vec::new();
@@ -194,7 +194,7 @@ impl PiecewiseSearch<'_> {
         })
     }
 
-    /// Cuts with the smallest sum of errors, chosen from `places`, by number of pieces, starting with one piece.
+    /// Cuts with the smallest sum of errors, chosen from `places`, for each number of pieces, starting with one piece.
     fn best_cuts(&self, places: &[usize], most: usize) -> Vec<Vec<usize>> {
         let last = places.len() - 1;
         let errors: Vec<Vec<f64>> = (0..=last)

@@ -38,7 +38,7 @@ pub fn weighted_line_at_least_zero(
     Ok(WeightedPoints { x, y, weights }.line_at_least_zero())
 }
 
-/// Values up to this one have no finite inverse that could serve as a weight.
+/// Largest value without a finite inverse that could serve as a weight.
 const LEAST: f64 = 1e-300;
 
 pub(super) fn check_relative(x: &[f64], y: &[f64]) -> Result<(), StatsError> {

@@ -47,8 +47,8 @@ impl Resampler {
     }
 }
 
-/// Number of standard deviations above the mean below which the share `share` of a normal distribution lies. `share` lies in
-/// (0, 1).
+/// Quantile of the standard normal distribution: the share `share` of the distribution lies below it. `share` lies in (0,
+/// 1).
 pub fn normal_score(share: f64) -> f64 {
     Normal::standard().inverse_cdf(share)
 }

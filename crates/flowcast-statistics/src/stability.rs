@@ -170,8 +170,8 @@ mod tests {
         );
     }
 
-    /// Medians at the end of the predicted range, with measurements that scatter like round trips. The verdict is read after
-    /// each.
+    /// The median is the upper end of the predicted range, and the measurements scatter like round trips. The verdict is
+    /// read after each measurement.
     #[test]
     fn an_unchanged_network_raises_alarms_at_the_requested_rate_and_a_changed_one_always() {
         let mut scores: Vec<f64> = (0..400)

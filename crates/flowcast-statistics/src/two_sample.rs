@@ -2,8 +2,9 @@
 //!
 //! Each quantity is tested by Welch's t (B. L. Welch, "The Generalization of 'Student's' Problem when Several Different
 //! Population Variances are Involved", 1947). Some of many tests succeed by chance, so they are corrected as a family (S.
-//! Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979): the probability that any absent difference is
-//! reported as certain is at most one minus the level, however the quantities depend on one another.
+//! Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979): the probability of any false alarm, a difference
+//! that is reported as certain and does not exist, is at most one minus the level. This holds however the quantities depend
+//! on one another.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -29,7 +30,8 @@ pub enum RunNoise {
 /// Test for differences between runs before and after a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DifferenceTest {
-    /// Probability that no absent difference is reported as certain, above 0 and below 1.
+    /// Probability that there is no false alarm: no difference is reported as certain that does not exist. Above 0 and below
+    /// 1.
     pub level: f64,
     /// Random differences between equal runs.
     pub noise: RunNoise,

@@ -1,5 +1,5 @@
-//! Output of Flowcast: a [`Document`] of sentences, fields and typed tables, which a terminal, a program, a spreadsheet and
-//! a page each show in its own way.
+//! Output of Flowcast: a [`Document`] of sentences, fields and typed tables, which terminals, programs, spreadsheets and
+//! pages show in their own ways.
 //!
 //! Each fact is stated once, with its name in JSON, its heading for people and its typed value. JSON gives a time in the
 //! unit that its name contains (`_us`, `_ns`; otherwise seconds). People see it in a fitting unit.

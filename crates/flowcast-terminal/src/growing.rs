@@ -57,7 +57,7 @@ impl GrowingFile {
         })
     }
 
-    /// Resumes the file of an interrupted run, or starts a new one if there is none. `read` gets the head and the trusted
+    /// Resumes the file of an interrupted run, or starts a new one if there is none. `read` gets the head and the intact
     /// texts.
     pub fn resume<T: Default>(
         path: &Path,
@@ -155,7 +155,7 @@ pub fn read(path: &Path) -> Result<String> {
     })
 }
 
-/// Blocks that can be trusted. Prints a note if bytes are left out.
+/// Intact blocks from the start of a file. Prints a note if bytes are left out.
 fn blocks_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<Blocks<'a>> {
     let name = path.display();
     let beginnings = blocks::beginnings(bytes);
@@ -196,7 +196,7 @@ fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
     )
 }
 
-/// A child process holds the locks of its parent until it executes its own program.
+/// Number of attempts to lock a file. A child process holds the locks of its parent until it executes its own program.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 

@@ -25,7 +25,7 @@ use memmap2::Mmap;
 
 use crate::{files::inputs::note_read, say};
 
-/// Smaller files are read: this costs less than a tenth of the work on them.
+/// Size from which files are mapped, in bytes. Reading a smaller file costs less than a tenth of the work on it.
 const MAPPED_FROM: u64 = 64 << 20;
 
 /// A mapped file and its state at the time of mapping.

@@ -257,7 +257,7 @@ fn to_csv(texts: &[Vec<String>]) -> String {
 /// Number of printed rows of a long table.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct RowLimit {
-    /// Number of rows of each table, the most important ones if there are more; or all
+    /// Maximum number of rows of each table, most important first, or all
     #[arg(long = "rows", value_name = "COUNT", default_value = "20", value_parser = row_count)]
     most: usize,
 }

@@ -94,7 +94,7 @@ pub fn input_help(holds: TraceContents) -> String {
         .collect::<Vec<_>>()
         .join(", ");
     format!(
-        "Trace: {formats}, or an OTF2 archive; plain, gzip or zstd; a folder with one; - for the standard input"
+        "Trace: {formats}, or an OTF2 archive; plain or compressed (gzip, zstd), or a folder that contains one; - for the standard input"
     )
 }
 

@@ -30,7 +30,7 @@ const MOST_RANKS: u64 = 1 << 24;
 /// An operation of a run with one algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectiveCase {
-    /// Run in which it was or will be executed.
+    /// Run in which the operation was or will be executed.
     pub job: JobKey,
     /// Number of ranks on each node of the run.
     pub ranks_per_node: u32,

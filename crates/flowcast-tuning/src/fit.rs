@@ -25,15 +25,16 @@ use super::{
     step_times::{PlacedCase, StepTimes, seconds_once},
 };
 
-/// Operations with more messages take the longest to evaluate and add no information to the smaller ones.
+/// Largest number of messages of an operation in the search. Larger operations take the longest to evaluate and add no
+/// information.
 const MOST_MESSAGES: u64 = 25_000;
-/// Standard deviation of the logarithm of a measured time. Larger errors count less and less: the loss is linear there.
+/// Standard deviation of the logarithm of a measured time. The loss is linear for larger errors, so they count less.
 const SCATTER: f64 = 0.2;
-/// Parameters are searched within this many standard deviations of their priors.
+/// Distance of a parameter's bounds from its prior, in standard deviations.
 const WIDEST: f64 = 4.0;
-/// The search ends at a step that reduces the sum of squares by a smaller fraction.
+/// Relative reduction of the sum of squares below which the search ends.
 const NO_GAIN: f64 = 1e-3;
-/// Operations with more messages are not held out because they take too long.
+/// Largest number of messages of an operation in the held-out runs. Larger operations take too long.
 const MOST_HELD_OUT: u64 = 5_000_000;
 /// Level of the intervals.
 const LEVEL: f64 = 0.9;
@@ -142,7 +143,7 @@ pub struct Machine<'a> {
 /// Fitted costs of one machine.
 struct SystemFit {
     costs: FittedCosts<CollectiveCosts>,
-    /// Residuals, by row. If a label had no effect, the residual belongs to the algorithm that the library chose.
+    /// Residuals, indexed by row. If a label had no effect, the residual belongs to the algorithm that the library chose.
     left_over: PlacedResiduals,
     placed: Vec<PlacedCase>,
     /// Logarithms of the measured times.

@@ -2,8 +2,8 @@
 //!
 //! Some names contain the place of the node: HPE Cray's `x1305c6s0b0n1` (cabinet, chassis, slot, board, node) has the
 //! cabinet as group, and the chassis and slot as switch; `as01r2b03` (island, rack, node), as on MareNostrum 5, has the
-//! island as group and the rack as switch. Names that only count, such as `lrdn0001`, need the numbers of consecutive nodes
-//! on a switch and in a group ([`HostBlocks`]).
+//! island as group and the rack as switch. Names with only a node number, such as `lrdn0001`, need the numbers of
+//! consecutive nodes on a switch and in a group ([`HostBlocks`]).
 
 use std::str::FromStr;
 
@@ -23,7 +23,7 @@ pub enum HostError {
         /// Names from which a place can be derived.
         expected: &'static str,
     },
-    /// The text is not a rule for names that count.
+    /// The text is not a rule for names with only a node number.
     #[error(
         "found `{found}`, expected SWITCH,GROUP or SWITCH,GROUP,FIRST: nodes per switch, nodes per group (a multiple of \
          these), and the number of the first node [default: {}]",
@@ -35,8 +35,8 @@ pub enum HostError {
     },
 }
 
-/// Rule for names that count: starting with `first`, each `switch` consecutive nodes share a switch and each `group` nodes a
-/// group. Names with different letters before the number are in different groups.
+/// Rule for names with only a node number. From the number `first` on, each `switch` consecutive nodes share a switch, and
+/// each `group` consecutive nodes share a group. Names with different letters before the number are in different groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostBlocks {
     /// Nodes per switch, at least 1.

@@ -11,9 +11,9 @@ use super::{
     step_times::{PlacedCase, seconds_once},
 };
 
-/// Times whose logarithms differ by at most this count as the same.
+/// Largest difference between the logarithms of two times that count as the same.
 const SAME: f64 = 0.1;
-/// A larger difference between the logarithms of predicted times would be visible in the measured ones.
+/// Difference between the logarithms of predicted times above which the measured times would differ visibly.
 const APART: f64 = 0.4;
 /// Smallest number of sizes with such a difference.
 const FEWEST_SIZES: usize = 3;

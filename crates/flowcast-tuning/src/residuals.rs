@@ -98,7 +98,7 @@ fn bell(distance: f64, scale: f64) -> f64 {
 pub struct PlacedResiduals {
     /// Positions, in the order of the values.
     pub places: Vec<ResidualPlace>,
-    /// `ln(measured / predicted)`, by residual.
+    /// `ln(measured / predicted)` of each residual.
     pub values: Vec<f64>,
 }
 

@@ -18,10 +18,10 @@ use thiserror::Error;
 
 use super::{cases::CollectiveCase, memory::temporaries};
 
-/// Size in bytes from which on glibc's malloc maps memory for each request and unmaps it afterwards
-/// (`DEFAULT_MMAP_THRESHOLD_MAX`).
+/// Size from which on glibc's malloc maps memory for each request and unmaps it afterwards (`DEFAULT_MMAP_THRESHOLD_MAX`),
+/// in bytes.
 const MAPPED_FROM: f64 = 33_554_432.0;
-/// Below this size, malloc never maps memory for a request (`DEFAULT_MMAP_THRESHOLD`).
+/// Size below which malloc never maps memory for a request (`DEFAULT_MMAP_THRESHOLD`), in bytes.
 const TRIMMED_FROM: f64 = 131_072.0;
 
 /// A case and the places of its ranks.

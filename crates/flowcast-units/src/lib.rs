@@ -110,13 +110,13 @@ impl Time {
         Time(self.0.trunc())
     }
 
-    /// The later of two.
+    /// The later of two times.
     #[inline]
     pub fn max(self, other: Time) -> Time {
         if other.0 > self.0 { other } else { self }
     }
 
-    /// The earlier of two.
+    /// The earlier of two times.
     #[inline]
     pub fn min(self, other: Time) -> Time {
         if other.0 < self.0 { other } else { self }

@@ -1,8 +1,8 @@
 //! Predictions of a program or of a communication in steps, on a network, with given options.
 //!
-//! Everything that needs predictions uses cases: `predict` one, a comparison a list of them, the search for a mapping one
-//! for each mapping, a validation one for each measured pattern. Cases are independent of each other. They run on threads
-//! ([`flowcast_program::parallel`]) with the same results for any number of threads.
+//! All predictions use cases. `predict` has one case, and a comparison has a list of cases. The search for a mapping has one
+//! case for each mapping, and a validation has one for each measured pattern. Cases are independent of each other. They run
+//! on threads ([`flowcast_program::parallel`]) with the same results for any number of threads.
 
 use flowcast_network::{cluster::pattern::Steps, machine::Mapping, network::Network};
 use flowcast_program::Trace;

@@ -66,7 +66,7 @@ struct EstimatedLoad {
     ranks: usize,
     messages: u64,
     bytes: Bytes,
-    /// Size up to which messages carry half of the bytes, as nearly as is known.
+    /// Message size up to which messages carry half of the bytes; the mean size if the sizes are unknown.
     usual: Bytes,
 }
 
@@ -92,7 +92,7 @@ impl EstimatedLoad {
         }
     }
 
-    /// Load of messages whose sizes are not examined one by one: the usual size is the mean.
+    /// Load of messages of unknown sizes. The usual size is the mean size.
     fn new(messages: u64, bytes: Bytes) -> EstimatedLoad {
         EstimatedLoad {
             ranks: 0,

@@ -37,7 +37,7 @@ pub enum Error {
     /// Invalid distribution of delays.
     #[error("--noise: {0}")]
     Noise(#[from] NoiseError),
-    /// A program needs a network, and so does a schedule without LogGOPS parameters.
+    /// No network is given for a program, or for a schedule without LogGOPS parameters.
     #[error("no network given: add --network NET (see `flowcast networks`)")]
     NoNetwork,
     /// An option does not fit the trace or the network.

@@ -22,7 +22,7 @@ use crate::{
     error::finite, options::CollectivesWay, statements::notes,
 };
 
-/// A program with loops whose messages do not disturb one another. Its loops are walked until they repeat themselves.
+/// A program with loops and without contention between messages. Its loops are walked until the iterations repeat exactly.
 pub struct PreparedFolded<'a> {
     parts: Vec<FoldedPart<PreparedProgram<'a>>>,
     model: ModelChoice,
@@ -38,7 +38,7 @@ pub struct Loops {
     /// Number of iterations that were walked, including those walked again as a check. The remaining iterations repeat these
     /// and were added.
     pub walked: u64,
-    /// Costs were rounded to multiples of this time, so that the sums are exact.
+    /// Time of which all costs are multiples, after rounding, so that their sums are exact.
     pub tick: Time,
 }
 
@@ -104,7 +104,7 @@ impl<'a> PreparedFolded<'a> {
         })
     }
 
-    /// The first part, which has all ranks.
+    /// The first part of the program. Each part has all ranks.
     pub fn first(&self) -> &PreparedProgram<'a> {
         self.pieces()[0].0
     }
@@ -200,7 +200,7 @@ impl<'a> PreparedFolded<'a> {
         notes(&self.ignored, self.first().assumptions())
     }
 
-    /// Replays on a network with other numbers; `None` if this requires the program without loops.
+    /// Replays on a network with other values; `None` if this requires the program without loops.
     fn replay(&self, network: &Network) -> Result<Option<FoldedOutcome>, Error> {
         Ok(match replay_of(&self.parts, network)? {
             Some(replay) => replay.run()?,
@@ -208,7 +208,7 @@ impl<'a> PreparedFolded<'a> {
         })
     }
 
-    /// Times of the ranks on a network with other numbers.
+    /// Times of the ranks on a network with other values.
     pub(crate) fn outcome_on(&self, network: &Network) -> Result<Outcome, Error> {
         match self.replay(network)? {
             Some(folded) => Ok(folded.outcome),
@@ -249,7 +249,7 @@ impl<'a> PreparedFolded<'a> {
     }
 }
 
-/// Sum of `of` over the programs, each counted as often as it is walked.
+/// Sum of `of` over the programs, each multiplied by its number of repetitions.
 pub(crate) fn sum<'a>(
     pieces: &[(&PreparedProgram<'a>, u64)],
     of: impl Fn(&PreparedProgram<'a>) -> u64,
@@ -260,7 +260,7 @@ pub(crate) fn sum<'a>(
     of_each.fold(0, u64::saturating_add)
 }
 
-/// Replay of the parts on a network; `None` if iterations of a loop over them cannot be skipped.
+/// Replay of the parts on a network; `None` if iterations of loops cannot be skipped.
 fn replay_of<'b>(
     parts: &'b [FoldedPart<PreparedProgram<'_>>],
     network: &Network,

@@ -18,7 +18,7 @@ use flowcast_units::Rounded;
 const SHOWN: usize = 4;
 /// Number of patterns whose errors are shown on a terminal.
 const PATTERNS: usize = 12;
-/// Words that tell where the remaining rows are.
+/// Hint below a table at the place of its remaining rows.
 const MORE_ROWS_HINT: &str = "--json has";
 
 /// Document of the models, the best first, with the options of their fits.
@@ -179,7 +179,7 @@ fn pattern_error(model: &Compared, row: usize) -> f64 {
     found.predicted.as_nanos() / found.measured.as_nanos() - 1.0
 }
 
-/// Sentences on the best model, and on the size at which each of the next models falls behind most.
+/// Sentences on the best model and on each of the next three models, with the size of its largest gap to the best model.
 fn summary(models: &[Compared]) -> Vec<String> {
     let [best, others @ ..] = models else {
         return Vec::new();

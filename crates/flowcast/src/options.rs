@@ -114,7 +114,7 @@ pub enum Collectives {
 /// microsecond each under a sharing model, they take a gigabyte and half a minute.
 pub const MOST_MESSAGES: u64 = 20_000_000;
 
-/// Collectives of a program, carried out.
+/// Result of carrying out the collectives of a program.
 pub struct CollectivesExpansion {
     /// The program with its collectives as messages; `None` if the formula applies or there are no collectives.
     pub expanded: Option<Expanded>,
@@ -137,7 +137,7 @@ pub struct CollectivesWay {
 }
 
 impl CollectivesWay {
-    /// Collectives of a program by the formula of its network.
+    /// Way in which the formula of the network replaces the messages of a program's collectives.
     pub fn formula(program: &Program) -> CollectivesWay {
         CollectivesWay {
             name: "formula",
@@ -324,8 +324,8 @@ fn of_network(network: Option<&Network>) -> Option<&AlgorithmTable> {
     network?.collectives.algorithms.as_ref()
 }
 
-/// `true` if a formula gives the cost of a program's collectives by default. Dimemas' rules know no other way, and a network
-/// may have measured values for the formula. A recording follows the formula only under Dimemas' rules, because its library
+/// `true` if a formula gives the cost of a program's collectives by default. Dimemas' rules always use the formula, and a
+/// network may have measured values for it. A recording follows the formula only under Dimemas' rules, because its library
 /// is known.
 fn has_formula(program: &Program, network: &Network) -> bool {
     network.sharing.limits || (program.library().is_none() && network.collectives.has_own_formula())

@@ -25,7 +25,7 @@ use crate::{
 pub enum Prepared<'a> {
     /// A program: a sequence of instructions for each rank.
     Program(PreparedProgram<'a>),
-    /// A program with loops, whose messages do not disturb one another.
+    /// A program with loops and without contention between messages.
     Folded(PreparedFolded<'a>),
     /// A GOAL schedule: a graph of operations for each rank.
     Schedule(PreparedSchedule<'a>),
@@ -130,8 +130,8 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Prepares a trace and consumes it, so that the memory of one form of it is enough. If the ranks of a schedule wait for
-    /// each other, the replay ends with [`Error::Stopped`].
+    /// Prepares a trace and consumes it, so that memory never has two complete forms of it. If the ranks of a schedule wait
+    /// for each other, the replay ends with [`Error::Stopped`].
     ///
     /// # Errors
     /// Errors of [`Prepared::new`].
@@ -162,7 +162,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The replayed program; `None` for a schedule. For a program with loops, the first part, which has all ranks.
+    /// The replayed program; `None` for a schedule. For a program with loops, the first part; each part has all ranks.
     pub fn program(&self) -> Option<&Program> {
         let (first, _) = self.pieces().into_iter().next()?;
         Some(first.program())

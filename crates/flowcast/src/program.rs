@@ -151,8 +151,8 @@ impl<'a> PreparedProgram<'a> {
         })
     }
 
-    /// The program on another network. `options` give contention, mapping and rendezvous. Collectives stay as they are
-    /// carried out here.
+    /// The program on another network. `options` give contention, mapping and rendezvous. Collectives are carried out in the
+    /// same way.
     pub fn moved<'b>(
         &'b self,
         network: &'b Network,
@@ -166,7 +166,7 @@ impl<'a> PreparedProgram<'a> {
         )
     }
 
-    /// The program on a network with other numbers, whose machine has the same nodes.
+    /// The program on a network with other values and the same nodes.
     pub(crate) fn on<'b>(&'b self, network: &'b Network) -> PreparedProgram<'b> {
         PreparedProgram {
             program: Cow::Borrowed(&self.program),
@@ -467,8 +467,8 @@ fn undivided(network: &Network) -> Option<String> {
     (count > 1).then(|| format!("{taken}, {divided}"))
 }
 
-/// Kept out of the generic function above. Inside it, the engines would be compiled again in every crate that calls that
-/// function, with the optimiser settings of the caller.
+/// Runs the engine with the observers. Inside the generic function above, the engines would be compiled again in every crate
+/// that calls it, with the optimiser settings of the caller.
 fn watched(engine: &ReplayEngine<'_>, observers: Observers<'_, '_>) -> Result<Outcome, Error> {
     Ok(match observers {
         ((None, None), None) => engine.run()?,

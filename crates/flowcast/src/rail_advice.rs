@@ -32,7 +32,8 @@ pub struct RailAdvice {
     pub names: Vec<String>,
     /// Names of all rails, with an asterisk if values are stand-ins.
     pub marked: Vec<String>,
-    /// Each rail alone; then, for each policy, all rails and, for three rails or more, all but one.
+    /// Each rail alone. Then, for each policy, the set of all rails and, with three rails or more, each set of all rails but
+    /// one.
     pub sets: Vec<AdvisedRails>,
     /// Sentences on the models of the predictions.
     pub models: Vec<String>,
@@ -147,7 +148,8 @@ impl RailAdvice {
         self.sets.iter().filter(move |set| set.rails.len() == all)
     }
 
-    /// Sets without one of the rails over which the program takes about as long, with the policy of `together`.
+    /// Sets of all rails but one, with the policy of `together`, over which the program takes about as long as over all
+    /// rails.
     fn needless<'a>(
         &'a self,
         together: &'a AdvisedRails,

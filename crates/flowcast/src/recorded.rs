@@ -32,8 +32,8 @@ pub struct RecordingPrediction {
 }
 
 impl Recorded {
-    /// Creates a recording from the files of all ranks. `clock` decides the time of computation between calls. Ranks run as
-    /// `mapping` places them, or else on the hosts of the recording if there were several.
+    /// Creates a recording from the files of all ranks. `clock` measures the computation between calls. `mapping` places the
+    /// ranks. Without a mapping, they run on the hosts of the recording if there were several.
     ///
     /// # Errors
     /// [`TraceError`] for calls that do not match.

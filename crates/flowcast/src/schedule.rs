@@ -35,7 +35,7 @@ pub struct PreparedSchedule<'a> {
 
 enum ScheduleSource<'a> {
     Given(&'a Schedule),
-    /// Laid out for the replay; the schedule itself is consumed.
+    /// Layout for the replay. The schedule itself was consumed.
     Laid(Layout),
 }
 
@@ -71,8 +71,8 @@ impl<'a> PreparedSchedule<'a> {
         })
     }
 
-    /// Prepares a schedule and consumes it while it is laid out, so that the memory of one is enough. If its ranks wait for
-    /// each other, the replay ends with [`Error::Stopped`].
+    /// Prepares a schedule and consumes it while it is laid out, so that memory never has both completely. If its ranks wait
+    /// for each other, the replay ends with [`Error::Stopped`].
     ///
     /// # Errors
     /// Errors of [`PreparedSchedule::new`].
@@ -137,8 +137,8 @@ impl<'a> PreparedSchedule<'a> {
         self.observe(&mut Unobserved)
     }
 
-    /// Kept out of the generic function below. Inside it, the engines would be compiled again in every crate that calls that
-    /// function, with the optimiser settings of the caller.
+    /// Replays with the observers. Inside the generic function below, the engines would be compiled again in every crate
+    /// that calls it, with the optimiser settings of the caller.
     fn watched(&self, observers: Observers<'_, '_>) -> Result<Outcome, Error> {
         match observers {
             ((None, None), None) => self.run(),
@@ -172,7 +172,7 @@ impl<'a> PreparedSchedule<'a> {
         statements::of_networks(self.network_in_use())
     }
 
-    /// Replays on a network with other numbers, whose machine has the same nodes.
+    /// Replays on a network with other values and the same nodes.
     pub(crate) fn outcome_on(&self, network: &Network) -> Result<Outcome, Error> {
         self.replay(self.setting.on(network).costs(), &mut Unobserved)
     }

@@ -141,7 +141,7 @@ pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec
         .collect()
 }
 
-/// Sentence on what the interval of a prediction on these networks covers, or on the reason why there is none. `is_requested` is
+/// Sentence on what the interval of a prediction on these networks covers, or on the reason why there is none. `is_asked` is
 /// `false` if the caller leaves intervals out.
 pub fn margin<'a>(
     networks: impl IntoIterator<Item = &'a Network>,
@@ -191,8 +191,8 @@ pub fn missing_margin_reason(network: &Network) -> &'static str {
 pub const DIVIDED: &str = "long messages are divided over the networks, as with flowcast predict --rail; with \
     nic.count=N in one network, each message uses one of a node's interfaces and is not divided";
 
-/// Sentences about several named subjects, each once. A sentence that does not apply to all subjects begins with the names to
-/// which it applies.
+/// Sentences about several named subjects, each sentence once. A sentence that does not apply to all subjects begins with
+/// the names to which it applies.
 pub fn by_name(all: &[(String, String)]) -> Vec<String> {
     let known = once(all.iter().map(|(name, _)| name.clone()));
     let sentences = once(all.iter().map(|(_, sentence)| sentence.clone()));

@@ -9,12 +9,12 @@ use flowcast_replay::outcome::finite_times;
 
 /// Replays a program on each of the networks. The results are in the order of the networks.
 ///
-/// Up to 32 networks on which messages do not disturb one another share one walk over the program. Under a sharing model,
-/// and if algorithms of collectives come from the network, each network has its own replay. The results equal those of
-/// single replays to the bit.
+/// Up to 32 networks without contention between messages share one walk over the program. Under a sharing model, and if
+/// algorithms of collectives come from the network, each network has its own replay. The results are identical to single
+/// replays, bit for bit.
 ///
 /// # Errors
-/// Errors of [`predict`](crate::predict()) on the first network that has one.
+/// Error of [`predict`](crate::predict()) on the first network that has no prediction.
 pub fn sweep(
     program: &Program,
     networks: &[Network],

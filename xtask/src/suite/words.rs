@@ -27,26 +27,20 @@ pub(super) fn check(root: &Path) -> Result<()> {
     );
     let pattern = format!(r"(?i)\b(?:{})\b", phrases.join("|").replace(' ', r"\s+"));
     let replaced = Regex::new(&pattern).context(GUIDE)?;
-    let own_string = Regex::new(r#""((?:[^"\\]|\\.)*)""#)?;
     let mut found = Vec::new();
     for file in files_under(root, is_entered)? {
-        let prose: fn(&str, &Regex) -> Vec<String> =
-            match file.extension().and_then(|ending| ending.to_str()) {
-                Some("rs") => prose_of_rust,
-                Some("md") if !file.ends_with(GUIDE) => prose_of_page,
-                Some("toml" | "py" | "sh") => prose_of_script,
-                _ => continue,
-            };
+        let prose: fn(&str) -> String = match file.extension().and_then(|ending| ending.to_str()) {
+            Some("rs") => prose_of_rust,
+            Some("md") if !file.ends_with(GUIDE) => prose_of_page,
+            Some("toml" | "py" | "sh") => prose_of_script,
+            _ => continue,
+        };
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        let lines = prose(&text, &own_string);
-        let joined = lines.join("\n");
-        found.extend(replaced.find_iter(&joined).map(|phrase| {
-            let line = joined[..phrase.start()].matches('\n').count() + 1;
-            format!(
-                "{}:{line}: found `{}`",
-                file.display(),
-                phrase.as_str().replace('\n', " ")
-            )
+        let prose = prose(&text);
+        found.extend(replaced.find_iter(&prose).map(|phrase| {
+            let line = prose[..phrase.start()].matches('\n').count() + 1;
+            let words: Vec<&str> = phrase.as_str().split_whitespace().collect();
+            format!("{}:{line}: found `{}`", file.display(), words.join(" "))
         }));
     }
     ensure!(
@@ -54,7 +48,7 @@ pub(super) fn check(root: &Path) -> Result<()> {
         "expected the words of {GUIDE}\n  {}",
         found.join("\n  ")
     );
-    println!("{} phrases stand nowhere", phrases.len());
+    println!("{} phrases occur nowhere", phrases.len());
     Ok(())
 }
 
@@ -74,22 +68,31 @@ fn phrases(guide: &str) -> Vec<String> {
         .collect()
 }
 
-/// Comments and strings of more than one word; one line for each line of the file, so that numbers of lines stay.
-fn prose_of_rust(text: &str, string: &Regex) -> Vec<String> {
-    let prose = |line: &str| match line.trim_start().strip_prefix("//") {
-        Some(comment) => without_code(comment.trim_start_matches(['/', '!'])),
-        None => {
-            let (code, comment) = line.split_once(" // ").unwrap_or((line, ""));
-            let strings = string.captures_iter(code).map(|found| found[1].to_owned());
-            let texts: Vec<String> = strings.filter(|text| text.contains(' ')).collect();
-            format!("{} {}", texts.join(" . "), without_code(comment))
-        }
-    };
-    text.lines().map(prose).collect()
+/// Comments and strings of more than one word. Line breaks stay, so that lines keep their numbers.
+fn prose_of_rust(text: &str) -> String {
+    let part = r##"(?s)//[^\n]*|r#".*?"#|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)'"##;
+    let part = Regex::new(part).expect("the pattern is constant");
+    let (mut prose, mut end) = (String::new(), 0);
+    for found in part.find_iter(text) {
+        prose += &line_breaks(&text[end..found.start()]);
+        prose += &match found.as_str() {
+            comment if comment.starts_with("//") => {
+                without_code(comment.trim_start_matches(['/', '!']))
+            }
+            string if string.contains(' ') => format!(" . {} . ", string.replace("\\\n", "\n")),
+            other => line_breaks(other),
+        };
+        end = found.end();
+    }
+    prose
+}
+
+fn line_breaks(code: &str) -> String {
+    "\n".repeat(code.matches('\n').count())
 }
 
 /// Text of a page outside blocks of code.
-fn prose_of_page(text: &str, _: &Regex) -> Vec<String> {
+fn prose_of_page(text: &str) -> String {
     let mut in_fence = false;
     let prose = |line: &str| {
         let is_fence = line.trim_start().starts_with("```");
@@ -100,15 +103,15 @@ fn prose_of_page(text: &str, _: &Regex) -> Vec<String> {
             without_code(line)
         }
     };
-    text.lines().map(prose).collect()
+    text.lines().map(prose).collect::<Vec<_>>().join("\n")
 }
 
-fn prose_of_script(text: &str, _: &Regex) -> Vec<String> {
+fn prose_of_script(text: &str) -> String {
     let prose = |line: &str| {
         line.split_once('#')
             .map_or(String::new(), |(_, comment)| without_code(comment))
     };
-    text.lines().map(prose).collect()
+    text.lines().map(prose).collect::<Vec<_>>().join("\n")
 }
 
 /// A line without what stands between backticks.
@@ -129,16 +132,13 @@ mod tests {
 
     #[test]
     fn comments_strings_and_pages_are_prose_and_code_is_not() {
-        let string = Regex::new(r#""((?:[^"\\]|\\.)*)""#).unwrap();
-        let lines = prose_of_rust(
-            "/// a `b` c\nlet g = \"e f\"; // x\nlet y = \"g\";\n",
-            &string,
-        );
-        assert_eq!(lines, [" a code c", "e f x", " "]);
-        assert_eq!(
-            prose_of_page("a\n```\nb\n```\nc `d`\n", &string),
-            ["a", "", "", "", "c code"]
-        );
-        assert_eq!(prose_of_script("a = 1 # b\n", &string), [" b"]);
+        let text = "/// a `b` c\nlet g = \"e \\\n f\"; // x\nlet y = \"g\";\n";
+        let words: Vec<String> = prose_of_rust(text)
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(words, ["a code c", ". \"e", "f\" . x"]);
+        assert_eq!(prose_of_page("a\n```\nb\n```\nc `d`\n"), "a\n\n\n\nc code");
+        assert_eq!(prose_of_script("a = 1 # b\n"), " b");
     }
 }

@@ -58,7 +58,7 @@ pub(crate) enum Bench {
         /// Include loading: measure from the text to the result
         #[arg(long)]
         with_load: bool,
-        /// Number of threads, for many messages that do not disturb each other, or a network with parts that share no link
+        /// Number of threads, for many messages without contention, or a network with parts that share no link
         #[arg(long, value_name = "COUNT", default_value_t = 1)]
         threads: usize,
         /// Model of concurrent messages (see `flowcast predict --help`)
@@ -290,7 +290,7 @@ fn replay_program(
     print_replay(seconds, u64::from(program.messages()), model, tail, timing)
 }
 
-/// Preparations of a schedule belong to loading, like matching for traces.
+/// Measures replays of a schedule. Its preparation belongs to loading, like the matching of a trace.
 fn replay_schedule(
     input: &Path,
     schedule: Schedule,

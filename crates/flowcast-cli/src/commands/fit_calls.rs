@@ -41,11 +41,11 @@ pub(super) struct CallArgs {
     pub predict: Option<PathBuf>,
     #[arg(
         long, value_name = "COUNT",
-        help = format!("Calls: largest number of lines for a call, with fitted knees; at most 64 [default: {PIECES}]"),
+        help = format!("Maximum number of lines for a call, with fitted knees; at most 64 [default: {PIECES}]"),
         value_parser = clap::value_parser!(u8).range(1..=64)
     )]
     pub pieces: Option<u8>,
-    /// Calls: cluster to fit, if the file has several
+    /// Cluster to fit, if a file of calls has several
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
 }

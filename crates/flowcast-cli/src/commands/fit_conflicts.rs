@@ -26,7 +26,7 @@ use flowcast::{
 };
 use flowcast_measure::lab::{LabSpec, network_of};
 
-/// Number of packet simulations where queues overflow, because single ones are random there.
+/// Number of packet simulations if queues are limited, because the result of a single simulation is then random.
 const SEEDS: u32 = 9;
 
 /// Durations of flows under a model, simulated from event to event.

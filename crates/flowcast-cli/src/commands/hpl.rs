@@ -185,8 +185,8 @@ fn constants(fit: &LinpackFit, runs: &[MeasuredRun]) -> Document {
 /// Simulations from which intervals are determined.
 #[derive(Debug, Args)]
 struct EnsembleArgs {
-    /// Number of simulations of each run, or of each of the best settings; they differ in pivots, times of products and,
-    /// if the cluster has more nodes than a run needs, nodes; at most 1000
+    /// Number of simulations of each run, or of each of the best settings; they differ in pivots, times of products, and
+    /// nodes if the cluster has more than a run needs; at most 1000
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
     replicates: u32,
     /// Probability that the interval contains the time of a run

@@ -34,8 +34,8 @@ use flowcast_terminal::{
   flowcast mapping ranks.map --format c --grid 4x2 -o reorder.c
   flowcast mapping rankfile --json")]
 pub(crate) struct Mapping {
-    /// Rule (fill, round-robin, N-per-node), or file: the node of each rank, an Open MPI rankfile, MPICH's host:n, Slurm's
-    /// host list
+    /// Rule (fill, round-robin, N-per-node), or file: the node of each rank, an Open MPI rankfile, a list of host:n (MPICH) or
+    /// of hosts (Slurm)
     map: String,
     /// Output format [default: c or fortran if the output file ends in .c or .f90, otherwise nodes]
     #[arg(long = "format", value_name = "FORMAT", conflicts_with = "json")]
@@ -193,7 +193,7 @@ fn rule_or_file(text: &str, job: &mut Job) -> Result<Rule> {
     })
 }
 
-/// Node of each rank on the nodes of groups.
+/// Node of each rank under a mapping, on a machine with these groups of nodes.
 pub(super) fn on_nodes(mapping: &Rule, ranks: usize, nodes: Vec<NodeGroup>) -> Result<Vec<Node>> {
     let machine = Machine {
         nodes,

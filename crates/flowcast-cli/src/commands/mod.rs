@@ -192,7 +192,7 @@ fn grouped_help(command: &Command) -> String {
     help
 }
 
-/// Index of an option's heading in [`HEADINGS`]. Options that only one command has are without heading.
+/// Index of an option's heading in [`HEADINGS`]. `None` for options of single commands.
 fn heading_of(option: &Arg) -> Option<usize> {
     let long = option.get_long()?;
     HEADINGS

@@ -84,7 +84,7 @@ fn write_command(page: &mut String, command: &Command, words: &str) {
     }
 }
 
-/// Compares a file with what the definitions say, or writes it where `TRYCMD` is `overwrite`.
+/// Compares a file with the text from the definitions. Writes the file before if `TRYCMD` is `overwrite`.
 fn check(file: &str, text: &str) {
     let path = format!("{FOLDER}/{file}");
     if std::env::var("TRYCMD").is_ok_and(|mode| mode == "overwrite") {

@@ -45,7 +45,7 @@ pub(crate) struct Record {
     /// Summarize only this rank
     #[arg(long, value_name = "RANK")]
     only: Option<u32>,
-    /// Largest size of a rank's file, such as 20MB; repeated sequences of calls are folded, and most of their repetitions
+    /// Maximum size of a rank's file, such as 20MB; repeated sequences of calls are folded, and most of their repetitions
     /// share their mean times
     #[arg(long, value_name = "SIZE")]
     max_file_size: Option<Bytes>,

@@ -58,7 +58,7 @@ pub(crate) struct Slack {
 /// Plot the predicted time against one network field or cost
 ///
 /// Prints the curve, its slopes, and the values at which the time grows by 1, 2, 5 and 10 %. The costs may be limited to a
-/// rank, pair, link or size. The curve is exact if messages do not disturb one another (--model independent).
+/// rank, pair, link or size. The curve is exact without contention between messages (--model independent).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.latency --range 0us..1ms

@@ -92,8 +92,8 @@ pub(super) fn window_of_command<'w>(words: &[&'w str]) -> Option<&'w str> {
     options.next().copied()
 }
 
-/// Returns the number that distinguishes the rows of a table: the size after SKaMPI's `variable= value`, or the number
-/// before it.
+/// Returns the number that distinguishes the rows of a table: the first number, after SKaMPI's pairs `variable= value` if
+/// there are any.
 pub(super) fn number_of_row(words: &[&str]) -> Option<u64> {
     match words {
         ["#", rest @ ..] => number_of_row(rest),

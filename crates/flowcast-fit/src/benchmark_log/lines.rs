@@ -13,7 +13,7 @@ pub(crate) struct LogLine {
     pub text: String,
 }
 
-/// Mark that stands inside a text if several logs were joined.
+/// Byte order mark. It occurs inside a text if several logs were joined.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Returns the lines of a log without colours, carriage returns, byte order marks and prefixes.

@@ -1,5 +1,5 @@
-//! Logs of benchmarks: the tables of all tests in a text, each with the full name of the test, whatever text surrounds
-//! them.
+//! Logs of benchmarks: the tables of all tests in a text, each with the full name of its test. Other text between them is
+//! ignored.
 //!
 //! A section starts with a test's banner or, without a banner, with the names of a table's columns. It ends at the start of
 //! the next section. `lines` removes prefixes of launchers and loggers. `formats` knows the banners and tables of each
@@ -277,8 +277,8 @@ impl<'a> SectionReader<'a> {
         self.is_interrupted = false;
     }
 
-    /// Starts a new section for another run: a size has occurred again. The smaller sizes just before it belong to the new
-    /// run as well.
+    /// Starts a new section for another run, because a size has occurred again. The smaller sizes just before it belong to
+    /// the new run as well.
     fn begin_again(&mut self, size: u64, line: &'a LogLine) {
         let last = self.sections.last_mut().expect("one is open");
         let kept = last

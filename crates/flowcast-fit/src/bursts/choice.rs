@@ -3,10 +3,10 @@
 //! with SAS", 2007).
 //!
 //! The value of a round trip is its reduction of the sum of `ln(v + p²)` over the four parameters, divided by its share of
-//! the budget. Here v is the variance relative to the squared parameter, and p the requested precision. A parameter that is
-//! known well enough therefore attracts no more round trips, and one that no round trip can determine does not use up the
-//! budget of the others. A round trip that loses a packet gives no information, so bursts are short on networks with
-//! losses.
+//! the budget. Here v is the variance relative to the squared parameter, and p the requested precision. Therefore, a
+//! parameter with sufficient precision causes no more round trips, and a parameter that no round trip can determine does not
+//! use up the budget of the others. A round trip that loses a packet gives no information, so bursts are short on networks
+//! with losses.
 
 use std::iter;
 
@@ -23,8 +23,8 @@ use crate::{
 const CLEARLY: f64 = 1.1;
 /// Largest number of expected losses in a burst.
 const MOST_LOSSES: f64 = 0.15;
-/// Standard deviation, before any measurement, of the cost of a burst beyond its messages, relative to the standard
-/// deviation of a round trip.
+/// Assumed standard deviation of the cost of a burst beyond its messages, relative to the standard deviation of a round
+/// trip. It applies before any measurement.
 const PRIOR: f64 = 3.0;
 
 /// Possible measurements and their budget.
@@ -56,7 +56,7 @@ impl Room {
     }
 }
 
-/// Returns the `count` most useful round trips. Each is to be taken twice, because a single one shows nothing of its
+/// Returns the `count` most useful round trips. Each must be measured twice, because a single round trip does not show its
 /// spread.
 pub fn next_points(
     fit: &BurstFit,
@@ -88,7 +88,7 @@ pub fn next_points(
 
 struct BurstCandidate {
     point: PrttPoint,
-    /// Share of the budget that it takes.
+    /// Share of the budget that the round trip takes.
     cost: f64,
     /// Probability that no packet is lost.
     clean: f64,

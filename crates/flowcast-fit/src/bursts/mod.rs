@@ -1,8 +1,9 @@
 //! LogGP from bursts of several lengths and from the sender's own time, which separates `o` from `L`.
 //!
 //! The difference `PRTT_{n,d} - PRTT_{1,0}` of the thesis counts all costs of a burst beyond its messages as overhead: a
-//! receiver that is asleep for the first message and awake for the last, or deliveries that wait for earlier ones. Two
-//! lengths of bursts separate the two, and the sender's clock measures the overhead independently of any network:
+//! receiver that is asleep for the first message and awake for the last, or deliveries that wait for earlier ones. Bursts of
+//! two lengths separate these costs from the overhead, and the sender's clock measures the overhead independently of any
+//! network:
 //!
 //! - `busy = o` for a single message, from the start to the end of its send call;
 //! - `PRTT_{1,0}(s) = 2·A + 2·(s-1)·G` with `A = 2o + L`;
@@ -28,7 +29,7 @@ use crate::{prtt::PrttPoint, samples::PrttSamples};
 
 /// Multiple of the overhead above which a spacing is attributed to the gap.
 const VISIBLE: f64 = 1.2;
-/// Number of standard errors above the fit of all other points beyond which a point is left out.
+/// A point is left out if it lies more than this number of standard errors above the fit of all other points.
 const CONTRADICTED: f64 = 6.0;
 
 /// The parameters and their uncertainty.
@@ -150,8 +151,8 @@ fn correlation(both: f64, one: f64, other: f64) -> f64 {
 
 type Solution<'a> = (Vec<&'a BurstGroup>, [Pool; 2], Vec<LinearRow>, LinearFit);
 
-/// Solves for the parameters without bursts that all other points contradict: all samples of a point with few may have met
-/// a loss.
+/// Solves for the parameters without the bursts that all other points contradict. If a point has few samples, all of them
+/// may have met a loss.
 fn solve<'a>(mut used: Vec<&'a BurstGroup>, visible: &[Bytes]) -> Option<Solution<'a>> {
     loop {
         let pools = [pool(&used, false)?, pool(&used, true)?];

@@ -46,8 +46,7 @@ pub struct CallFit {
 pub struct CallErrors {
     /// Error of the fitted curve, including the choice of its knees.
     pub pieces: f64,
-    /// Error of interpolation between the sizes below and above, with a line between two points: the part that noise
-    /// leaves.
+    /// Error of linear interpolation between the next smaller and the next larger size: the error that is due to noise.
     pub neighbours: f64,
     /// Error of a single line over all sizes.
     pub one_line: f64,

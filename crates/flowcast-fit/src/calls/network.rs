@@ -37,7 +37,7 @@ use flowcast_units::{Bytes, Time, TimePerByte};
 /// An `MPI_Send` that takes more than this multiple of the time of `MPI_Isend` waits for its receiver.
 const WAITS: f64 = 1.5;
 
-/// Ratio of the two below which a warning reports that calls measured alone are slower than in the ping-pong.
+/// Ratio of the time of a call in the ping-pong to its time alone. Below it, a warning is given.
 const COLD: f64 = 0.8;
 
 /// Minimum number of sizes that support an eager limit, so that a single outlier does not create one.
@@ -98,8 +98,8 @@ struct EagerLimit {
 }
 
 impl EagerLimit {
-    /// Chooses the limit between the largest size below, if there is one, and the smallest size above. This is a power of
-    /// two if there is one, because limits of protocols are, and otherwise the geometric mean.
+    /// Chooses the limit between the largest size below, if there is one, and the smallest size above. It is a power of two
+    /// if one lies between them, as is usual for limits of protocols, and otherwise the geometric mean.
     fn new(below: Option<Bytes>, above: Bytes) -> EagerLimit {
         let Some(below) = below else {
             return EagerLimit {

@@ -6,8 +6,8 @@
 //! its nodes slow.
 //!
 //! A node or link is slow if its part is an outlier among those of its kind. The test compares its distance from their
-//! median, divided by 1.4826 times their median absolute deviation, with Student's t. This deviation knows the spread as
-//! well as a standard deviation of 37 % as many values, which determines the degrees of freedom. Probabilities are
+//! median, divided by 1.4826 times their median absolute deviation, with Student's t. The median absolute deviation is as
+//! precise as a standard deviation of 37 % as many values, which determines the degrees of freedom. Probabilities are
 //! multiplied by the number of tests (Bonferroni), so that at most a fraction `level` of healthy networks raises an alarm.
 //!
 //! Messages in both directions at the same time reveal half-duplex ports. For them, `ln(t_both / t_alone)` replaces the
@@ -89,8 +89,8 @@ pub struct PairAnalysis {
     pub findings: Vec<SlowFinding>,
 }
 
-/// Finds slow nodes and links from messages that travelled alone. Finds half-duplex ports from `both`, the messages that
-/// met one in the other direction (`None` if this was not measured).
+/// Finds slow nodes and links from messages that travelled alone. Finds half-duplex ports from `both`, the messages with
+/// another message in the opposite direction (`None` if these were not measured).
 ///
 /// # Errors
 /// Fewer than four nodes: among three, the slow one cannot be identified.
@@ -250,8 +250,9 @@ fn centre(nodes: &mut BTreeMap<Node, f64>) -> f64 {
     middle
 }
 
-/// Returns the representative of at least one repetition: their lower quartile. Disturbances on a machine make messages
-/// late and never early. Of five repetitions, four have to be late before the quartile is, but only three for the median.
+/// Returns the representative time of the repetitions, their lower quartile. There must be at least one. Disturbances on a
+/// machine make messages late and never early. Of five repetitions, four have to be late before the quartile is, but only
+/// three for the median.
 pub fn typical(times: &mut [Time]) -> Time {
     let rank = times.len().div_ceil(4) - 1;
     *times.select_nth_unstable(rank).1

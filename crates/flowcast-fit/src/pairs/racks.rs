@@ -6,8 +6,8 @@
 //! conditions: the median message between groups takes at least `least` longer than within them, and a message within a
 //! group takes less time than one between groups in 95 % of all comparisons.
 //!
-//! In a round of the tournament, many messages leave a rack at the same time. The highest total rate of such messages is
-//! the rate of the rack's upward cable, or a lower bound if the cable is not the limit.
+//! In a round of the tournament, many messages leave a rack at the same time. The highest total rate of such messages is the
+//! rate of the rack's cable to the backbone, or a lower bound if the cable is not the limit.
 
 use std::collections::BTreeMap;
 

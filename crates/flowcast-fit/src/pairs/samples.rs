@@ -64,7 +64,7 @@ impl PairSamples {
             .extend(times);
     }
 
-    /// Returns `true` if messages from one node to another were measured in this company.
+    /// Returns `true` if messages from one node to another were measured with this concurrent load.
     pub fn has(&self, size: Bytes, company: ConcurrentLoad, from: Node, to: Node) -> bool {
         self.times
             .get(&(size, company))
@@ -87,7 +87,8 @@ impl PairSamples {
         sizes
     }
 
-    /// Returns the representative time of each pair ([`typical`]). `None` if this size was not measured in this company.
+    /// Returns the representative time of each pair ([`typical`]). `None` if this size was not measured with this concurrent
+    /// load.
     pub fn typical(&self, size: Bytes, company: ConcurrentLoad) -> Option<PairTimes> {
         let pairs = self.times.get(&(size, company))?;
         Some(

@@ -71,8 +71,8 @@ pub struct Compared {
     /// Each pattern with its median and the prediction of a fit without the patterns of its name. Empty if no pattern is
     /// left out.
     pub by_pattern: Vec<Predicted<ZooPattern>>,
-    /// Number of points and patterns with a predicted time below 0, in the worst of the fits to all points and without
-    /// parts of them. A model with such predictions is rejected and comes after all others.
+    /// Number of points and patterns with a predicted time below 0, in the worst of all fits, with and without left-out
+    /// parts. A model with such predictions is rejected and comes after all others.
     pub negative: usize,
     /// Each point with its median and the prediction of a fit without its size.
     pub predicted: Vec<Predicted<PrttPoint>>,

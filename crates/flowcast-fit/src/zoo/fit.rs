@@ -13,7 +13,7 @@ use flowcast_statistics::{
 
 use super::{ExchangeObservation, ModelCost, OpenSizes, ZooModel, product};
 
-/// Maximum number of rounds. Terms that still change after them would change forever.
+/// Maximum number of rounds. If terms still change after them, the procedure does not converge.
 const ROUNDS: usize = 30;
 /// Small ridge that keeps a parameter at 0 if no observation determines it.
 const RIDGE: f64 = 1e-12;

@@ -247,9 +247,9 @@ impl ZooModel {
         parameters
     }
 
-    /// Returns the cost of an exchange. The busiest node determines the time of a pattern: the messages that it sends
-    /// follow each other, or those that it receives if these are more and the model includes contention. Otherwise messages
-    /// of several senders do not disturb each other.
+    /// Returns the cost of an exchange. In a pattern, the node with the most messages determines the time. Its sends follow
+    /// each other, or its receives if they are more and the model includes contention. Without contention, messages of
+    /// several senders do not disturb each other.
     fn cost(&self, choice: &OpenSizes, exchange: &TimedExchange) -> ModelCost {
         let mut equations = self.expanded(choice, exchange.size());
         match exchange {

@@ -41,8 +41,8 @@ pub(super) fn loggp_with_knee(observed: &[ExchangeObservation]) -> Option<(OpenS
 }
 
 /// Kielmann's procedure for PLogP: many messages in a row give `g(0)`. Then `g(s) = RTT(s) - RTT(0) + g(0)` for all sizes,
-/// and `L = RTT(0)/2 - g(0)`. Its answers have no bytes. Here they are as long as the messages, so that half of the
-/// difference of round trips counts. The smallest size replaces 0.
+/// and `L = RTT(0)/2 - g(0)`. Its answers have no bytes. Here they are as long as the messages, so half of the difference of
+/// round trips is used. The smallest size replaces 0.
 pub(super) fn kielmann_tables(observed: &[ExchangeObservation]) -> Option<(OpenSizes, Vec<f64>)> {
     let trips: Vec<(PrttPoint, f64)> = round_trips(observed).collect();
     let plain = trips.iter().filter(|(point, _)| point.messages == 1);

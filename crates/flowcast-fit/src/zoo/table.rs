@@ -13,9 +13,9 @@
 //! | LMO: processors and network each have a fixed and a variable part | `2C + 2ts + L + s/β` | `max(C + ts + d, s/β)` |
 //! | PLogP: tables by size; the first message takes the whole gap too | `L + g(s)` | `max(o(s) + d, g(s))` |
 //!
-//! Several senders to one node: Hockney's model does not cover this case. Under C3, packets meet at the receiver's port.
-//! LMO's receiver takes messages one after the other while the switch transfers them at the same time. LogGPS' handshakes
-//! overlap.
+//! Several senders can send to one node. Hockney's model does not cover this case. Under C3, packets meet at the receiver's
+//! port. LMO's receiver takes messages one after the other while the switch transfers them at the same time. LogGPS'
+//! handshakes overlap.
 
 use std::collections::BTreeSet;
 

@@ -447,7 +447,7 @@ impl<'a> DimWriter<'a> {
         opcodes::decode(words, at).filter(|_| opcodes::continues(words, at))
     }
 
-    /// Writes a record without effect, or the meeting of all ranks that open or close a file together.
+    /// Writes a record without effect, or a collective opening or closing of a file.
     fn nothing(&mut self, next: usize, own: &str, out: &mut dyn Write) -> io::Result<usize> {
         let words = self.tables.program.words(self.rank);
         if let Some((Op::Collective { call, .. }, behind)) = self.further(next)
@@ -558,7 +558,7 @@ const fn file_operation(kind: FileKind) -> u8 {
     }
 }
 
-/// Time in seconds, with nine decimals for whole nanoseconds, otherwise with as many digits as the number has.
+/// Time in seconds. Whole nanoseconds get nine decimals; other times get all their digits.
 struct Seconds(Time);
 
 impl std::fmt::Display for Seconds {

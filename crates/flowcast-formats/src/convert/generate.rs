@@ -23,13 +23,14 @@ pub enum Workload {
     Halo,
     /// Send to the right neighbour, receive from the left one.
     Shift,
-    /// One message travels around the ring, and each rank computes before it passes it on.
+    /// One message that travels around the ring. Each rank computes before it passes the message on.
     Chain,
     /// `ceil(log2 P)` rounds; in round `k`, messages go to the rank at distance `2^k`.
     Dissemination,
-    /// Each rank with every other rank.
+    /// Exchange of each rank with every other rank.
     Alltoall,
-    /// Each rank with every other rank in its row of a grid that is as square as the number of ranks allows.
+    /// Exchange of each rank with every other rank in its row of a grid. The grid is as square as the number of ranks
+    /// allows.
     Rows,
     /// A broadcast from rank 0 over a binomial tree.
     BinomialBroadcast,
@@ -95,16 +96,17 @@ pub struct ProgramShape {
     pub size: Bytes,
     /// Computation before each iteration's messages.
     pub compute: Time,
-    /// Largest variation of the computation, as a fraction of it; uniformly distributed, in whole nanoseconds.
+    /// Largest variation of the computation, as a fraction of it. The variation is uniformly distributed. The result is
+    /// rounded to whole nanoseconds.
     pub jitter: f64,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Number of iterations after which the computations repeat themselves; never if 0.
+    /// Number of iterations after which the computations repeat. If it is 0, they never repeat.
     pub period: u32,
 }
 
 impl ProgramShape {
-    /// Returns the trace in memory. Iterations that repeat themselves form a loop.
+    /// Returns the trace in memory. Repeated iterations form a loop.
     ///
     /// # Errors
     /// [`TraceError::Limit`] for more messages than can be numbered.

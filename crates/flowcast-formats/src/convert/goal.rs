@@ -23,7 +23,7 @@ use flowcast_units::{Bytes, Rank, Time};
 const COLLECTIVES: &str = "collectives";
 const ROUNDED: &str = "messages of 0 bytes; they are written with 1 byte, which costs the same";
 
-/// Writes a program. It may contain no collectives except those between ranks and their progress streams.
+/// Writes a program. Its only collectives may be those between a rank and its progress streams.
 ///
 /// # Errors
 /// The errors of `out`.
@@ -165,7 +165,7 @@ impl<'a> GoalWriter<'a> {
         Ok(())
     }
 
-    /// Writes an operation of a progress stream completely.
+    /// Writes one operation of a progress stream, from its start to its end.
     fn begin(&mut self, stream: Rank, before: &[u64]) -> io::Result<()> {
         let mut chain = self
             .progress
@@ -229,7 +229,7 @@ fn index(label: u64) -> u32 {
     (label - 1) as u32
 }
 
-/// Operations on their way to a sink, with their labels, which are numbered from 1 in each rank.
+/// Writer of a rank's operations to a sink. Their labels are numbered from 1.
 struct Operations<'a> {
     out: &'a mut dyn Sink,
     losses: &'a mut Losses,

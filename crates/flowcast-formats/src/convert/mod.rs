@@ -68,7 +68,7 @@ pub struct WriterTables<'a> {
     program: &'a Program,
     /// Sender and class of the message of each slot.
     sources: Vec<(Rank, u32)>,
-    /// Numbers of the combinations of communicator and tag of messages.
+    /// Number of each combination of communicator and tag in the program's messages.
     tags: KeyMap<(i32, i32)>,
     /// `true` if tags are written unchanged.
     keeps_tags: bool,
@@ -128,7 +128,7 @@ impl<'a> WriterTables<'a> {
         &self.program.calls()[number as usize]
     }
 
-    /// Returns `true` if a call is not a collective of MPI but a wait of a rank's threads for each other.
+    /// Returns `true` if a call synchronises the threads of a rank and is not an MPI collective.
     fn is_of_threads(&self, call: u32) -> bool {
         let communicator = &self.program.communicators()[self.call(call).communicator as usize];
         is_of_threads(self.program, communicator)
@@ -143,7 +143,7 @@ impl<'a> WriterTables<'a> {
     }
 }
 
-/// Returns `true` if the collectives of a communicator are waits of a rank's threads for each other.
+/// Returns `true` if the collectives of a communicator synchronise the threads of a rank.
 fn is_of_threads(program: &Program, communicator: &Communicator) -> bool {
     program.is_inside_a_task(communicator)
         && communicator

@@ -27,11 +27,11 @@ pub(crate) enum StreamStep {
     AwaitReceive(StepMessage),
     /// Wait for a send.
     AwaitSend(StepMessage),
-    /// Wait for all non-blocking operations, all of which began after the last blocking one.
+    /// Wait for all non-blocking operations. They began after the last blocking operation.
     AwaitAll,
-    /// Collective: call and execution.
+    /// Collective, with the numbers of its call and of its execution.
     Collective(u32, u32),
-    /// Meeting of a rank with its progress stream; non-blocking at the start of an operation.
+    /// Synchronisation of a rank with its progress stream. It is non-blocking at the start of an operation.
     Meeting(Rank, CollectiveMode),
 }
 

@@ -10,8 +10,8 @@ use super::{
 use flowcast_program::program::{CollectiveCall, CollectiveMode, Program};
 use flowcast_units::{CollectiveOp, Rank};
 
-/// Returns `true` if the collectives must be converted to messages first: one includes only some of the ranks, or its sizes
-/// do not determine the bytes between each pair of ranks.
+/// Returns `true` if the collectives must be converted to messages first. They must if a collective includes only some of
+/// the ranks, or if its sizes do not determine the bytes between each pair of ranks.
 pub fn needs_messages(program: &Program) -> bool {
     let tables = WriterTables::new(program);
     let ranks = program.ranks() as u64;

@@ -1,4 +1,4 @@
-//! Definitions of the numbers in the events.
+//! Definitions of an archive: the objects that the numbers in its events refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +18,16 @@ pub struct Definitions {
     pub(super) creator: String,
     ticks_per_second: u64,
     strings: BTreeMap<u32, String>,
-    /// Names of regions; `true` if the region belongs to MPI.
+    /// Name of each region, as the number of a string, and `true` if the region belongs to MPI.
     regions: BTreeMap<u32, (u32, bool)>,
     /// Locations of MPI's ranks, in the order of the ranks.
     ranks: Option<Vec<u64>>,
     groups: BTreeMap<u32, Otf2Group>,
     /// Groups of each communicator; the second is the remote group.
     communicators: BTreeMap<u32, (Option<u32>, Option<u32>)>,
-    /// Numbers of the lists of MPI's locations, each of which is a group of all ranks.
+    /// Numbers of the groups that list all of MPI's locations. Each is a group of all ranks.
     worlds: BTreeSet<u32>,
-    /// Group of each thread's location.
+    /// Location group of each CPU thread, by the thread's location.
     threads: BTreeMap<u64, u32>,
 }
 
@@ -88,7 +88,7 @@ impl Definitions {
         self.communicators.insert(number, (one, other));
     }
 
-    /// Defines a location; only threads of processors are kept.
+    /// Defines a location. Only CPU threads are kept.
     pub fn location(&mut self, number: u64, kind: u8, group: u32) {
         if kind == CPU_THREAD {
             self.threads.insert(number, group);
@@ -107,7 +107,7 @@ impl Definitions {
         first.into_values().collect()
     }
 
-    /// Returns the locations of all threads of processors, in ascending order.
+    /// Returns the locations of all CPU threads, in ascending order.
     pub fn threads(&self) -> impl Iterator<Item = u64> + '_ {
         self.threads.keys().copied()
     }
@@ -118,7 +118,8 @@ impl Definitions {
         u64::try_from(u128::from(ticks) * 1_000_000_000 / rate).unwrap_or(u64::MAX)
     }
 
-    /// Returns MPI's regions, with the function's name without `MPI_` if it concerns other ranks.
+    /// Returns the regions of MPI. Each has the function's name without `MPI_`, or `None` if recordings do not contain this
+    /// function.
     pub(super) fn functions(&self) -> BTreeMap<u32, Option<&'static str>> {
         let known: BTreeMap<String, &'static str> = table::by_name()
             .keys()
@@ -143,7 +144,7 @@ impl Definitions {
         functions
     }
 
-    /// Returns the origins of a rank's communicators with their numbers in the archive, in the same order for all ranks.
+    /// Returns the number in the archive and the origin of each communicator of a rank. The order is the same for all ranks.
     pub(super) fn communicators_of(&self, rank: u32, ranks: u32) -> Vec<(u32, CommunicatorOrigin)> {
         let known = self
             .communicators

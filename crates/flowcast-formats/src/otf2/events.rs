@@ -135,7 +135,7 @@ struct EventRank {
     function: Option<&'static str>,
     calls_before: usize,
     off_since: Option<u64>,
-    /// Call that posted each receive in flight, or started each collective in flight.
+    /// Index of the call that posted each receive in flight or started each collective in flight, by request.
     posted: BTreeMap<u64, usize>,
     /// Posted receives that have not been completed, oldest first.
     open: VecDeque<u64>,
@@ -346,7 +346,7 @@ impl EventRank {
         None
     }
 
-    /// Completes a request, by the function that the rank is in if that completes requests.
+    /// Completes a request. The completing call is the current function if it completes requests, otherwise `MPI_Wait`.
     fn complete(&mut self, done: CompletedRequest) {
         let function = self.function.unwrap_or_default();
         let completes = function.starts_with("Wait") || function.starts_with("Test");

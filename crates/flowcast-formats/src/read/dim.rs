@@ -99,8 +99,8 @@ impl Header {
     }
 }
 
-/// Limit for the number of ranks; a larger one means a damaged header, and so does one above the number of bytes in the
-/// file, because each rank has a record.
+/// Largest number of ranks; a larger number indicates a damaged header. A number above the bytes of the file does so as
+/// well, because each rank has a record.
 const MOST_RANKS: u64 = 1 << 24;
 
 const HEADER_FORMAT: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators,...";
@@ -543,7 +543,7 @@ impl DimSection {
 /// Common fields of sends and receives.
 struct DimMessage {
     peer: u32,
-    /// Thread of the peer; negative for the thread that handles the message.
+    /// Thread of the peer. If it is negative, the thread that handles the message's channel is the peer.
     thread: i64,
     tag: i32,
     communicator: i32,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use flowcast_program::{TraceError, build::RecordFault};
 
-/// Found value, and the expectation.
+/// Found value and expected value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     found: Option<String>,

@@ -140,7 +140,7 @@ impl Tail {
 struct KnownLine {
     line: SplitLine,
     repeat: Repeat,
-    /// Message record that followed it last time. The same one usually follows again.
+    /// Entry of the message record that followed last time. The same record usually follows again.
     next: u8,
 }
 
@@ -158,7 +158,7 @@ const NO_LINE: KnownLine = KnownLine {
 pub(super) struct KnownLines {
     /// Entries; the first is empty.
     entries: Vec<KnownLine>,
-    /// Number of the entry of each line, by the line's index.
+    /// Number of the entry at each index; `SplitLine::index` computes the index of a line.
     places: [u8; 1 << BITS],
     /// Entry that was used last.
     last: u8,

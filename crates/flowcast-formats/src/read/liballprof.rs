@@ -375,8 +375,9 @@ impl<'a> LiballprofSection<'a> {
         Ok(self.places.len() - 1)
     }
 
-    /// Returns the communicator for a handle that appears for the first time. The trace contains only the address of the
-    /// variable that received a new communicator's handle. Therefore, the first open communicator that matches is chosen.
+    /// Returns the communicator for a handle that appears for the first time. The call that made a communicator contains the
+    /// address of the variable for its handle, not the handle. Therefore, the first matching communicator without a handle
+    /// is chosen.
     fn made(&self, place: (u64, u64)) -> Option<usize> {
         let places = self.places.iter().enumerate();
         let mut open = places
@@ -508,8 +509,8 @@ struct LiballprofArguments<'a> {
 }
 
 impl<'a> LiballprofArguments<'a> {
-    /// Returns the field of an argument, by its position in the prototype. Vectors of counts take two fields, and so do the
-    /// displacements after them.
+    /// Returns the field of an argument, by its position in the prototype. A vector of counts takes two fields, and so does
+    /// a vector of displacements after it.
     fn field(&self, place: usize) -> Result<&'a [u8], Fault> {
         let behind = usize::from(!self.function.kind.contains("reduce"));
         let vectors = ['v', 'V']

@@ -39,7 +39,7 @@ struct TraceFormat {
     read: FormatReader,
 }
 
-/// Reader, by the files that it needs.
+/// Reader of a format. The variants differ in the files that the reader needs.
 enum FormatReader {
     /// Only the file itself, which contains graphs of operations.
     Schedule(fn(&str, &[u8]) -> Result<Schedule, TraceError>),

@@ -172,7 +172,7 @@ const NAME_THE_LIST: &str = "name the list of the trace's files, or the folder t
 
 const WORLD: i32 = 0;
 
-/// Returns the highest rank at the start of a line, plus one.
+/// Returns the number of ranks: the highest rank at the start of a line, plus one.
 fn count_ranks(parts: &[TracePart]) -> Result<u32, TraceError> {
     let mut ranks = 0;
     for (name, bytes) in parts {

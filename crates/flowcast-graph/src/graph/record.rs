@@ -59,7 +59,7 @@ struct RecordedInstances {
     /// one.
     deciding: Vec<Option<(u32, Rank)>>,
     roots: HashSet<(u32, Rank)>,
-    /// Executions, each with a rank that has entered it and goes on.
+    /// Pairs of an execution and a rank that has entered it and continues without waiting for all ranks.
     entered: HashSet<(u32, Rank)>,
     entries: HashMap<u32, Vec<u32>>,
     finished: HashMap<u32, u32>,
@@ -124,7 +124,7 @@ impl<'a> ProgramRecorder<'a> {
         }
     }
 
-    /// Records that other ranks occupied the processor until a rank called.
+    /// Records that other ranks occupied the processor until a rank's call.
     fn reach(&mut self, rank: Rank, time: Time) {
         self.events.spend(rank, time, TimePart::Processor);
     }
@@ -201,7 +201,7 @@ impl<'a> ProgramRecorder<'a> {
         }
     }
 
-    /// Continues a sender that its message has held, which may have taken longer than it would have alone.
+    /// Continues a sender that its message has held, possibly for longer than the message alone would have held it.
     fn release(&mut self, rank: Rank, slot: Slot, happened: Option<Time>) {
         let class = &self.path(slot).classes[self.class_of[slot] as usize];
         let mut held = if class.rendezvous {
@@ -265,7 +265,8 @@ impl<'a> ProgramRecorder<'a> {
             .late(begun, member, gathered.last, TimePart::Overhead)
     }
 
-    /// Returns the event at which the data of the last rank are at the root, which continues before that rank does.
+    /// Returns the event at which the data of the last rank are at the root. The root continues before the observer is
+    /// notified of that rank.
     fn part_of_last(&mut self, gathered: &ObservedCollective) -> u32 {
         let ObservedCollective {
             instance,

@@ -23,7 +23,7 @@ pub struct ScheduleRecorder<'a> {
     sends: &'a Sends<'a>,
     costs: LogGopsCosts<'a>,
     events: RecordedEvents,
-    /// Last message that the sending interface of each rank took; `last_receipts` is about the receiving interface.
+    /// Last message that the sending interface of each rank took; `last_receipts` is the same for receiving interfaces.
     last_sends: Vec<u32>,
     last_receipts: Vec<u32>,
     /// Present event of each message: first the one from which it moves, then its arrival, then its receipt.

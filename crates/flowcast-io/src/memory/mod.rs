@@ -32,7 +32,7 @@ const SOME: usize = 1 << 20;
 /// Size of a huge page, in bytes.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Advice must start and end at multiples of this size.
+/// Size of a page, in bytes. Advice must start and end at multiples of it.
 const PAGE: usize = 4 << 10;
 
 /// The system's allocator, with huge pages for large blocks if the kernel has them.

@@ -63,8 +63,8 @@ impl LearnedClock {
         }
     }
 
-    /// Fits a least-squares line through at least one glance. If a glance has a longer round trip than the shortest one, its
-    /// error can be half the difference, which determines its weight. Returns `None` without glances.
+    /// Fits a least-squares line through readings of the other clock. The error of a reading can be half the difference
+    /// between its round trip and the shortest one, which determines its weight. Returns `None` without readings.
     pub fn from_glances(glances: &[BurstReading]) -> Option<LearnedClock> {
         let first = glances.first()?;
         let mut round_trips: Vec<f64> = glances
@@ -80,7 +80,7 @@ impl LearnedClock {
         let weight = |glance: &BurstReading| {
             ((glance.round_trip.as_nanos() - shortest) / 2.0 + least).powi(-2)
         };
-        // Times count from the first glance on. Otherwise, the squares would lose the nanoseconds.
+        // Times are relative to the first reading. Otherwise, the squares would lose the nanoseconds.
         let points: Vec<(f64, f64, f64)> = glances
             .iter()
             .map(|glance| {
@@ -142,8 +142,8 @@ impl LearnedClock {
         Time::from_nanos(self.deviation.as_nanos().hypot(drifted))
     }
 
-    /// Returns the estimate relative to rank 0's clock, if it was learned from a guide whose own estimate is `guide`. The
-    /// line stays the same, because the guide answered with rank 0's time. The uncertainties add up.
+    /// Returns the estimate relative to rank 0's clock. It was learned from a guide with the estimate `guide`. The line
+    /// stays the same, because the guide answered with rank 0's time. The uncertainties add up.
     #[must_use]
     pub fn behind(self, guide: &LearnedClock) -> LearnedClock {
         let on_guides_clock = guide.line.own(self.line.read(self.line.at));

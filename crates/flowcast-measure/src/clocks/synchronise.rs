@@ -44,7 +44,7 @@ pub enum ClockError {
 pub struct ClockPlan {
     /// Number of points of the line; at least 2.
     pub bursts: u32,
-    /// Number of exchanges for each point; the one with the shortest round trip counts.
+    /// Number of exchanges for each point. Only the one with the shortest round trip is used.
     pub exchanges: u32,
     /// Time spanned by the bursts. A longer time gives a more precise drift.
     #[serde(with = "crate::wire")]
@@ -147,8 +147,8 @@ fn exchange(transport: &mut impl Transport) -> Result<BurstReading, ClockError> 
     })
 }
 
-/// Returns the line from a transport's clock, which shows `now`, to the wall clock (UTC, since midnight). Two such lines
-/// give the difference between the wall clocks, except for whole days.
+/// Returns the [`ClockLine`] that converts times of a transport's clock, which shows `now`, to wall-clock time (UTC, since
+/// midnight). Two such lines give the difference between two wall clocks, except for whole days.
 pub fn wall_clock(now: Time) -> ClockLine {
     const DAY: u128 = 86_400_000_000_000;
     let today = SystemTime::now()

@@ -10,7 +10,7 @@ use crate::{
     transport::{Transport, TransportError},
 };
 
-/// Path between two ranks, of which the other answers immediately: its fixed part in each direction, and jitter in addition.
+/// Path to a rank that answers immediately. The delay has a fixed part in each direction, and jitter.
 struct Simulated<'a> {
     /// True time, in nanoseconds, which all paths of a cluster share.
     now: &'a mut f64,

@@ -37,7 +37,7 @@ const NOISE: f64 = 0.015;
 ///
 /// Fixed windows give the closed loop's theoretical parameters, alpha = kappa = 1; windows that the system tunes share
 /// fairly. The flow cuts are those of RR-5910 for Gigabit Ethernet under LAM, because they do not follow from the lab. The
-/// bus belongs to the node alone, and the order of access to it is not modelled.
+/// bus is a property of the nodes. The order of access to it is not modelled.
 pub fn network_of(spec: &LabSpec) -> Network {
     let wire = spec.wire_rate(0);
     let share = nominal::one_flow(spec, 0).as_bytes_per_second() / wire.as_bytes_per_second();

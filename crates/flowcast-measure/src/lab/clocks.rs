@@ -32,7 +32,7 @@ pub struct Deviation {
     pub at_once: Time,
     /// Error after the requested pause.
     pub later: Time,
-    /// Half the round trip with which number 0's clock was read; 0 if that clock is known exactly.
+    /// Half the round trip of the reading of clock 0. It is 0 if this clock is known exactly.
     pub known_to: Time,
 }
 

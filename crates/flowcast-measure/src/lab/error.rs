@@ -1,4 +1,4 @@
-//! Errors of testbeds: errors in the input and errors of the machine ([`LabError::is_environment`]).
+//! Errors of labs: errors in the input and errors of the machine ([`LabError::is_environment`]).
 
 use std::{fmt, io, path::PathBuf};
 

@@ -28,7 +28,7 @@ pub struct ByteFlow {
 pub struct FlowWatch {
     /// Time before counting, in which the flows settle.
     pub settle: Duration,
-    /// Time after settling in which received bytes count; the sender stops at its end.
+    /// Time after settling in which received bytes are counted. The sender stops at its end.
     pub count: Duration,
     /// Buffer that replaces the lab's window and congestion control, as in [`Lab::tcp_pair`].
     pub buffer: Option<Bytes>,

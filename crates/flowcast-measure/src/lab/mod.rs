@@ -1,9 +1,8 @@
-//! Testbed: a virtual cluster on one machine, without root privileges.
+//! Lab: a virtual cluster on one machine, without root privileges.
 //!
 //! Each node is a set of Linux namespaces (user, network, mount, process, host name). Virtual Ethernet pairs and bridges
 //! join the nodes into racks and rails, and token buckets limit their rates; link emulators in user space add delay, jitter
-//! and loss. Nothing outside the testbed changes. When the process that holds the testbed ends, the kernel removes all of
-//! it.
+//! and loss. Nothing outside the lab changes. When the process that holds the lab ends, the kernel removes all of it.
 //!
 //! ```no_run
 //! use flowcast_units::Node;

@@ -1,4 +1,4 @@
-//! Built-in testbeds: their lab files by name, and labs with overrides applied.
+//! Built-in labs: their files by name, and labs with overrides applied.
 
 use crate::lab::{error::LabError, names::check_name, spec::LabSpec};
 use flowcast_network::near;

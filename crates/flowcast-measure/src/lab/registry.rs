@@ -100,8 +100,8 @@ pub(crate) fn remove(folder: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Returns `true` if the process that began a lab here ended before it wrote down the supervisor. This is assumed after 60
-/// s.
+/// Returns `true` if the folder has not changed for 60 s. The process that began the lab is then assumed to have ended
+/// before it recorded the supervisor.
 fn is_abandoned(folder: &Path) -> bool {
     let age = fs::metadata(folder)
         .and_then(|meta| meta.modified())

@@ -1,4 +1,4 @@
-//! Checks that this machine and this user can build a testbed.
+//! Checks that this machine and this user can build a lab.
 
 use std::{
     env,

@@ -1,4 +1,4 @@
-//! Testbed that is up.
+//! Lab that is up.
 
 use std::{
     env,
@@ -25,8 +25,7 @@ use crate::lab::{
     supervisor::{self, Supervisor, SupervisorId},
 };
 
-/// Virtual cluster. A lab made by [`Lab::up`] ends with this value, or with this process, for whatever reason the process
-/// ends.
+/// Virtual cluster. A lab made by [`Lab::up`] ends when this value is dropped, or when this process ends for any reason.
 #[derive(Debug)]
 pub struct Lab {
     spec: LabSpec,

@@ -1,7 +1,7 @@
 //! Self-test of a lab: its rates are compared with the lab file. On each rail, first one flow runs alone, then every node
 //! sends to the next. Link emulators are tested with numbered frames.
 //!
-//! A machine that is too slow or too busy for the rates delivers less, and measurements in the testbed are then meaningless.
+//! A machine that is too slow or too busy for the rates delivers less, and measurements in the lab are then meaningless.
 //!
 //! The self-test checks the machine, not the lab's congestion control. Its flows have fixed windows that fit into the
 //! shortest queue, so no loss slows them down, and they fill these windows immediately (reno). With cubic, a flow of a ring
@@ -195,8 +195,8 @@ fn representative(lab: &Lab, rates: &[Rate], expected: Rate) -> Rate {
     Rate::from_bytes_per_second(sum / rates.len().max(1) as f64)
 }
 
-/// Returns the observation of flows with fixed buffers, for any window of the lab. It counts bytes during the time of
-/// about 1,000 full segments, from 0.6 s to 5 s.
+/// Returns the observation of flows with fixed buffers, for any window of the lab. It counts bytes during the time of about
+/// 1,000 full segments, but at least 0.6 s and at most 5 s.
 fn watch(lab: &Lab, expected: Rate) -> FlowWatch {
     let thousand = expected.time_for(Bytes(1_500_000)).as_seconds();
     let count = Duration::from_secs_f64(thousand.clamp(0.6, 5.0));
@@ -207,8 +207,8 @@ fn watch(lab: &Lab, expected: Rate) -> FlowWatch {
     }
 }
 
-/// Returns the buffer of the test's flows. It is long enough to fill the wire, short enough to drain the queues immediately,
-/// and the shortest queue can hold the bytes in flight with their headers and the acknowledgements of another flow.
+/// Returns the buffer of the test's flows. It is large enough to fill the wire and small enough to drain the queues
+/// immediately. The shortest queue can hold the bytes in flight with their headers and the acknowledgements of another flow.
 fn buffer(spec: &LabSpec) -> Bytes {
     let queues = &spec.queues;
     let backbone = if spec.cluster.racks > 1 {

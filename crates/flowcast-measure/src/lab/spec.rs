@@ -87,7 +87,7 @@ pub struct NicSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackboneSpec {
-    /// Wire rate of a rack's uplink, in each direction and on each rail.
+    /// Wire rate of a rack's connection to the backbone, in each direction and on each rail.
     #[serde(serialize_with = "serialize_rate")]
     pub bandwidth: Rate,
 }
@@ -259,7 +259,7 @@ impl LabSpec {
             .map_or(self.nic.bandwidth.0[rail], |direction| direction.rate)
     }
 
-    /// Returns the direction of a rail's link emulator that starts at a node, if the testbed has link emulators.
+    /// Returns the direction of a rail's link emulator that starts at a node, if the lab has link emulators.
     pub fn direction(&self, rail: usize, from: Node) -> Option<DirectionSpec> {
         self.cable
             .as_ref()

@@ -1,8 +1,8 @@
 //! Part of one rank in carrying a pattern of flows.
 //!
 //! All ranks meet at a barrier. Then rank 0 announces the common start on its own clock, and each rank converts it with the
-//! difference between the clocks. The difference is measured before each pattern by exchanges of eight bytes: the exchange
-//! with the shortest round trip counts, and its middle is taken as the instant at which the other clock was read.
+//! difference between the clocks. The difference is measured before each pattern by exchanges of eight bytes: only the
+//! exchange with the shortest round trip is used, and its middle is taken as the instant at which the other clock was read.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ pub struct CarriedMessage {
 /// Start and end of a message, in ns since the common start.
 type CarryTimes = (u64, u64);
 
-/// Process that carries patterns together with others.
+/// Process that carries patterns together with the other ranks.
 #[derive(Debug)]
 pub struct MpiCarrier<'a> {
     mpi: &'a Mpi,

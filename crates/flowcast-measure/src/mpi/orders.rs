@@ -57,7 +57,7 @@ pub enum Reply {
 /// A missing MPI library, a failed call of MPI, an invalid order, or broken streams.
 pub fn serve(host: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<(), MpiError> {
     let mpi = Mpi::start()?;
-    let hosts = tell_hosts(&mpi, host)?;
+    let hosts = gather_hosts(&mpi, host)?;
     if mpi.rank == ROOT {
         say(output, &Reply::Ready(mpi.version.clone()))?;
         say(output, &Reply::Hosts(hosts))?;
@@ -77,8 +77,8 @@ fn say(output: &mut dyn Write, reply: &Reply) -> io::Result<()> {
     output.flush()
 }
 
-/// Broadcasts the host of each rank to all ranks.
-fn tell_hosts(mpi: &Mpi, host: &str) -> Result<Vec<String>, MpiError> {
+/// Collects the host of each rank at rank 0. Returns an empty list at the other ranks.
+fn gather_hosts(mpi: &Mpi, host: &str) -> Result<Vec<String>, MpiError> {
     const TAG: i32 = MOST_FLOWS as i32 + 2;
     let own = &host.as_bytes()[..host.len().min(HOST)];
     if mpi.rank != ROOT {
@@ -97,8 +97,8 @@ fn tell_hosts(mpi: &Mpi, host: &str) -> Result<Vec<String>, MpiError> {
     Ok(hosts)
 }
 
-/// Returns the next line of rank 0's input, broadcast to all ranks: first its length, then its bytes; no length at the end
-/// of the input.
+/// Returns the next line of rank 0's input on all ranks, or `None` at the end of the input. Rank 0 broadcasts the length and
+/// then the bytes.
 fn next_order(mpi: &Mpi, input: &mut dyn BufRead) -> Result<Option<Order>, MpiError> {
     let mut line = String::new();
     if mpi.rank == ROOT {

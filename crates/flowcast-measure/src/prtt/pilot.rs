@@ -9,7 +9,7 @@ use crate::{script::send_script, transport::Transport};
 /// Number of rounds, including a warm-up, that must fit into the time. It suffices for the interval of a median. If fewer
 /// fit, sizes are left out.
 const ROUNDS_IN_TIME: f64 = 8.0;
-/// Fewest sizes of a plan, enough to see a line through them.
+/// Fewest sizes of a plan, enough for a line through them.
 const FEWEST_SIZES: usize = 3;
 /// Ratio of the time of a measurement to the largest time of its warm-up, which has at least one round.
 const WARM_UP_PART: f64 = 4.0;

@@ -65,7 +65,7 @@ impl<'a> Coverage<'a> {
 
 impl<'a> AccuracyRecord<'a> {
     /// Checks each entry that stores single errors: counts the errors that lie in the margins for the same model. The
-    /// margins come from the errors of `known`, without all errors whose names have the same first part.
+    /// margins of a name come from the errors in `known`, except those of names with the same first part.
     ///
     /// # Errors
     /// The level lies outside (0, 1).

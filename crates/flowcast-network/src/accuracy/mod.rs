@@ -226,9 +226,9 @@ impl<'a> AccuracyRecord<'a> {
         })
     }
 
-    /// Returns the entries of a model that store single errors and tell most about `wanted`. The choice prefers that kind of
-    /// case over others, then `model` as written over the same model with another part after the slash, then cases outside
-    /// fits over cases that parameters were fitted to. Empty if no entry qualifies.
+    /// Returns the entries of a model that store single errors and are most relevant to `wanted`. The first criterion is the
+    /// kind of case. The second prefers `model` itself to its variants with another part after the slash. The third prefers
+    /// cases outside fits to cases that parameters were fitted to. Empty if the model has no entry with single errors.
     pub fn by_model(self, model: &str, wanted: CaseKind) -> Vec<&'a Accuracy> {
         let base = model.split('/').next().unwrap_or_default();
         let known = self

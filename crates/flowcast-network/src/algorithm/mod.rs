@@ -144,8 +144,7 @@ impl Algorithm {
         }
     }
 
-    /// `true` if the number of messages that a rank sends is at most about the number of binary digits of the number of
-    /// ranks.
+    /// `true` if the number of messages that a rank sends grows with the logarithm of the number of ranks.
     pub const fn is_logarithmic(self) -> bool {
         matches!(
             self,

@@ -11,7 +11,6 @@
 //! | `between` | two flows into a node, one on to a second node, two out of it | the remaining flow between two conflicts |
 //! | `zig-zag` | three and five flows | gains and losses along a chain of conflicts |
 //! | `inter-rack` | 1 to n flows between two racks | saturation of the backbone |
-//!
 //! | `short` | 2 out, 2 in, 2 in and 1 out, a path of 3, and random patterns, about a window in size | queueing or sharing |
 //!
 //! All flows of a conflict start at the same time and have the same size. `random` and `short` patterns are for validation
@@ -208,7 +207,8 @@ impl ConflictPlan {
         self.sized(name, kind, ends, self.size)
     }
 
-    /// Returns a conflict without flows if it needs more nodes than there are.
+    /// Creates a conflict with flows of one size between the nodes at these indices. It has no flows if there are too few
+    /// nodes.
     fn sized(
         &self,
         name: &str,
@@ -237,7 +237,7 @@ impl ConflictPlan {
         }
     }
 
-    /// Conflicts of 1 to all node pairs between the first two racks, all at the same time.
+    /// Conflicts of 1, 2, .. concurrent flows between the first two racks, up to one flow for each pair of nodes.
     fn between_racks(&self) -> Vec<Conflict> {
         let [first, second] = [0, 1].map(|rack| {
             let nodes = self.nodes.iter().enumerate();

@@ -5,7 +5,7 @@
 
 use flowcast_units::Node;
 
-/// Returns the pairs of each round. Every two of the nodes, which are all different, meet once.
+/// Returns the pairs of each round. All nodes must be different; each pair meets once.
 pub fn rounds(nodes: &[Node]) -> Vec<Vec<(Node, Node)>> {
     if nodes.len() < 2 {
         return Vec::new();

@@ -62,7 +62,7 @@ impl TwoRackPlan {
         flows
     }
 
-    /// Draws the pattern of a seed twice, with sizes that are even on a logarithmic scale.
+    /// Draws the pattern of a seed and lists its flows twice. All sizes are drawn anew, evenly on a logarithmic scale.
     pub(crate) fn draw_twice_by_size_class(&self, seed: u64) -> Vec<Flow> {
         let mut flows = self.draw(seed);
         flows.extend_from_within(..);

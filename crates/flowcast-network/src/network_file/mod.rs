@@ -16,8 +16,8 @@
 //!   model, `[provenance]` for the whole file. All of it is checked: names are fields, and levels and shares lie between 0
 //!   and 1.
 //! - **Form and meaning are two types.** Sections with fields that depend on each other are read into the types of this
-//!   module and converted into those of [`crate::network`], which have enums in their place. Sections with independent
-//!   fields (`machine`, `collectives`, `file_system`, the parameters of one sharing model) have one type.
+//!   module and converted into the types of [`crate::network`], in which enums replace these fields. Sections with
+//!   independent fields (`machine`, `collectives`, `file_system`, the parameters of one sharing model) have one type.
 //! - **Schema 1** is read by first moving its fields to their new names ([`upgrade`]). `--set` uses the same table of
 //!   names, so the names of schema 1 keep working there. `--set nic.bandwidth=X` removes `nic.wire_rate`, so that every
 //!   model uses X in its own unit; `--set nic.latency` removes the latency of packets in the same way.
@@ -95,7 +95,8 @@ section! {
         provenance: BTreeMap<String, String> | default,
     }
 
-    /// At most one of `bandwidth` and `gap_per_byte` is given, and at least one of the three rates.
+    /// The section `[nic]` on disk. At most one of `bandwidth` and `gap_per_byte` is given, and at least one of the three
+    /// rates.
     pub(crate) struct NicFile + Copy {
         /// L: time from the sender's last instruction for a message to the receiver's first.
         /// Default: required. Example: `"4.7us"`.
@@ -127,7 +128,7 @@ section! {
         choice: NicChoice | default,
     }
 
-    /// At least one of the two is given.
+    /// The section `[backbone]` on disk. At least one of the two rates is given.
     pub(crate) struct LinkFile + Copy {
         /// Goodput; 0 is infinite.
         /// Default: one of the two is required. Example: `"9400Mbit/s"`.
@@ -137,7 +138,7 @@ section! {
         wire_rate: Option<Rate>,
     }
 
-    /// At least one of the two rates is given.
+    /// The section `[bus]` on disk. At least one of the two rates is given.
     pub(crate) struct BusFile + Copy {
         /// Number of nodes on each medium, at least 1: node `n` is on medium `n / nodes`.
         /// Default: all nodes on one medium. Example: `8`.

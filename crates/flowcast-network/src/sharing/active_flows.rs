@@ -15,8 +15,8 @@ pub enum Reach {
     Links,
     /// Flows over the same nodes, and flows that these reach in turn.
     Nodes,
-    /// Flows whose data or acknowledgements cross a link that carries data of the others, and flows that these reach in
-    /// turn.
+    /// Flows whose data or acknowledgements share a link with those of the flow, if the link carries any data, and flows
+    /// that these reach in turn.
     Queues,
 }
 

@@ -38,8 +38,8 @@ const LEANS: [f64; 2] = [1e-2, 1e-3];
 /// solved from scratch, so that the solution does not depend on the past.
 const LARGE: usize = 400;
 
-/// Relative difference in time below which ends of flows in such a large pattern are one event: the solution is less
-/// precise.
+/// Relative difference in time below which ends of flows are one event, in patterns of more than [`LARGE`] flows. Their
+/// solution is less precise.
 const SAME_EVENT: f64 = 1e-6;
 
 /// The model. It stores the delays of the previous event, which are close to the next solution.
@@ -83,9 +83,9 @@ impl ClosedLoop {
             .map_or(&self.delays, |kept| kept.queues().delays())
     }
 
-    /// With kappa > 0 the rates depend on which of a path's saturated links holds the queue, and the conditions do not
-    /// determine it. Data wait at the first one: the solution is followed from capacities that grow along the path to the
-    /// exact capacities.
+    /// Solves the rates of all active flows. With kappa > 0 they depend on the saturated link that holds the queue of a
+    /// path, and the conditions do not determine this link. To place the queue at the first such link, the solution is
+    /// followed from capacities that grow along each path to the exact capacities.
     fn solve(
         &mut self,
         fabric: &Fabric,

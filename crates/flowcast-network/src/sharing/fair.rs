@@ -87,8 +87,8 @@ pub(crate) fn max_min(fabric: &Fabric, active: &[usize]) -> Vec<Allocation> {
     filling.allocations
 }
 
-/// Rates that these links advertise when these flows, all that cross them, have their max-min fair shares. The rate is the
-/// largest share of a flow on a full link, and infinite for other links.
+/// Rates that links advertise when the flows `active`, which are all flows over these links, have their max-min fair shares.
+/// A full link advertises the largest share of its flows, any other link an infinite rate.
 fn filled_rates(
     fabric: &Fabric,
     active_flows: &ActiveFlows,

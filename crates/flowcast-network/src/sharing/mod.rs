@@ -106,8 +106,8 @@ pub trait RateModel: Send {
         0.0
     }
 
-    /// Updates the allocations of all active flows, as [`RateModel::shares`] would compute them, but only those that may
-    /// have changed since the last settlement. A single model must see all changes of the active flows in order.
+    /// Adds to `changes` the new allocations of all flows whose allocation may have changed since the last settlement, as
+    /// [`RateModel::shares`] would compute them. A single model must see all changes of the active flows in order.
     ///
     /// # Errors
     /// The same errors as [`RateModel::shares`].

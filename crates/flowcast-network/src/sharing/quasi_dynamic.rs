@@ -90,7 +90,8 @@ impl QuasiDynamicQueues {
         self.queues.rate(self.delay_of_nodes(ends)).min(1.0)
     }
 
-    /// A separate function, so that the share of other flows needs no saved registers.
+    /// Share of a flow over more links than those of its nodes. It is a separate function, so that the share of other flows
+    /// needs no saved registers.
     #[cold]
     fn share_between_racks(&self, fabric: &Fabric, flow: u32) -> f64 {
         let share = self.queues.rate(self.delay(fabric, flow));

@@ -1,9 +1,9 @@
 //! Functions that a program called, where a replay carries them out by other functions.
 //!
 //! An event of the trace names the calls from its place to the next event. Without events, the records decide. A record is
-//! an `MPI_Sendrecv`, with or without partners on both sides, if the rank sends in it and waits until the message has left,
-//! or receives in it after a send or after nothing. Where tasks have several threads, blocking calls are replayed as
-//! non-blocking calls and waits, which are parts of one record.
+//! an `MPI_Sendrecv` in two cases: the rank sends in it and waits until the message has left, or it receives in it after a
+//! send. Either partner may be missing (`MPI_PROC_NULL`). If tasks have several threads, a blocking call is replayed as a
+//! non-blocking call and a wait, both in one record.
 
 use std::collections::BTreeMap;
 
@@ -22,17 +22,19 @@ use flowcast_units::Rank;
 pub(crate) struct OwnCalls {
     sent_by_sendrecv: SlotSet,
     received_by_sendrecv: SlotSet,
-    /// Blocking calls of threads that are replayed as non-blocking calls.
+    /// Messages of threads' blocking sends, which are replayed as non-blocking sends and waits; `received_by_recv` has the
+    /// messages of blocking receives.
     sent_by_send: SlotSet,
     received_by_recv: SlotSet,
-    /// Indexed by execution of a collective; `None` if threads of a rank wait for each other, which is not a call.
+    /// Function of each execution of a collective, indexed by execution; `None` if threads of a rank wait for each other,
+    /// which is not a call.
     collectives: Vec<Option<Function>>,
-    /// Keyed by event number: the call that it marks, or `None` at the end of a call. Events that do not mark calls have no
-    /// entry.
+    /// Call that an event marks, or `None` at the end of a call, keyed by event number. Events that do not mark calls have
+    /// no entry.
     marks: BTreeMap<u32, Option<MarkedCall>>,
-    /// Indexed by stream: the call that its last event marks.
+    /// Call that the last event of each stream marks, indexed by stream.
     marked: Vec<Option<MarkedCall>>,
-    /// Indexed by slot: the sending function, if an event names it.
+    /// Function that sends each message, indexed by slot, if an event names it.
     senders: Vec<Option<FunctionNumber>>,
 }
 
@@ -70,7 +72,7 @@ impl SlotSet {
 struct RecordParts {
     number: u32,
     is_sending: bool,
-    /// `true` if it sends to no rank, provided that it is an `MPI_Sendrecv`.
+    /// `true` if the record is an `MPI_Sendrecv` that sends to no rank.
     is_empty: bool,
     /// `true` if the rank waits in the record until its last sent message has left.
     is_sent: bool,
@@ -242,7 +244,7 @@ impl OwnCalls {
     }
 }
 
-/// Calls marked by the events of a program, by event number; only events that mark calls have an entry.
+/// Calls marked by the events of a program, keyed by event number. Only events that mark calls have an entry.
 fn marks(events: &[(i64, i64)]) -> BTreeMap<u32, Option<MarkedCall>> {
     let events = (0..).zip(events.iter().copied());
     let events = events.filter(|(_, (kind, _))| *kind == CALLED || MPI_EVENTS.contains(kind));

@@ -14,7 +14,7 @@ use std::{
 use libc::{PR_GET_TIMERSLACK, PR_SET_TIMERSLACK, prctl};
 
 const BUSY: Duration = Duration::from_micros(300);
-/// Length of a sleep. It ends within some microseconds of this, about 1 % of any wait longer than `BUSY`.
+/// Duration of a sleep. The thread wakes up within a few microseconds of its end, about 1 % of any wait longer than `BUSY`.
 const MOMENT: Duration = Duration::from_micros(10);
 
 /// Time since the last message.

@@ -177,8 +177,8 @@ fn ask(
     found
 }
 
-/// Returns `true` if all rails still match their stored parameters. Plans half of the time for this. The other half is left
-/// to measure the rails again.
+/// Returns `true` if all rails still match their stored parameters. The check may take half of the time. The other half
+/// remains for measuring the rails again.
 fn all_hold(state: &State, partner: &mut Partner<'_>, stored: &[Rail], deadline: Instant) -> bool {
     let time =
         deadline.saturating_duration_since(Instant::now()) / (2 * stored.len().max(1) as u32);
@@ -338,7 +338,7 @@ unsafe extern "C-unwind" fn progress() -> c_int {
     1
 }
 
-/// Handles messages; after an invitation, until it is dismissed.
+/// Handles the messages that have arrived. After an invitation it continues until rank 0 dismisses this rank.
 fn answer(links: &MeasuredLinks) {
     let mut until: Option<Instant> = None;
     let mut pings = 0;

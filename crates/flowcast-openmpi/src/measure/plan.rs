@@ -1,8 +1,7 @@
 //! Selection of the round trips that fit into the available time (Lichei, section 3.4, with fewer points).
 //!
-//! Trains of [`TRAIN`] messages at two sizes show `g` and `G`, single messages of the same sizes the rest, and a train of
-//! the smallest size with a pause shows `o`. The largest size is limited by the time: a rail of 10 Mbit/s carries 16 KiB in
-//! 13 ms.
+//! Trains of [`TRAIN`] messages at two sizes determine `g` and `G`. Single messages determine the latency. A train of the
+//! smallest size with a pause determines `o`. The time limits the largest size: a rail of 10 Mbit/s carries 16 KiB in 13 ms.
 
 use std::time::Duration;
 
@@ -20,8 +19,8 @@ const LARGEST: u64 = 32 * 1024;
 /// the bucket of a traffic shaper.
 const SMALLEST_LARGEST: u64 = 4096;
 const MOST_REPETITIONS: u32 = 12;
-/// Smallest number of repetitions for which a size fits. Two long trains are better than many short ones, because
-/// disturbances last milliseconds.
+/// Number of repetitions that must fit into the time; the largest size is halved until they do. Two long trains are better
+/// than many short ones, because disturbances last milliseconds.
 const FEWEST_REPETITIONS: f64 = 2.0;
 
 /// Round trips to be measured on a rail.

@@ -34,7 +34,7 @@ pub(super) fn is_here(library: &OpenMpiLibrary) -> bool {
     READY.get().is_some() || is_initialized(library)
 }
 
-/// Returns `true` if a connection to a process does no harm there.
+/// Returns `true` if a connection to a process cannot create a second record there.
 pub(super) fn may_be_reached(library: &OpenMpiLibrary, name: ProcessName) -> bool {
     is_elsewhere(library, name) || has_announced(name) || is_initialized(library)
 }

@@ -237,7 +237,8 @@ fn from_longest_train(shortest: &BTreeMap<PrttPoint, Time>) -> Option<LogGp> {
     (*time > least).then_some(found)
 }
 
-/// Computes without a library call, as the second parameter of the measurement requires.
+/// Computes for `pause` without a call of the library: the definition of the parametrised round trip requires a pause of
+/// pure computation.
 fn compute_for(pause: Duration) {
     let start = Instant::now();
     while start.elapsed() < pause {
@@ -245,7 +246,7 @@ fn compute_for(pause: Duration) {
     }
 }
 
-/// Provenance of a result, for its file.
+/// Provenance of a result, for the network file that stores it.
 pub(super) fn provenance(
     from: &str,
     to: &str,

@@ -1,10 +1,10 @@
 //! Check of a rail against the parameters stored by an earlier run, with the sequential test of `flowcast measure check`.
 //!
-//! Trains of messages are compared with the predictions from the stored parameters. Stored results rest on the shortest of
-//! several trains, and ranks that just start are disturbed. A median between a third below and a half above the prediction
-//! therefore does not count as a change. A much slower rail would need more time for a verdict than is available. The sizes
-//! are therefore chosen such that all planned trains take half of the time; if they do not fit into the whole time, the rail
-//! has changed as well.
+//! Trains of messages are compared with the predictions from the stored parameters. The stored parameters come from the
+//! shortest of several trains, and starting ranks disturb the check. A median from a third below to a half above the
+//! prediction therefore does not count as a change. A much slower rail would need more time for a verdict than is available.
+//! The sizes are therefore chosen such that all planned trains take half of the time. If they do not fit into the whole
+//! time, the rail has changed as well.
 
 use std::time::Duration;
 

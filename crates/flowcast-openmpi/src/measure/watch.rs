@@ -30,22 +30,23 @@ use crate::{
 const PERIOD: u64 = 40_000_000;
 /// Time constant of the weight of observations, in nanoseconds.
 const MEMORY: f64 = 8e9;
-/// Time constant with which the estimate of a rail that is less busy than others returns to the measured parameters, in
-/// nanoseconds.
+/// Time constant of the return of a rail's estimate to the measured parameters, in nanoseconds, while the rail is less busy
+/// than others.
 const RECOVERY: f64 = 2e9;
 /// Fraction of the busiest rail's time with data in flight below which a rail counts as less busy.
 const LESS_BUSY: f64 = 0.75;
 /// Time of expected behaviour that is added to the observations, in nanoseconds. A rail has changed if it is slower even
 /// with this addition.
 const BENEFIT_OF_DOUBT: f64 = 3e9;
-/// Corresponding time for the size of the slowdown, in nanoseconds, which avoids a division by zero.
+/// Time of expected behaviour that is added to estimate the size of the slowdown, in nanoseconds. It avoids a division by
+/// zero.
 const LEAST_EXPECTED: f64 = 2e7;
-/// Factor relative to the fastest rail below which a slower rail has not changed.
+/// Slowdown relative to the fastest rail up to which a rail counts as unchanged.
 const CHANGED: f64 = 1.2;
 /// Relative difference below which the parameters in use stay.
 const WORTH_A_CHANGE: f64 = 0.05;
 
-/// Looks at all rails, by any thread.
+/// Watcher of all rails, which any thread may call.
 #[derive(Debug)]
 pub(super) struct RailWatch {
     next: AtomicU64,
@@ -80,7 +81,7 @@ struct Watched {
     slowdown: f64,
     /// Time for which the rail was full since the last change of `slowdown`.
     took: f64,
-    /// Expected time for the bytes that it carried meanwhile.
+    /// Expected time for the bytes that the rail carried meanwhile, at its current `slowdown`.
     expected: f64,
     /// Bytes carried by the processes of this node until the last look.
     node_total: Option<u64>,
@@ -220,8 +221,8 @@ impl Watched {
         before.map_or(0, |before| total.saturating_sub(before))
     }
 
-    /// Records that the rail carried `bytes` bytes of large messages in `took` nanoseconds. `g` is a small part of their
-    /// time.
+    /// Records that the rail carried `bytes` bytes of large messages in `took` nanoseconds. `g` is neglected: it is a small
+    /// part of their time.
     fn was_full(&mut self, bytes: u64, took: f64) {
         let kept = (-took / MEMORY).exp();
         let a_byte = self.measured.gap_per_byte.as_nanos() * self.slowdown;
@@ -229,8 +230,8 @@ impl Watched {
         self.expected = self.expected * kept + bytes as f64 * a_byte;
     }
 
-    /// Records a period in which the rail was less busy than others. The reduced share of a slow rail keeps it as busy as
-    /// the others; a rail with idle time may have recovered.
+    /// Records a period in which the rail was less busy than others. A rail that is still slow stays as busy as the others
+    /// with its reduced share; a rail with idle time may have recovered.
     fn add_idle_period(&mut self, period: f64) {
         self.slowdown = 1.0 + (self.slowdown - 1.0) * (-period / RECOVERY).exp();
     }

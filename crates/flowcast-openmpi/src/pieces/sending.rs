@@ -92,6 +92,8 @@ pub(crate) unsafe fn send(
     }
 }
 
+/// Allocates a descriptor for one of `of` parts of a message, with room for a header if there are several parts.
+///
 /// # Safety
 /// The same as for [`send`].
 unsafe fn room_for(state: &State, peer: &RailPeer, part: &RailPart, of: usize) -> *mut Descriptor {
@@ -110,8 +112,10 @@ unsafe fn room_for(state: &State, peer: &RailPeer, part: &RailPart, of: usize) -
     }
 }
 
+/// Frees the allocated descriptors.
+///
 /// # Safety
-/// The parts' rails have allocated the descriptors; the rest of `ours` is null.
+/// Each entry of `ours` is null or a descriptor that the rail of its part has allocated.
 unsafe fn release(state: &State, parts: &RailParts, ours: &[*mut Descriptor]) {
     for (part, own) in parts.all().iter().zip(ours) {
         if !own.is_null() {
@@ -122,10 +126,10 @@ unsafe fn release(state: &State, parts: &RailParts, ours: &[*mut Descriptor]) {
     }
 }
 
-/// Copies headers and content.
+/// Copies the content of a message, and the headers of several parts, into the descriptors of its parts.
 ///
 /// # Safety
-/// The descriptors have room for their parts, and ob1's contains the whole message.
+/// Each descriptor in `ours` has room for its part, and the descriptor of ob1 contains the whole message.
 unsafe fn fill(
     state: &State,
     parts: &RailParts,
@@ -189,7 +193,7 @@ unsafe fn part_is_through(sending: *const SendInParts) -> bool {
 /// Completes the hand-over of all parts. Returns the result of `btl_send`.
 ///
 /// # Safety
-/// `sending` is alive, and still includes the caller's own count.
+/// `sending` is alive, and its count still includes the caller.
 unsafe fn given_out(sending: *mut SendInParts) -> c_int {
     // SAFETY: guaranteed by the caller; the descriptor is ob1's until ob1 is notified.
     unsafe {

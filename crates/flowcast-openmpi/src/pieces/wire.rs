@@ -23,7 +23,7 @@ const _: () = assert!((TAG as usize) < TAG_MAX);
 const MAGIC: u32 = 0x464C_5043;
 /// Length of a piece's header, in bytes.
 pub(super) const HEADER: usize = 32;
-/// Header of a piece: its message and its part of that.
+/// Header of a piece, which identifies its message and the part of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PieceHeader {
     pub from: ProcessName,
@@ -92,7 +92,7 @@ struct Incomplete {
     came: Vec<(usize, usize)>,
 }
 
-/// Fault of a piece that none of our senders writes.
+/// Fault of a received piece. This component never sends such pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 enum PieceError {
     #[error(

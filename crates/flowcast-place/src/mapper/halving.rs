@@ -36,8 +36,8 @@ struct Halving<'a, M> {
     nodes_of_rank: Vec<Range<usize>>,
     /// Number of each rank in the part that is being cut.
     number: Vec<u32>,
-    /// Cached pull of another part, indexed by its first place: the first place of the second half for which it was
-    /// computed, and its value.
+    /// Cache of `pull`, indexed by the first place of the other part. An entry has the first place of the second half for
+    /// which the pull was computed, and the pull.
     pulls: Vec<(usize, i64)>,
     random: Pcg64Mcg,
 }

@@ -45,9 +45,9 @@ pub enum ReorderError {
     Processes {
         /// The first node with different numbers.
         node: Node,
-        /// Number of launched processes on it.
+        /// Number of launched processes on the node.
         launched: usize,
-        /// Number of ranks that the mapping puts on it.
+        /// Number of ranks that the mapping puts on the node.
         mapped: usize,
     },
     /// A host name that could be interpreted as something else.

@@ -1,5 +1,5 @@
-//! Checks that the tables and streams of a compiled program agree with each other as those of a linked program do, so that
-//! replays and writers need not check.
+//! Checks of compiled programs. Their tables and streams must be as consistent as those of a linked program, so that replays
+//! and writers need no checks.
 //!
 //! The properties that linking establishes are checked again: every slot has one sender; every member of a communicator
 //! makes each of its calls once and in order, with the same operation; a wait follows the operation that it waits for; a
@@ -20,14 +20,14 @@ use flowcast_units::{Bytes, Rank};
 pub(super) struct Totals {
     pub bytes: Bytes,
     pub self_messages: bool,
-    /// Largest number of its last sends that a stream waits for, indexed by stream.
+    /// Number of its last sends that a stream may still wait for, indexed by stream.
     pub awaited_sends: Vec<u32>,
 }
 
 /// Checks a program.
 ///
 /// # Errors
-/// The first disagreement.
+/// The first inconsistency.
 pub(super) fn check(program: &Program) -> Result<Totals, Damage> {
     check_tables(program).ok_or("found a table with a reference outside the tables")?;
     check_progress(program)
@@ -106,7 +106,7 @@ struct ProgramCheck<'a> {
     filled: Vec<bool>,
     /// Members of each communicator, each once and sorted.
     members: Vec<Vec<Rank>>,
-    /// Number of members that have called each execution, and the number of such a call.
+    /// Number of members that have called each execution, and the index of the latest of these calls.
     executions: Vec<(u32, u32)>,
     totals: Totals,
 }

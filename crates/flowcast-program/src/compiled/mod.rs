@@ -45,7 +45,8 @@ pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
     parts
 }
 
-/// Writes the compiled form. A schedule's is as large as the schedule itself, so only one rank of it is in memory at a time.
+/// Writes the compiled form. For a schedule, only one rank of the compiled form is in memory at a time, because it is as
+/// large as the schedule itself.
 ///
 /// # Errors
 /// Errors of `out`.
@@ -111,7 +112,7 @@ impl From<&str> for Damage {
 /// Reads a compiled trace; the streams of a program stay in place.
 ///
 /// # Errors
-/// [`TraceError::Damaged`] if version, length, checksum or content do not fit.
+/// [`TraceError::Damaged`] if the version, the length, the checksum or the content is invalid.
 pub fn read(name: &str, bytes: SharedBytes) -> Result<Trace, TraceError> {
     read_checked(&bytes).map_err(|Damage(problem)| TraceError::damaged(name, problem))
 }

@@ -20,7 +20,7 @@ use crate::{
 use flowcast_network::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
-/// Operation, communicator, mode, is root, root, send, receive.
+/// Fields of a call: operation, communicator, mode, `true` at the root, root, bytes sent, bytes received.
 type CallRow = (u8, u32, u8, bool, Option<u32>, u64, u64);
 
 /// Tables as stored in the file.
@@ -30,7 +30,7 @@ pub(super) struct Tables {
     name: String,
     /// Number of words and of posted receives of each rank.
     ranks: Vec<(u64, u32)>,
-    /// Size, tag, communicator, synchronous, non-blocking.
+    /// Size, tag and communicator of each class, `true` if it is synchronous, and `true` if it is non-blocking.
     classes: Vec<(u64, i32, i32, bool, bool)>,
     /// Numbers of the classes that are sent by starts of persistent requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -40,7 +40,7 @@ pub(super) struct Tables {
     /// Runs of executions: communicator and count.
     instances: Vec<(u32, u32)>,
     events: Vec<(i64, i64)>,
-    /// Operation, window or file, target, bytes.
+    /// Operation, window or file, target, and bytes of each access.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     accesses: Vec<(u8, i32, i64, u64)>,
     self_messages: bool,

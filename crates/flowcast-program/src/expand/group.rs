@@ -9,8 +9,8 @@
 //! | Scatter(v), Reduce_scatter(_block) | the bytes that it receives; if no rank receives, its share of the bytes sent |
 //! | Alltoall(v, w) | the bytes that it sends to all, divided in proportion to the bytes that they receive |
 //!
-//! In an alltoall, some tracers count the bytes for one rank and some those for all ranks: the larger of the two numbers is
-//! the one for all ranks.
+//! In an alltoall, some tracers give the bytes for one rank, and others the bytes for all ranks. The larger of the bytes
+//! sent and received is used as the number for all ranks.
 
 use super::{moves::BlockLayout, plan::ExpansionTask};
 use crate::program::{CollectiveCall, CollectiveMode};
@@ -24,11 +24,11 @@ pub struct Stage {
     pub task: ExpansionTask,
     /// Division of the data.
     pub layout: BlockLayout,
-    /// Bytes that each rank combines after the stage's messages, out of their content.
+    /// Bytes of received data that each rank combines after the messages of the stage.
     pub combined: u64,
 }
 
-/// Way in which executions with the same calls are carried out.
+/// Algorithm and stages of the executions with the same calls.
 #[derive(Debug, Clone)]
 pub struct ExecutionGroup {
     /// Collective operation that the members call; its stages can be other operations.

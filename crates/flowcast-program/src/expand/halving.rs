@@ -1,7 +1,8 @@
 //! Algorithms for a number of ranks that is a power of a base: recursive doubling and halving (Rabenseifner, Thakur).
 //!
-//! With another number of ranks, the first ones are joined in groups as large as the base. All ranks of a group but one hand
-//! their data to that one, which takes part, and get their results back at the end. With base 2 the groups are pairs.
+//! If the number of ranks is not such a power, the first ranks form groups as large as the base. One rank of each group
+//! takes part in the algorithm. The others send it their data and get their results back at the end. With base 2, the groups
+//! are pairs.
 
 use super::{
     moves::{Effect, ExpandedMove, MessagePart, MovedBlocks},
@@ -19,9 +20,9 @@ struct Fold {
     steps: u32,
     /// Number of ranks that do not take part.
     joined: u32,
-    /// Rank that takes part in its own group.
+    /// Rank that takes part whatever its place in its group; `u32::MAX` if there is none.
     kept: u32,
-    /// Rank that takes part in the other groups.
+    /// Place of the rank that takes part in each other group.
     active: GroupEnd,
 }
 
@@ -115,7 +116,8 @@ impl Fold {
             .filter(move |partner| *partner != number)
     }
 
-    /// Part that remains for a number after `steps` steps of halving, nearest partner first: each digit chooses a part.
+    /// Part that remains for a number after `steps` steps of halving, with the nearest partner first. Each digit selects a
+    /// part.
     fn window(self, number: u32, steps: u32) -> Span {
         let (mut from, mut count, mut rest) = (0, self.size, number);
         for _ in 0..steps {
@@ -205,8 +207,8 @@ impl Plan<'_> {
         self.hand_back(member, |_| handed_back);
     }
 
-    /// Rabenseifner's allreduce: combines halves, then gathers them; `2 log2 P` steps for twice the vector in total. The
-    /// nearest partner gets the largest part.
+    /// Rabenseifner's allreduce: combines halves, then gathers them. In `2 log2 P` steps, each rank sends about twice the
+    /// vector in total. The nearest partner gets the largest part.
     pub(super) fn allreduce_halving(&mut self, joining: Joining) {
         let whole = MessagePart::place(0, self.parts);
         let member = match self.join_for_halving(joining, u32::MAX) {
@@ -243,7 +245,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Ranks that do not take part hand over their vectors. `kept` takes part in its own group.
+    /// Sends the vectors of ranks that do not take part to the ranks that do. `kept` is a rank that must take part.
     ///
     /// # Errors
     /// The rank that takes part in place of this one.
@@ -286,7 +288,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Each step combines the remaining part with partners further away, and leaves an equal share of it to each.
+    /// In each step, the ranks combine their remaining part with partners further away. Each of them keeps an equal share of
+    /// it.
     fn halve(&mut self, member: Member) {
         for step in 0..member.fold.steps {
             self.leave_to_partners(member, step, |number| {
@@ -295,7 +298,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Gets its part from each partner, and gives each of them the whole part of this rank.
+    /// Receives each partner's part, and sends this rank's part to each partner.
     fn gather_from_partners(
         &mut self,
         member: Member,
@@ -306,8 +309,8 @@ impl Plan<'_> {
         self.meet_partners(member, step, |_| own, part);
     }
 
-    /// Gives each partner the part with which it continues, and combines from all of them the part with which this rank
-    /// continues.
+    /// Sends each partner the part with which the partner continues. Receives from all partners the part with which this
+    /// rank continues, and combines it.
     fn leave_to_partners(&mut self, member: Member, step: u32, part: impl Fn(u32) -> MessagePart) {
         let own = part(member.number);
         self.meet_partners(member, step, part, |_| own);
@@ -337,7 +340,8 @@ impl Plan<'_> {
         self.put(ExpandedMove::WaitAll);
     }
 
-    /// Ranks that do not take part hand over their data and wait for the result; `None` is returned for them.
+    /// Sends the data of ranks that do not take part to the ranks that do. Returns `None` for a rank that does not take
+    /// part; its steps also contain the receive of the result.
     fn join(
         &mut self,
         handed: impl Fn(u32) -> MessagePart,
@@ -417,8 +421,8 @@ impl Plan<'_> {
         self.hand_back(member, |joined| MessagePart::place(joined, 1));
     }
 
-    /// Exchanges halves with partners at distances 1, 2, 4, ... Each half has every second of the remaining blocks, so that
-    /// this rank's own remains at the end. For a power of two.
+    /// Exchanges halves with partners at distances 1, 2, 4, ... Each half has every second of the remaining blocks, so this
+    /// rank's own block remains at the end. Requires a power of two.
     pub(super) fn reduce_scatter_interleaved(&mut self) {
         for mask in powers(self.ranks) {
             let other = self.rank ^ mask;
@@ -433,14 +437,15 @@ impl Plan<'_> {
         }
     }
 
-    /// Ranks that do not take part hand over their vectors and wait for their blocks.
+    /// Sends the vectors of ranks that do not take part to the ranks that do. Returns `None` for a rank that does not take
+    /// part; its steps also contain the receive of its block.
     fn join_vectors(&mut self) -> Option<Member> {
         let own = MessagePart::place(self.rank, 1);
         let all = MessagePart::combine(0, self.ranks);
         self.join(|_| all, own)
     }
 
-    /// Exchanges everything that the partner's side still needs, with partners at distances 1, 2, 4, ...; for a power of
+    /// Exchanges all blocks that the partner's side still needs, with partners at distances 1, 2, 4, ... Requires a power of
     /// two.
     pub(super) fn reduce_scatter_doubling(&mut self) {
         for mask in powers(self.ranks) {
@@ -489,7 +494,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Combines over ever larger groups; only data from lower ranks count for the result.
+    /// Combines data over increasingly large groups. Only data from lower ranks enter the result.
     pub(super) fn scan_doubling(&mut self) {
         let part = MessagePart::combine(0, 1);
         let mut mask = 1;

@@ -164,9 +164,9 @@ impl<'a> Expansion<'a> {
     }
 }
 
-/// Executions of a program's collectives, and the way in which each is carried out.
+/// Executions of a program's collectives, with the algorithm and stages of each.
 struct Executions {
-    /// Distinct ways of carrying out an execution.
+    /// Distinct groups: executions of a group have the same algorithm and stages.
     groups: Vec<ExecutionGroup>,
     /// Index of each execution's group; `None` if it keeps its formula.
     groups_of: Vec<Option<u32>>,

@@ -122,11 +122,11 @@ impl MessagePart {
 /// Division of an operation's data into blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockLayout {
-    /// A vector in equal parts, up to a byte.
+    /// A vector in parts whose sizes differ by at most one byte.
     Even {
         /// Bytes of the vector.
         total: u64,
-        /// Parts.
+        /// Number of parts.
         parts: u32,
     },
     /// A vector in pieces of a given size, the last one shorter.

@@ -1,9 +1,10 @@
 //! Non-blocking collectives, whose messages move while their rank continues.
 //!
 //! Each is carried out on a *progress stream* of its rank: an additional stream of instructions on the same node, which
-//! occupies no processor. Rank and progress stream meet twice, in collectives of the two that cost nothing: at the call of
-//! the operation, after which the progress stream works, and at the rank's wait for the end. A rank has as many progress
-//! streams as it has operations in flight at the same time, so that no operation waits for one that was called before it.
+//! occupies no processor. The rank and its progress stream synchronise twice, in collectives of the two that take no time.
+//! The first one is at the call of the operation; the progress stream then starts to work. The second one is at the rank's
+//! wait for the end. A rank has as many progress streams as it has operations in flight at the same time. Therefore, no
+//! operation waits for an earlier one.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -22,7 +23,7 @@ pub(super) struct ProgressStreams {
     pub owners: Vec<Rank>,
     /// Index of each rank's first progress stream, with one more entry at the end.
     firsts: Vec<u32>,
-    /// Communicator on which each progress stream meets its rank.
+    /// Communicator on which each progress stream synchronises with its rank.
     meetings: Vec<i32>,
     /// Streams of the members of each non-blocking execution, in the order of the communicator.
     members: HashMap<u32, Vec<Rank>>,
@@ -67,8 +68,8 @@ impl ProgressStreams {
         progress
     }
 
-    /// Adds the progress streams of a rank. A stream is free again after the rank has waited for it; the lowest free one is
-    /// used.
+    /// Adds the progress streams of a rank. A stream is free again after the rank has waited for it. Each operation uses the
+    /// lowest free stream.
     fn add_rank(&mut self, program: &Program, found: &Executions, rank: Rank) {
         let first = program.ranks() as u32 + self.owners.len() as u32;
         let (mut count, mut resting, mut busy) = (0, BTreeSet::new(), HashMap::new());
@@ -140,7 +141,7 @@ impl ProgressStreams {
 }
 
 impl ProgressStream {
-    /// Returns the collective in which the two meet, at the beginning or the end of an operation.
+    /// Returns the collective that synchronises the rank and the stream, at the start or the end of an operation.
     pub(super) fn meets(
         &self,
         op: flowcast_units::CollectiveOp,

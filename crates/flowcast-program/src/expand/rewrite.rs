@@ -57,15 +57,15 @@ struct Rewrite<'a> {
     progress: &'a ProgressStreams,
     sources: &'a [(Rank, u32)],
     rank: Rank,
-    /// New streams: of the rank, and of its progress streams.
+    /// New stream of the rank. The next field has its new progress streams.
     builder: RankBuilder,
     beside: Vec<RankBuilder>,
-    /// New number of each receive and each send.
+    /// New number of each receive. The next field has the new number of each send.
     slots: Vec<u32>,
     sends: Vec<u32>,
     /// New number of each non-blocking collective.
     immediates: HashMap<u32, u32>,
-    /// Non-blocking receives and sends of the operation that is being expanded and that no wait has completed.
+    /// Non-blocking receives of the current operation that no wait has completed. The next field has its sends.
     posted: Vec<PostedReceive>,
     started: Vec<u32>,
 }
@@ -212,7 +212,7 @@ impl<'a> Rewrite<'a> {
         self.stages(group, place, members, communicator.id)
     }
 
-    /// Starts a non-blocking operation, which a progress stream carries out from here on.
+    /// Starts a non-blocking operation on a progress stream.
     fn start(&mut self, group: &ExecutionGroup, instance: u32) -> Result<(), RecordFault> {
         let (communicator, place) = self.own_place(instance);
         let members = self
@@ -232,7 +232,7 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// Waits for a non-blocking operation: rank and progress stream meet again.
+    /// Waits for a non-blocking operation: the rank and its progress stream synchronise again.
     fn wait_collective(&mut self, instance: u32, record: Record) -> Result<(), RecordFault> {
         let Some(group) = self.found.groups_of[instance as usize] else {
             self.builder.wait_immediate(self.immediates[&instance]);
@@ -373,7 +373,7 @@ fn combined_bytes(part: MessagePart, layout: &BlockLayout) -> u64 {
 
 const TOO_LARGE: &str = "more messages in the expanded collectives than a compiled trace can number (134,217,727 a rank)";
 
-/// Highest tag of expanded operations. Their tags descend from it in the order of the operations.
+/// Highest tag of expanded operations. The tags of the operations descend from it, in the order of `CollectiveOp::ALL`.
 const FIRST_TAG: i32 = -1000;
 
 /// Operation that a message belongs to, if it comes from an expanded collective.
@@ -395,7 +395,7 @@ struct ExpandedChannel<'a> {
 }
 
 impl ExpandedChannel<'_> {
-    /// Tag of the messages, different from all others: MPI's tags are at least 0, and so are the communicators of traces.
+    /// Tag of the messages. It is negative, so it differs from the tags of MPI, which are at least 0.
     fn tag(self) -> i32 {
         FIRST_TAG - self.op as i32
     }

@@ -306,8 +306,8 @@ impl Plan<'_> {
         }
     }
 
-    /// The root requests data from each rank, which sends a first piece and then the rest. The root waits for each first
-    /// piece before it requests the next rank's, and for the rests at the end. Each rank has two blocks.
+    /// The root requests data from each rank. The rank sends a first piece and then the rest. The root waits for each first
+    /// piece before it requests data from the next rank, and waits for the rests at the end. Each rank has two blocks.
     pub(super) fn gather_in_two_parts(&mut self) {
         let (first, rest) = (
             |rank: u32| MessagePart::place(2 * rank, 1),

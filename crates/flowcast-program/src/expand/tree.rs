@@ -5,11 +5,11 @@
 pub(super) enum CollectiveTree {
     /// All other ranks are children of the root.
     Flat,
-    /// This many chains start at the root.
+    /// This number of chains, which start at the root.
     Chains(u32),
-    /// Two children each: the odd ranks are below one child of the root, the even ones below the other.
+    /// Two children for each rank. The odd ranks are below one child of the root, the even ranks below the other.
     Binary,
-    /// This many children each: rank `v`'s first child is this width times `v`, plus one.
+    /// This number of children for each rank. The first child of rank `v` is this number times `v`, plus one.
     Kary(u32),
     /// Rank `v`'s parent is `v` without its lowest non-zero digit in this base; base 2 gives the binomial tree.
     Knomial(u32),

@@ -101,8 +101,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Combines the vector up a tree with ranks in order, so that nothing is combined out of order. The top of the tree then
-    /// sends the result to the root.
+    /// Combines the vector up a tree that keeps the data in the order of the ranks. The top of the tree then sends the
+    /// result to the root.
     pub(super) fn up_in_order(&mut self) {
         let (mut low, mut high) = (0, self.ranks);
         let mut parent = None;

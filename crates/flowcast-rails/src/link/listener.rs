@@ -21,7 +21,7 @@ const MAGIC: &[u8; 8] = b"FLOWRAI2";
 /// Bit beside the rail number that marks a returning rail.
 const RETURNS: u8 = 0x80;
 const HELLO: usize = 8 + 8 + 1 + 32 + TOKEN;
-/// A connection that has not introduced itself within this time is closed.
+/// Time within which a connection has to introduce itself. It is closed otherwise.
 const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
 /// Largest number of connections that may be about to introduce themselves. Beyond it the oldest is closed.
 const MOST_ARRIVING: usize = 2 * MAX_RAILS;

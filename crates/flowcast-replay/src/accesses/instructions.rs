@@ -7,7 +7,7 @@
 //! | lock | spends the overhead, the latency of the request, the wait for other ranks' locks, the answer's latency | |
 //! | unlock | the same as flush; then the lock is free | |
 //! | fence | the same as flush, then a barrier of all ranks of the window | |
-//! | file | waits for one of the places at the file system, then `latency + size/bandwidth` | |
+//! | file | waits while the file system serves its maximum number of requests, then `latency + size/bandwidth` | |
 
 use super::{AccessCosts, AccessFlight, Accesses, LockRequest};
 use crate::{costs::ClassCost, observer::Accessed, transit::Departure};

@@ -33,7 +33,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         number.map_or(0, |number| usize::from(*number))
     }
 
-    /// Start-up on the route of a slot.
+    /// Start-up of a message on its route, with a random deviation if costs vary.
     #[inline(always)]
     fn start_up_on(&mut self, slot: Slot, delay: Delay) -> Delay {
         let number = self.route_number(slot);
@@ -45,7 +45,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A send: overhead first, then the message goes to the network or waits for its receiver.
+    /// Executes a send. After the overhead, the message goes to the network or waits for its receiver.
     #[inline(always)]
     pub(super) fn send(&mut self, rank: Rank, class: u32, slot: Slot) -> Step {
         let now = self.pending.now();
@@ -125,7 +125,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         Step::Wait
     }
 
-    /// The interface is free for a message, which starts or waits for its receiver.
+    /// Starts a message whose interface is free, or lets it wait for its receiver.
     #[inline(never)]
     pub(super) fn launch(&mut self, number: u32) {
         let message = self.messages[number];
@@ -151,7 +151,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         (overhead.time > Time::ZERO).then(|| self.start_up(rank, overhead))
     }
 
-    /// Starts a send, once the interface is free unless the interface queues messages; returns the step if that takes time.
+    /// Starts the processor's part of a send; returns the step if that part takes time. If the interface does not queue
+    /// messages, the processor first waits until the interface is free.
     #[inline(always)]
     pub(super) fn begin_send(
         &mut self,
@@ -217,7 +218,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The receiver is ready for a message that waited for it.
+    /// Starts a message whose receiver has become ready.
     #[inline(never)]
     pub(super) fn meet(&mut self, number: u32) {
         self.hand_over(number);
@@ -298,7 +299,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
             || self.perturbation.is_some() && matches!(self.routes[number], Route::ToSite(_))
     }
 
-    /// A message has left its links.
+    /// Handles a message that has left its links.
     #[inline(always)]
     pub(super) fn moved(&mut self, number: u32) {
         self.links.release(&mut self.messages, number);
@@ -327,7 +328,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A message has arrived; a receiver that waits for it continues.
+    /// Handles the arrival of a message; a receiver that waits for it continues.
     #[inline(always)]
     pub(super) fn arrived(&mut self, number: u32) {
         let ContendedMessage {
@@ -353,8 +354,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A receive (which posts itself), or a wait for a receive posted before: overhead first, then the rank takes the
-    /// message or waits for it.
+    /// Executes a blocking receive, which is posted here, or a wait for a receive that was posted before. After the
+    /// overhead, the rank takes the message or waits for it.
     #[inline(always)]
     pub(super) fn receive(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
@@ -424,7 +425,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         Step::Done
     }
 
-    /// `true` if the result does not depend on the turn, among several turns of equal time, at which a receive is posted.
+    /// `true` if consecutive receives may be posted in one of their turns, all of which have the same time, without an
+    /// effect on the result.
     #[inline(always)]
     pub(super) fn may_post_together(&self) -> bool {
         !O::WATCHES
@@ -434,9 +436,9 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
             && self.processors.are_alone()
     }
 
-    /// Posts consecutive non-blocking receives, starting with the one at `at`, in one step; the turns that they would take
-    /// become idle turns. If a computation follows, or nothing, the last receive is left to its own turn, in which that
-    /// starts.
+    /// Posts consecutive non-blocking receives, starting with the one at `at`, in one step. Their turns become idle turns.
+    /// If a computation follows, or the program ends, the last receive keeps a turn of its own, in which the computation
+    /// starts or the rank ends.
     #[inline(always)]
     pub(super) fn post_together(&mut self, rank: Rank) -> TurnEnd {
         let state = &mut self.ranks[rank];
@@ -456,7 +458,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         TurnEnd::Keeps
     }
 
-    /// A wait for a send, without processor time.
+    /// Executes a wait for a send, which takes no processor time.
     #[inline(never)]
     pub(super) fn wait_send(&mut self, rank: Rank, ago: u32) -> Step {
         let now = self.pending.now();

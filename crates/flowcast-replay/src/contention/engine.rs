@@ -45,11 +45,11 @@ const MESSAGES_OF_RANK: usize = 4;
 
 /// Use of the processor after a turn.
 pub(super) enum TurnEnd {
-    /// The rank keeps it.
+    /// The rank keeps its processor.
     Keeps,
     /// The processor becomes free.
     Leaves,
-    /// It is free for other ranks, but the rank continues immediately.
+    /// The processor is free for another rank, but the rank also continues immediately.
     GoesOn,
 }
 
@@ -59,14 +59,14 @@ pub(super) struct ContentionEngine<'a, O, T> {
     pub costs: &'a Costs,
     pub route_of: &'a [u16],
     pub observer: &'a mut O,
-    /// Transport of messages between nodes that have their links and buses, if messages share the network.
+    /// Transport of messages to other nodes once they have their links and buses, if messages share the network.
     pub transit: &'a mut T,
     pub in_transit: InTransit,
     pub route_costs: Vec<RouteCosts>,
     pub ranks: Vec<ContendedRank<'a>>,
     /// `true` if any sender waits for its receiver.
     pub has_rendezvous: bool,
-    /// Messages that have arrived, by slot.
+    /// Arrivals of messages, indexed by slot.
     pub arrivals: Slots<1>,
     pub handshakes: Handshakes<'a, 1>,
     /// Average number of ranks per slot, in units of 2^-32.
@@ -91,7 +91,7 @@ pub(super) struct ContentionEngine<'a, O, T> {
     pub accesses: Accesses<'a>,
     /// Ranks whose requests for locks or to files have been served.
     pub ready: Vec<Rank>,
-    /// `true` if messages arrive later than they leave the links on any route. The prefetcher needs it.
+    /// `true` if messages on any route arrive after they have left the links. Prefetching depends on it.
     pub has_flights: bool,
 }
 
@@ -250,7 +250,7 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         self.queue(rank, place);
     }
 
-    /// A rank has got a processor. Its turn follows after its computation, after its overhead, or immediately.
+    /// Schedules the turn of a rank that has got a processor: after its computation, after its overhead, or immediately.
     #[inline(always)]
     fn start_turn(&mut self, rank: Rank) {
         let now = self.pending.now();
@@ -339,7 +339,8 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         }
     }
 
-    /// A rank's time without a processor, which did not depend on other ranks, is over.
+    /// Continues a rank at the end of its time without a processor: after a computation on an accelerator, an access, or the
+    /// departure of a message from its interface.
     #[inline(never)]
     fn without_processor(&mut self, rank: Rank) {
         match self.ranks[rank].phase {
@@ -443,7 +444,8 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         state.phase = RankPhase::Begin;
     }
 
-    /// A rank has completed a call. Returns `None` if the rank's next turn is the very next event.
+    /// Ends the turn of a rank that has completed a call. Returns `None` if the rank's next turn would be the very next
+    /// event, so that the rank may simply continue.
     #[inline(always)]
     fn keep_processor(&mut self, rank: Rank) -> Option<TurnEnd> {
         let state = &self.ranks[rank];
@@ -461,7 +463,8 @@ impl<'a, O: Observer, T: Transit> ContentionEngine<'a, O, T> {
         Some(self.start_next_turn(rank))
     }
 
-    /// Queues a rank before all other ranks of its node. This applies in the middle of a call and directly after one.
+    /// Starts the next turn of a rank in the middle of a call or directly after one: on the processor that it has just
+    /// released if the scheduler allows this, otherwise from the front of the queue.
     #[inline(always)]
     fn start_next_turn(&mut self, rank: Rank) -> TurnEnd {
         self.ranks[rank].queued = self.pending.now();

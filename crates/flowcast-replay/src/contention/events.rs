@@ -27,7 +27,7 @@ pub(super) enum EventKind {
 /// An event: the index of the rank or message in the lower 32 bits, the number of idle turns in the next 24 bits, and the
 /// kind above them.
 ///
-/// It is a single number because a read of the whole after writes of its parts has to wait for them.
+/// A single number avoids a stall: a read of a whole value right after writes to its parts has to wait for these writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Event(u64);
 

@@ -5,7 +5,7 @@
 //! an out link but waits for its in link can be preempted by a message of the same node whose in link is free (or, on
 //! half-duplex links, by an incoming message). It then moves to the front of the queue. Messages inside a node use links of
 //! their ranks and buses of the node. Messages between sites use links of the sites or of a dedicated connection, and no
-//! buses. Neither are ever preempted.
+//! buses. Neither kind of message is ever preempted.
 
 use super::{
     super::{costs::site_buses, outcome::Waits, placement::Placement, routes::Route},
@@ -246,7 +246,8 @@ impl Links {
         next
     }
 
-    /// Requests everything that a message still needs. Returns `true` if it has everything now; otherwise it waits.
+    /// Requests the links and the bus that a message still needs. Returns `true` if it has all of them now; otherwise it
+    /// waits.
     #[inline(always)]
     pub(super) fn request(&mut self, messages: &mut MessageStore, number: u32) -> bool {
         let message = &messages[number];
@@ -358,8 +359,8 @@ impl Links {
         true
     }
 
-    /// Takes an in link. If necessary and possible, it takes one from a message of the destination that cannot use its link
-    /// yet.
+    /// Takes an in link. If the links are half duplex and none is free, it preempts an outgoing message of the destination
+    /// that still waits for its own in link.
     fn link_in(
         &mut self,
         messages: &mut MessageStore,
@@ -434,7 +435,7 @@ impl Links {
         true
     }
 
-    /// Releases everything that a message has. For each item, the first message in its queue requests it again.
+    /// Releases the links and the bus of a message. The first message in the queue of each then requests it again.
     #[inline(always)]
     pub(super) fn release(&mut self, messages: &mut MessageStore, number: u32) {
         let message = messages[number];
@@ -464,7 +465,7 @@ impl Links {
         self.retry(messages, number, way);
     }
 
-    /// The first message that waits for a link requests it again.
+    /// Lets the first message that waits for a link request it again.
     #[inline]
     fn retry(&mut self, messages: &mut MessageStore, pool: u32, way: usize) {
         if let Some(next) = self.pools[pool as usize].waiting[way].pop_front(messages)

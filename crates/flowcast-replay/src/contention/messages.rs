@@ -4,7 +4,7 @@ use crate::slab::Slab;
 use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
-/// No message, pool, rank or bus.
+/// Number that stands for no message, pool, rank or bus.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Effect of a message on the ranks.

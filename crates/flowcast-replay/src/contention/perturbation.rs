@@ -33,8 +33,7 @@ pub(super) struct Perturbation {
     next_period: f64,
 }
 
-/// Change of a transfer compared with its own cost: factors of the time on the links and of the time until all bytes have
-/// arrived.
+/// Factors of a transfer's duration relative to its constant cost: on the links, and until all bytes have arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stretch {
     pub on_links: f64,
@@ -50,7 +49,7 @@ impl Perturbation {
         network.machine.random.varies() || traffic
     }
 
-    /// Starts from the network's seed.
+    /// Creates the random numbers from the network's seed, and a state without traffic.
     pub(super) fn new(costs: &Costs, routes: &[Route]) -> Perturbation {
         let machine = &costs.network().machine;
         Perturbation {
@@ -66,13 +65,13 @@ impl Perturbation {
         }
     }
 
-    /// Returns a random speed for a relative speed.
+    /// Adds a random deviation to a relative speed.
     pub(super) fn speed(&mut self, speed: f64) -> f64 {
         let drawn = self.draw(self.random.speed.shape);
         (speed + drawn).max(speed * LEAST)
     }
 
-    /// Returns a random start-up for a start-up.
+    /// Adds a random deviation to a start-up; the result is at least 0.
     pub(super) fn start_up(&mut self, time: Time, route: Route) -> Time {
         let shape = match route {
             Route::Between => self.random.latency.shape,

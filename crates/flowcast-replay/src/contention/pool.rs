@@ -73,7 +73,7 @@ impl ResourcePool {
                 .other_holders
                 .iter()
                 .position(|held| *held == number)
-                .expect("what has a link is listed");
+                .expect("a message with a link is listed");
             self.other_holders.remove(place);
         } else if self.other_holders.is_empty() {
             self.first_holder = NONE;
@@ -92,7 +92,7 @@ impl ResourcePool {
             .other_holders
             .iter()
             .position(|held| *held == from)
-            .expect("what has a link is listed");
+            .expect("a message with a link is listed");
         self.other_holders[place] = to;
     }
 

@@ -158,7 +158,7 @@ impl Processors {
         }
     }
 
-    /// A rank takes back the processor that it has just released. Returns `true` unless no processor is free any more.
+    /// Returns the processor that a rank has just released to this rank; `false` if no processor is free any more.
     #[inline(always)]
     pub(super) fn keep(&mut self, rank: Rank) -> bool {
         if self.are_alone() {

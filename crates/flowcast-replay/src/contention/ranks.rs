@@ -18,7 +18,7 @@ pub(super) enum RankPhase {
     Waiting,
     /// It needs processor time until `until`, then it has finished.
     Finish,
-    /// It has finished, apart from that time.
+    /// It has spent the time of [`RankPhase::Finish`]; the instruction is complete.
     Finishing,
     /// There is no further instruction.
     Ended,
@@ -48,7 +48,8 @@ pub(super) enum Step {
     Done,
     /// The instruction is complete and takes no turn: the next one follows in the same turn.
     Skip,
-    /// The instruction is complete. The rank keeps its processor for the next one, before any other rank gets a processor.
+    /// The instruction is complete. The processor is free for another rank, but the rank also executes its next instruction
+    /// immediately.
     GoOn,
     /// The rank needs processor time first.
     Spend,

@@ -42,7 +42,8 @@ pub struct Travel {
     pub latency: Time,
     /// Time of its bytes without other messages.
     pub bytes: Time,
-    /// Time that either interface is occupied, from one start to the next: rest, then bytes; `None` if it uses no interface.
+    /// Time for which the message occupies each of the two interfaces: the gap, then the bytes; `None` if it uses no
+    /// interface.
     pub interface: Option<(Time, Time)>,
     /// Time of the bytes on the receiver's processor, in addition to `o`.
     pub on_receiver: Time,

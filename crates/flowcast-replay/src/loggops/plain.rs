@@ -104,7 +104,7 @@ struct PlainEngine<'a, O> {
     bases: Vec<u32>,
     parameters: Loggops,
     carrier: FlowCarrier<'a>,
-    /// Messages that share the network, by slot; `true` if the last byte has arrived.
+    /// Messages that share the network, keyed by slot; `true` if the last byte has arrived.
     flows: HashMap<Slot, (PlainMessage, bool)>,
     /// Messages of each channel in the order of their sends, in which they are matched, as MPI guarantees.
     in_order: HashMap<Channel, VecDeque<Slot>>,
@@ -179,7 +179,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         }
     }
 
-    /// The last byte of a message that shared the network has arrived.
+    /// Handles the arrival of the last byte of a message that shared the network.
     fn deliver(&mut self, delivery: Delivery) {
         let Delivery {
             slot,
@@ -395,7 +395,7 @@ impl<'a, O: Observer> PlainEngine<'a, O> {
         }
     }
 
-    /// The sender of a rendezvous message continues now.
+    /// Lets the sender of a rendezvous message continue now.
     fn release_sender(&mut self, now: Time, message: PlainMessage, cpu: u8, nic: u8) {
         self.mark_done(message.from, message.node);
         let slot = self.slot(message);

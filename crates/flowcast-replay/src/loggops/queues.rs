@@ -1,10 +1,10 @@
 //! The rules of the module `plain` without returning blocked events to a queue: four queues in each rank, each first in,
 //! first out.
 //!
-//! The clocks of a rank determine what waits in it at any time:
+//! The clocks of a rank determine the starts of its operations:
 //! - a computation starts when the processor is free, a send when the processor and the sending interface are free; neither
 //!   starts before an older one of its kind;
-//! - a receive is posted at the time at which, when it became free, the processor was due to be free;
+//! - a receive is posted when the processor is next due to be free; this time is fixed when the receive becomes free;
 //! - a message is taken when it has arrived and the processor and the receiving interface are free. All messages have the
 //!   same travel time, so messages to a rank arrive in the order of their creation.
 //!

@@ -47,7 +47,7 @@ pub(super) fn is_lacking(schedule: &Schedule) -> bool {
     )
 }
 
-/// `true` if this holds for a prepared schedule, which has no wildcards.
+/// Result of [`is_lacking`] for a prepared schedule, which has no wildcards.
 pub(super) fn is_lacking_in(prepared: &PreparedOperations) -> bool {
     let operations = prepared
         .ops

@@ -151,7 +151,7 @@ impl MessageDelays {
         Arc::clone(&self.links)
     }
 
-    /// A moving message gets a new rate, or its first.
+    /// Records a new rate of a moving message, or its first.
     pub(super) fn change(&mut self, fabric: &Fabric, change: RateChange, now: Time) {
         let index = change.flow as usize;
         if self.moving.len() <= index {
@@ -174,7 +174,7 @@ impl MessageDelays {
         };
     }
 
-    /// The last byte of a message passes; its index may be reused.
+    /// Records the losses of a message whose last byte passes. Its index may be reused.
     pub(super) fn end(&mut self, index: u32, slot: Slot, now: Time) {
         let Some(moving) = self.moving.get_mut(index as usize) else {
             return;

@@ -56,8 +56,8 @@ pub(crate) fn cable_latencies(
     Ok(of_slot.collect())
 }
 
-/// One flow for each pair of nodes that exchange messages, of which only the ends matter here, and the flow's index for each
-/// slot.
+/// Returns one flow for each pair of nodes that exchange messages, and the index of each slot's flow. Only source and
+/// destination of the flows matter here.
 pub(super) fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
     (ranks, slots): (usize, usize),
     placement: &Placement,

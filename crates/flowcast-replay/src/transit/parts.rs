@@ -34,9 +34,11 @@ const WORTH_MEETING: usize = 16;
 /// Number of times that a thread looks for work before it yields to other threads between two looks.
 const LOOKS: u32 = 4_000;
 
-/// Other threads are late if this number of looks per event of a round was not enough: they have no processor of their own.
-/// The next rounds are then solved without them; the maximum number of these rounds is a power of two with this exponent.
+/// Number of looks per event of a round, in addition to [`LOOKS`], after which other threads count as late: they have no
+/// processor of their own. The next rounds are then solved without them.
 const LOOKS_PER_EVENT: usize = 32;
+
+/// Exponent of the maximum number of rounds, a power of two, that are solved without late threads.
 const LONGEST_PENALTY: u32 = 10;
 
 /// Part of the network that each message crosses.
@@ -314,8 +316,8 @@ pub(crate) struct PartedNetwork<'a> {
     expected: usize,
     /// `true` if a round has started whose results have not been collected.
     is_open: bool,
-    /// Lateness of other threads: grows by late rounds, falls by other rounds. `alone` is the number of next rounds to solve
-    /// without them.
+    /// Measure of the lateness of other threads: late rounds increase it, other rounds decrease it. `alone` is the number of
+    /// the next rounds that are solved without them.
     late: u32,
     alone: u32,
     /// Time before which nothing happens in any part, apart from the results of the round in progress.

@@ -3,8 +3,8 @@
 //! If messages do not affect each other, the history of a rank depends only on its own past and on the arrival times of its
 //! messages, whatever the order in which ranks are followed. The threads therefore need neither a common clock nor a
 //! look-ahead. Each thread follows its ranks as far as possible and passes arrivals to the threads of their receivers. The
-//! result is identical to the result of a single thread, to the last bit. A thread without runnable ranks waits for arrivals.
-//! Once all threads wait and no arrival is in a ring, the walk is over.
+//! result is identical to the result of a single thread, to the last bit. A thread without runnable ranks waits for
+//! arrivals. Once all threads wait and no arrival is in a ring, the walk is over.
 
 use std::{
     collections::VecDeque,

@@ -41,16 +41,16 @@ struct Execution<const W: usize> {
     /// The last rank to arrive among those that call themselves the root.
     root: Last<W>,
     has_root: bool,
-    /// End of the part of a root-synchronous operation that ends last.
+    /// End of the last part of a root-synchronous operation.
     last_part: Times<W>,
-    /// Arrival time, on the first network, of the rank of that part, and that rank.
+    /// Rank of that part, and before it the rank's arrival time on the first network.
     last_part_of: (Time, Rank),
     finish: Times<W>,
-    /// Arrival time, on the first network, of the rank that determined the end, and that rank.
+    /// Rank that determined the end, and before it the rank's arrival time on the first network.
     decided: (Time, Rank),
 }
 
-/// End of an operation; then, for the first network, the arrival time of the rank that determined it, and that rank.
+/// End of an operation, and the rank that determined it on the first network, with that rank's arrival time.
 type CollectiveEnd<const W: usize> = (Times<W>, (Time, Rank));
 
 /// Progress of each execution.
@@ -306,7 +306,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         Some(())
     }
 
-    /// A rank that has spent `startup` leaves a collective at the collective's end.
+    /// Lets a rank spend `startup` and leave a collective at the collective's end.
     fn leave_collective(
         &mut self,
         rank: Rank,

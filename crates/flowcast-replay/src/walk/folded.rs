@@ -25,13 +25,13 @@ use flowcast_program::{
 };
 use flowcast_units::{Bytes, Rank, Time};
 
-/// Initial room: the exact range of times must hold the longest part this many times.
+/// Initial room for times, as a multiple of the longest part. Sums of times are exact up to the room.
 const ROOM: f64 = 16.0;
 
 /// Factor by which the room grows in the next attempt.
 const MORE_ROOM: f64 = 256.0;
 
-/// Largest room: with more, a tick would be longer than a nanosecond.
+/// Largest room: above it, a tick would be longer than a nanosecond.
 const MOST_ROOM: Time = Time::from_nanos((1u64 << 52) as f64);
 
 /// A program with loops on a network, ready to run.
@@ -55,9 +55,9 @@ pub struct FoldedOutcome {
 }
 
 impl<'a> FoldedReplay<'a> {
-    /// Creates the replay from the replays of the parts. Returns `None` if an iteration is more than maxima of sums, or if
-    /// something lasts beyond an iteration: one-sided communication and files, ranks that answer each other in calls only,
-    /// collectives whose cost depends on the last rank to arrive, progress streams.
+    /// Creates the replay from the replays of the parts. Returns `None` if the times of an iteration are not maxima of sums,
+    /// or if more than times lasts beyond an iteration. Reasons are one-sided communication and files, ranks that answer
+    /// each other in calls only, collectives whose cost depends on the last rank to arrive, and progress streams.
     pub fn new(parts: Vec<Part<Replay<'a>>>) -> Option<FoldedReplay<'a>> {
         let mut replays = Vec::new();
         let parts = map_all(parts, &mut |replay| {
@@ -294,7 +294,7 @@ impl LoopExecution {
         self.mode = Some(mode);
     }
 
-    /// `true` if the cost is determined. If there is a root, its call counts.
+    /// `true` if the cost does not depend on the deciding rank. If there is a root, its call decides.
     fn is_decided(&self) -> bool {
         let decides = if self.roots.cost.is_some() {
             self.roots

@@ -30,7 +30,7 @@ const WORTH: u64 = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Boundary {
     earliest: i128,
-    /// Distance from the earliest time, by index; the smallest is 0.
+    /// Distance of each time from the earliest one; the smallest is 0.
     pub above: Vec<i64>,
 }
 

@@ -161,7 +161,7 @@ impl<const W: usize> LanePath<W> {
 }
 
 /// Costs of collectives on all networks, each computed on first use. The key is the call or communicator, and the group of
-/// the rank that counts.
+/// the rank that determines the cost.
 pub(super) struct CollectiveCosts<'a, const W: usize> {
     networks: &'a [&'a Costs; W],
     grid: LaneGrid,

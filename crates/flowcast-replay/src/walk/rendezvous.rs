@@ -21,11 +21,12 @@ use std::array::from_fn;
 
 /// Shared state of senders and receivers.
 pub(crate) struct Handshakes<'a, const W: usize> {
-    /// Time at which the receiver became ready, or the pending send, by slot.
+    /// Time at which the receiver became ready, or the send that waits for it, indexed by slot.
     pub posted: Slots<W>,
-    /// Time of the receiver's last poll when it became ready, indexed by slot, if handshakes cross the network.
+    /// Time of each receiver's last poll before it became ready, indexed by slot; empty unless the transit carries RTS and
+    /// CTS.
     polled: Vec<Time>,
-    /// Times from which the senders of messages may continue.
+    /// Times from which senders may continue, indexed by slot.
     pub released: Slots<W>,
     /// `true` if the sender ever waits for its release, indexed by slot; if empty, every sender may.
     awaited: &'a [bool],
@@ -68,7 +69,7 @@ impl<'a, const W: usize> Handshakes<'a, W> {
         self.released.close(slot);
     }
 
-    /// Records that a receiver is ready for the message of a slot; `polled` is present if the handshake crosses the network.
+    /// Records that a receiver is ready for the message of a slot; `polled` is present if the transit carries RTS and CTS.
     /// Returns the send that was waiting for the receiver and may start.
     #[inline(always)]
     pub(crate) fn post(
@@ -142,7 +143,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         Some(())
     }
 
-    /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
+    /// Records that a receiver is ready for the message of a slot. If the sender waits for it, the transfer starts.
     pub(super) fn post(&mut self, slot: Slot, time: &Times<W>, polled: Time) {
         let polled = (T::HANDSHAKES && self.is_between_nodes(slot)).then_some(polled);
         if let Some(number) = self.handshakes.post(slot, time, polled, self.transit) {
@@ -165,7 +166,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         self.release(slot, &plus(&start, &cost.held));
     }
 
-    /// The handshake between sender and receiver is complete: the data depart.
+    /// Starts the data of a message whose sender and receiver are ready.
     pub(super) fn meet(&mut self, departure: Departure) {
         let Departure {
             slot, start, cost, ..
@@ -235,7 +236,7 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// A rendezvous message departs with its RTS.
+    /// Starts a rendezvous message with its RTS.
     fn send_rts(&mut self, rank: Rank, slot: Slot, class: u32, ready: Time) {
         let rts = self.handshakes.request(self.program, rank, slot, rank.0);
         self.transit.depart(Departure {

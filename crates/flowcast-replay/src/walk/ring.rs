@@ -1,5 +1,5 @@
-//! A ring of arrivals from one thread to another. Neither thread waits for the other. To rarely touch the other thread's
-//! cache lines, a thread publishes arrivals, and returns their places, several at a time.
+//! A ring of arrivals from one thread to another. Neither thread waits for the other. A thread publishes arrivals, and
+//! returns their places, several at a time, so that it rarely touches the other thread's cache lines.
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
@@ -12,7 +12,7 @@ use flowcast_units::Time;
 /// Number of places, a power of two.
 const PLACES: usize = 1 << 12;
 
-/// Number of arrivals after which they are published at the latest.
+/// Maximum number of arrivals that are published together.
 const TOGETHER: usize = 8;
 
 /// Separates data written by two threads into different cache lines, of which processors fetch two at a time.

@@ -53,9 +53,9 @@ impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const 
         }
     }
 
-    /// Executes the processor's part of a send. Also returns the time at which the message departs: once the interface is
-    /// free for it. Unless the interface queues messages, the processor starts no earlier. The time at which the message has
-    /// left is recorded for later waits.
+    /// Executes the processor's part of a send. Also returns the time at which the message departs, once the interface is
+    /// free. If the interface does not queue messages, the processor also waits until then. The time at which the message
+    /// has left is recorded for later waits.
     #[inline(always)]
     pub(super) fn begin_by_interface(
         &mut self,

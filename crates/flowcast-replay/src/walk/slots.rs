@@ -87,7 +87,7 @@ impl<const W: usize> Slots<W> {
         (before != NOTHING).then(|| (before - 1) as u32)
     }
 
-    /// Uses the time of a slot, which is not stored any longer; returns the time of each lane.
+    /// Removes the time of a slot and returns it for each lane.
     #[inline(always)]
     pub(crate) fn take(&mut self, slot: Slot, known: u64) -> impl Fn(usize) -> Time {
         if W > 1 && known != PAST {

@@ -48,7 +48,7 @@ pub(crate) struct DrawnTraffic {
     pub rate_width: u64,
     /// Displayed messages, in the order of sending.
     pub shown: Vec<Shown>,
-    /// Names of the calls that sent them.
+    /// Names of the calls that sent the displayed messages.
     pub call_names: Vec<String>,
     /// Messages with a shorter time in flight than this are not displayed.
     threshold: Time,

@@ -25,10 +25,11 @@ const MOST_LOWEST: u32 = 16;
 /// Largest number of columns and rows of a single block, and of one among others.
 const MOST_ALONE: [u32; 2] = [24, 12];
 const MOST_AMONG: [u32; 2] = [8, 5];
-/// Largest number of blocks with one switch, with few columns, and with many.
+/// Largest number of blocks: with one switch each, with at most `FEW_COLUMNS` columns, and with more columns.
 const MOST_BLOCKS: [u32; 3] = [32, 16, 8];
 const FEW_COLUMNS: u32 = 5;
-/// Number of blocks per height of the ellipse, which thus grows with their number and height.
+/// Total height of all blocks, as a multiple of the ellipse's vertical radius. The radius thus grows with the number and the
+/// height of the blocks.
 const IN_HEIGHT: f64 = 3.4;
 /// Largest bend of a cable, as a fraction of its length and in pixels.
 const BEND: f64 = 0.35;
@@ -53,9 +54,9 @@ pub(super) struct PlacedCable {
     pub class: usize,
     pub name: String,
     pub ends: [[f64; 2]; 2],
-    /// Sideways displacement of its middle, as a fraction of its length.
+    /// Sideways displacement of the line's middle, as a fraction of its length.
     pub bow: f64,
-    /// Number of parallel cables that it represents, at least 1.
+    /// Number of parallel cables that the line represents, at least 1.
     pub count: usize,
     /// Index of an end at a drawn switch; 1 only if the first end is not at one.
     pub drawn_end: usize,

@@ -2,19 +2,20 @@
 //! at a cost that does not depend on the number of rails.
 //!
 //! The rails stand in a queue by decreasing share `S`. After a rail has taken a message, the next rail in the queue takes
-//! one if it has more messages left in its cycle, or if its virtual finish time is not ahead of the queue's by more than its
-//! own step, `p·T < (t+1)·S` with `p` messages taken of its `S`, and `t` of the `T` of all. Otherwise the queue starts again
-//! from its head, as it does when all have taken their share. Shares 3, 2, 1 give ABCABA.
+//! one under either of two conditions. It has more messages left in its cycle than the rail before it, or its virtual finish
+//! time is ahead of the queue's virtual time by less than its own step: `p·T < (t+1)·S`, where it has taken `p` messages of
+//! its `S`, and all rails together have taken `t` of `T`. Otherwise the queue starts again from its head, also when all have
+//! taken their share. Shares 3, 2, 1 give ABCABA.
 //!
-//! **Subsets.** The thesis could not use it (4.4.7), because each destination reaches its own set of rails while the counts
-//! belong to the rails, and the queue must not be reordered. Here the counts stay shared and the queue is never reordered.
-//! The state of a set is computed from the set: its `T` and `t` are sums over the bytes of one masked word, and the next
-//! rail in its queue is a bit scan of its mask. Only the position of its last message is stored, one byte for each of the
-//! `2^n` sets. A rail that has taken its share leaves the sets until all rails of the requested set have; then only those
-//! rails begin a new cycle. A message to one destination therefore moves the fair position of every other destination that
-//! shares the rail. Each set alone is served in exact VTRR order on its own rails after at most one cycle, and an unused
-//! rail carries over at most one cycle of credit. A decision takes the same number of word operations for any number of
-//! rails.
+//! **Subsets.** The thesis could not use this scheduler (4.4.7), because each destination reaches its own set of rails while
+//! the counts belong to the rails, and the queue must not be reordered. Here the counts stay shared and the queue is never
+//! reordered. The state of a set is computed from the set: its `T` and `t` are sums over the bytes of one masked word, and
+//! the next rail in its queue is a bit scan of its mask. Only the position of its last message is stored, one byte for each
+//! of the `2^n` sets. A rail that has taken its share belongs to no set until all rails of the requested set have taken
+//! theirs. Only those rails then begin a new cycle. A message to one destination therefore moves the fair position of every
+//! other destination that shares the rail. Each set alone is served in exact VTRR order on its own rails after at most one
+//! cycle, and an unused rail carries over at most one cycle of credit. A decision takes the same number of word operations
+//! for any number of rails.
 
 use super::{MAX_RAILS, RailId, RailSet, Shares, Turn};
 

@@ -1,6 +1,6 @@
 //! Weighted fair queuing (section 4.3.4.3): smallest virtual finish time, which grows by `1/share` with each message.
 //!
-//! `n+1` messages over a share are compared by cross products, so that there is no division and equal times are equal.
+//! The times `(n+1)/share` are compared by cross products. This needs no division, and equal times compare as equal.
 
 use super::{MAX_RAILS, RailId, RailSet, Shares, Turn};
 

@@ -1,8 +1,9 @@
-//! Weighted round robin: a share's number of messages in a row on each rail (section 4.3.4.2); shares 3, 2, 1 give AAABBC.
+//! Weighted round robin: each rail in turn takes as many consecutive messages as its share (section 4.3.4.2). Shares 3, 2, 1
+//! give AAABBC.
 
 use super::{RailId, RailSet, Shares, Turn};
 
-/// Weighted round robin: each rail in turn takes the number of messages of its share in a row.
+/// State of weighted round robin: the current rail and the number of messages that it still takes.
 #[derive(Debug, Clone, Copy)]
 pub struct WeightedRoundRobin {
     shares: Shares,

@@ -1,6 +1,6 @@
 //! Text in blocks, each after a line with its length and the checksum of all text up to its end: `# part BYTES CRC32`.
 //!
-//! A checksum depends on all blocks before it. Trust therefore ends at the first block that was cut off, changed, removed,
+//! A checksum depends on all blocks before it. Readers therefore stop at the first block that was cut off, changed, removed,
 //! repeated or taken from another file.
 
 /// Start of the line before a block. Readers of the text see it as a comment.
@@ -24,7 +24,7 @@ impl Chain {
     }
 }
 
-/// Blocks that can be trusted.
+/// Intact blocks from the start of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blocks<'a> {
     pub(crate) texts: Vec<&'a str>,

@@ -9,10 +9,10 @@ use flowcast_units::Time;
 /// Fraction of its capacity below which a link limits no flow.
 const BUSY: f64 = 0.8;
 
-/// Share of an interface at which a flow is as fast as alone; headers and acknowledgements need the rest.
+/// Share of an interface from which a flow counts as being as fast as alone; headers and acknowledgements need the rest.
 const FULL: f64 = 0.9;
 
-/// Largest ratio of a link's load to a flow's share at which the link carries no other flow.
+/// Ratio of a link's load to a flow's share up to which the flow counts as alone on the link.
 const SAME: f64 = 1.01;
 
 /// Sets the limit of each interval to the busiest link of the flow's data, or otherwise of its acknowledgements.
@@ -50,7 +50,7 @@ pub(super) fn name_links(intervals: &mut [Vec<RateInterval>], fabric: &Fabric) {
     }
 }
 
-/// Link with the highest use in an interval, if it is busy.
+/// Link with the highest utilisation in an interval; `None` if the utilisation is below [`BUSY`].
 fn busiest(
     links: &[LinkId],
     interval: &RateInterval,

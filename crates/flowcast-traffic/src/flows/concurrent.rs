@@ -31,7 +31,7 @@ use flowcast_units::{Bytes, Time};
 pub struct Method {
     /// Model by which concurrent flows share the links.
     pub model: Model,
-    /// Acceptance or refusal, under flow cuts, of situations that their paper does not define.
+    /// Acceptance or refusal of situations that the paper on flow cuts does not define.
     pub strictness: Strictness,
 }
 
@@ -326,7 +326,7 @@ pub fn predict_seeds(
 }
 
 /// Simulates a pattern packet by packet and counts frames, links crossed and losses. With `each_packet`, exact repetitions
-/// are simulated each time.
+/// are also simulated, not skipped.
 ///
 /// # Errors
 /// Errors of [`predict`].
@@ -354,7 +354,8 @@ fn wire(network: &Network) -> Result<Wire, SharingError> {
     })
 }
 
-/// Wire for a program's messages, whose starts depend on each other: undisturbed unless there is a seed.
+/// Returns the wire for the messages of a program, whose starts depend on each other. Without a seed, starts have no random
+/// delays.
 pub fn trace_wire(network: &Network, seed: Option<u64>) -> Result<Wire, SharingError> {
     let wire = wire(network)?;
     Ok(if seed.is_some() {
@@ -364,7 +365,8 @@ pub fn trace_wire(network: &Network, seed: Option<u64>) -> Result<Wire, SharingE
     })
 }
 
-/// Leaves starts as they are. Host times are random only if queues overflow, because overflows would otherwise lock phase.
+/// Removes the random delays of starts. Host times remain random if queues are limited, because overflows would otherwise
+/// lock phase.
 fn undisturbed(wire: Wire) -> Wire {
     let protocol = Protocol {
         jitter: Time::ZERO,

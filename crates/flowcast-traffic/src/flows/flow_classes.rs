@@ -118,8 +118,8 @@ impl Default for FlowClass {
     }
 }
 
-/// Bits of the class's service at which a flow ends, which have the order of times that are not negative, followed by the
-/// flow.
+/// End of a flow: bits of the service of its class at that time, followed by the flow's number. The bits of services that
+/// are not negative have the order of the services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FlowEnd(u128);
 
@@ -189,7 +189,7 @@ impl FlowClasses {
         }
     }
 
-    /// Moves a class to the service of this link.
+    /// Makes this link the limit of a class, so that the link's clock counts the service of the class.
     fn hold(&mut self, class: u32, link: u32, now: Time) {
         let from = self.classes[class as usize].link;
         if from != NONE {
@@ -217,7 +217,8 @@ impl FlowClasses {
         self.unsettle(link);
     }
 
-    /// Updates the service of its link at which the next flow of a class ends.
+    /// Updates the next end of a class in the heap of its link: the value of the link's clock at which the class's next flow
+    /// ends.
     fn note_end(&mut self, class: u32) {
         let own = &self.classes[class as usize];
         let next = own.next.expect("the class has flows");

@@ -62,7 +62,7 @@ pub fn simulate<W: Watcher>(
     follow(demands, fabric, model, watcher).map(|followed| followed.completions)
 }
 
-/// Simulates like [`simulate`]. If flows choose between two ways, only the ways that they took remain in the fabric.
+/// Simulates like [`simulate`]. If flows choose between two paths, only the paths that they took remain in the fabric.
 ///
 /// # Errors
 /// Errors of the model.
@@ -101,7 +101,8 @@ fn follow<W: Watcher>(
     FluidEngine::new(demands, fabric, in_flight).run(model, watcher)
 }
 
-/// Number of intervals of one flow at which they are halved: a reader cannot use more, so they should take no memory.
+/// Maximum number of intervals of a flow. At this number, pairs of neighbours are joined, because more intervals would take
+/// memory without helping a reader.
 const MOST_INTERVALS: usize = 128;
 
 /// Collects each flow's intervals. Joins equal ones and, if a flow has many, neighbours.

@@ -75,12 +75,13 @@ impl FlowsInFlight {
         }
     }
 
-    /// Skips the reasons why flows have no higher rates, which no caller needs.
+    /// Lets the model omit the limits of flows, because no caller needs them.
     pub(super) fn ignore_limits(&mut self) {
         self.changes.ignores_limits = true;
     }
 
-    /// Starts a flow like [`FlowProgress::start`]. If flows reuse the numbers of ended flows, turns differ from the numbers.
+    /// Starts a flow like [`FlowProgress::start`]. The turn orders flows that end at the same time. It differs from the
+    /// flow's number if the numbers of ended flows are reused.
     pub(super) fn start_in_turn(
         &mut self,
         fabric: &Fabric,
@@ -132,7 +133,7 @@ impl FlowsInFlight {
         is_lone
     }
 
-    /// Withdraws a flow from the model that is alone again, after another flow over this link has ended.
+    /// Withdraws a flow from the model if it is alone again after another flow over this link has ended.
     fn withdraw_lone(&mut self, fabric: &Fabric, link: LinkId) {
         let [flow] = *self.active_flows.members(link) else {
             return;

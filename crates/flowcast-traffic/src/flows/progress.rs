@@ -12,7 +12,7 @@ use flowcast_units::Time;
 pub struct RateChange {
     /// Index of the flow whose allocation changes.
     pub flow: u32,
-    /// Share of the flow, and the reason why it has no more.
+    /// Share of the flow, and the limit that keeps it from being larger.
     pub allocation: Allocation,
 }
 
@@ -33,7 +33,7 @@ pub(super) trait FlowProgress {
     /// Ends the next flow if its end is not after `limit`.
     fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<(u32, FlowCompletion)>;
 
-    /// Lets the model reallocate what the last starts and ends have changed; `notify` may be called for each change.
+    /// Lets the model update the rates after the last starts and ends; `notify` may be called for each change.
     ///
     /// # Errors
     /// Errors of the model.

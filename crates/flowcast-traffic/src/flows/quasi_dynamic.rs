@@ -28,7 +28,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Returns the time of a full packet, in two steps for each link of a path.
+    /// Returns the pace of a network: the lag is the time of a full packet, with two steps for each link of a path.
     pub fn from_network(network: &Network) -> Pace {
         Pace {
             lag: network.nic.time_for(Bytes(SEGMENT)),

@@ -39,7 +39,7 @@ impl Rule {
         })
     }
 
-    /// Flows that the start or end of one can affect, down to the last bit; `None` if that may be all of them.
+    /// Flows whose times can change, even in the last bit, when a flow starts or ends; `None` if these may be all flows.
     pub fn local_reach(&self) -> Option<Reach> {
         match self {
             Rule::Rates(model) => model.is_local().then(|| model.reach()),
@@ -70,7 +70,7 @@ impl NetworkTraffic {
         }
     }
 
-    /// Updates the rates after messages have started or ended. `notify` is called for each that changes, unless the messages
+    /// Updates the rates after messages have started or ended. `notify` is called for each changed rate, unless the messages
     /// follow queues.
     ///
     /// # Errors
@@ -123,8 +123,8 @@ impl NetworkTraffic {
         }
     }
 
-    /// Starts a message on its path in the fabric. Its work is the time that it needs at the share 1. Of messages that end
-    /// at the same time, the one with the lowest turn ends first.
+    /// Starts a message on its path in the fabric. Its work is the time that it needs at the share 1. If several messages
+    /// end at the same time, the message with the lowest turn ends first.
     pub fn start(&mut self, fabric: &Fabric, index: u32, now: Time, work: Time, turn: u32) {
         match self {
             NetworkTraffic::Rates(_, in_flight) => {

@@ -22,7 +22,7 @@ pub(super) struct PacketConnection {
     wire: Rate,
     pub(super) stream: PacketStream,
     pub(super) ends: ConnectionEnds,
-    /// ACKs of the other direction that are in flight with the data of this one, by transmission.
+    /// ACKs of the other direction that data frames in flight carry, each with the number of the frame's transmission.
     riding: VecDeque<(u32, u32)>,
 }
 
@@ -35,12 +35,12 @@ pub(super) struct ConnectionEnds {
 }
 
 impl ConnectionEnds {
-    /// Number of packets that have arrived since `then`.
+    /// Number of packets that have arrived since the state `then`.
     pub(super) fn moved(&self, then: &ConnectionEnds) -> u32 {
         self.receiver.came() - then.receiver.came()
     }
 
-    /// `true` if the ends are as in `then`, except for times and numbers.
+    /// `true` if the ends are in the state `then` again, with times and numbers advanced by `by`.
     pub(super) fn repeats(&self, then: &ConnectionEnds, by: Shift) -> bool {
         if by.packets == 0 {
             return self == then;
@@ -69,7 +69,7 @@ struct HostQueue {
 }
 
 impl PacketConnection {
-    /// Creates a connection that carries these messages, none of them empty, ordered by start. `wire` is the rate that
+    /// Creates a connection for these messages, which are ordered by start and not empty. `wire` is the rate that
     /// corresponds to the share 1, `opening` the round trip of frames without payload.
     pub(super) fn new(
         number: u32,
@@ -87,7 +87,7 @@ impl PacketConnection {
         )
     }
 
-    /// Creates a connection to whose stream messages are appended.
+    /// Creates a connection without messages; [`PacketConnection::write`] adds them.
     pub(super) fn open(
         number: u32,
         protocol: &Protocol,
@@ -160,7 +160,7 @@ impl PacketConnection {
             .append(now, self.ends.sender.acknowledged(), message, size)
     }
 
-    /// Next message whose remainder is in the send buffer.
+    /// Returns the next message whose unacknowledged rest is in the send buffer.
     #[inline]
     pub(super) fn hold(&mut self) -> Option<usize> {
         self.stream.hold(self.ends.sender.acknowledged())
@@ -193,7 +193,7 @@ impl PacketConnection {
         self.ends.host.is_bounded
     }
 
-    /// Removes a packet that has left the sender's interface. Returns `true` if others waited for that.
+    /// Removes a packet that has left the sender's interface. Returns `true` if other packets were waiting for it to leave.
     #[inline]
     pub(super) fn leave_host(&mut self) -> bool {
         let waited = self.ends.host.waiting > self.ends.host.most;
@@ -276,13 +276,13 @@ impl PacketConnection {
         }
     }
 
-    /// Number of packets that may be sent before the last one of the arriving message.
+    /// Number of unsent packets of the arriving message, not counting its last packet.
     pub(super) fn room(&self) -> u32 {
         self.stream
             .room(self.ends.receiver.next(), self.ends.sender.sent())
     }
 
-    /// `true` if anything is in flight, or will be without a further message.
+    /// `true` if a frame is in flight, or if a frame will be sent before the next message is written.
     pub(super) fn is_live(&self) -> bool {
         !self.stream.is_at_rest()
             || self.ends.is_live()
@@ -294,14 +294,14 @@ impl PacketConnection {
         self.stream.next_write()
     }
 
-    /// Skips `periods` periods, in each of which packets arrive as at `times` in the one before.
+    /// Skips `periods` periods. Packets arrive in each of them as in the previous period, in which they arrived at `times`.
     pub(super) fn skip(&mut self, times: &[Picos], period: Shift, periods: u32) {
         self.stream
             .skip(self.ends.receiver.next(), times, period, periods, self.wire);
         self.ends.shift(period.times(periods));
     }
 
-    /// Time at which [`PacketConnection::expire`] has something to do.
+    /// Time at which [`PacketConnection::expire`] must be called next.
     #[inline]
     pub(super) fn deadline(&self) -> Picos {
         self.ends

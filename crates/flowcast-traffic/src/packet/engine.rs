@@ -1,8 +1,8 @@
 //! Events in time order: frames that leave links, and timers of connections.
 //!
-//! Each link has its first departure in a tournament that finds the earliest event, and all connections together have their
-//! first timer there. A frame that leaves a link joins the next link of its path or arrives at one of the ends, which send
-//! new frames. Events at equal times are ordered by link number, then timers by connection.
+//! A tournament finds the earliest event. It contains the first departure of each link and the first timer of all
+//! connections. A frame that leaves a link joins the next link of its path or arrives at one of the ends, which send new
+//! frames. Events at equal times are ordered by link number, then timers by connection.
 
 mod periods;
 
@@ -29,7 +29,8 @@ pub(super) struct PacketEngine {
     pub(super) links: Vec<PacketLink>,
     pub(super) routes: Routes,
     pub(super) connections: Vec<PacketConnection>,
-    /// The other direction of each connection, if there is one whose data carry its ACKs; otherwise the connection itself.
+    /// Connection of the opposite direction, whose data carry the ACKs, indexed by connection; the connection itself if
+    /// there is none.
     others: Vec<u32>,
     events: Tournament,
     timers: BinaryHeap<Reverse<(Picos, u32)>>,
@@ -41,7 +42,7 @@ pub(super) struct PacketEngine {
     has_small_queues: bool,
     /// Messages that have arrived, with their numbers.
     pub(super) arrived: VecDeque<(usize, FlowCompletion)>,
-    /// Messages whose remainder is in the send buffer, and the time since which it is there.
+    /// Messages whose unacknowledged rest is in the send buffer, each with the time at which it fitted in.
     pub(super) held: VecDeque<(usize, Picos)>,
     /// Notes for the search for steady states, during a search.
     noted: Option<EngineNotes>,
@@ -249,8 +250,8 @@ impl PacketEngine {
         has_sent
     }
 
-    /// Passes ACKs that the data of one direction carry to the other. Returns `true` if the other then sends data, and so an
-    /// ACK.
+    /// Passes the ACK in a data frame of one direction to the sender of the other. Returns `true` if that sender then sends
+    /// data, which also carry an ACK.
     #[inline]
     fn hear_carried(&mut self, now: Picos, connection: usize, frame: Frame) -> bool {
         let other = self.others[connection];

@@ -2,7 +2,8 @@
 //!
 //! A frame that arrives at `t` at a link that is busy until `free` leaves at `max(free, t) + bytes/rate`, regardless of
 //! later frames. Its departure is thus known when it arrives, so that the queue needs no events except departures, of which
-//! only the first is pending. The waiting bytes are `(free - t) * rate`, so that a full queue needs no count of bytes.
+//! only the first is pending. The waiting bytes are `(free - t) * rate`, so that a full queue is detected without a count of
+//! bytes.
 
 use super::{FRAME_OVERHEAD, frame::Frame, picos::Picos};
 use flowcast_units::{Bytes, Rate, Time};
@@ -25,7 +26,7 @@ pub(super) struct LinkKind {
 /// State of a link.
 #[derive(Debug, Clone)]
 pub(super) struct PacketLink {
-    /// Time at which it is free, plus the time by which its token bucket lets frames leave earlier.
+    /// Time at which the link would be free without its token bucket, which lets frames leave earlier.
     free: Picos,
     /// Last departure, if there is a token bucket.
     passed: Picos,
@@ -33,7 +34,7 @@ pub(super) struct PacketLink {
     ack: Picos,
     latency: Picos,
     longest_wait: Picos,
-    /// Time in which the token bucket fills. Frames leave earlier by this time, but not before they arrive.
+    /// Time in which the token bucket fills. Frames leave earlier by this time, but after their arrival.
     burst: Picos,
     /// Last departure that was delayed.
     last: Picos,
@@ -100,8 +101,8 @@ impl PacketLink {
         Some(self.admit_own(now, service))
     }
 
-    /// Admits a frame like [`PacketLink::admit`], but of the host at which the link begins: its queue holds all of its
-    /// frames.
+    /// Admits a frame of the host at which the link begins, and returns its departure like [`PacketLink::admit`]. The queue
+    /// of the host has no limit.
     #[inline]
     pub(super) fn admit_own(&mut self, now: Picos, service: Picos) -> Picos {
         self.free = self.free.max(now) + service;
@@ -114,7 +115,7 @@ impl PacketLink {
         self.passed + self.latency
     }
 
-    /// Delays a departure by `later`, but keeps it after those before it.
+    /// Delays a departure by `later`, or more if it would otherwise not be after the previous departure.
     #[inline]
     pub(super) fn put_off(&mut self, departure: Picos, later: Picos) -> Picos {
         self.last = (departure + later).max(self.last + Picos(1));
@@ -155,7 +156,7 @@ impl PacketLink {
         self.free.since(now)
     }
 
-    /// `true` if as much waits as in `then`, which was the link at `earlier`.
+    /// `true` if as many frames wait for as long as in `then`, the state of the link at the time `earlier`.
     pub(super) fn is_alike(&self, now: Picos, then: &PacketLink, earlier: Picos) -> bool {
         let waits =
             |time: fn(&PacketLink) -> Picos| time(self).since(now) == time(then).since(earlier);

@@ -67,10 +67,12 @@ impl Live {
             .map_or(Time::ZERO, |hosts| hosts.of_start(most).to_time())
     }
 
-    /// Writes a message to a connection, not before any earlier event. A message without bytes is a frame without data.
+    /// Writes a message to a connection. `now` must not be before the last event. A message without bytes is a frame without
+    /// data.
     ///
     /// # Errors
-    /// Times or packets that cannot be counted.
+    /// The message would end too late to be counted, or the packets exceed `sharing.packet.most_packets` or the numbers of a
+    /// connection.
     pub fn write(
         &mut self,
         now: Time,
@@ -117,8 +119,8 @@ impl Live {
         self.engine.step();
     }
 
-    /// Returns the next message whose remainder is in the send buffer (`sharing.send_buffer`), and the time since which it
-    /// is there.
+    /// Returns the next message whose unacknowledged rest is in the send buffer (`sharing.packet.send_buffer`), and the time
+    /// at which it fitted in.
     pub fn held(&mut self) -> Option<(usize, Time)> {
         self.engine
             .held

@@ -14,14 +14,14 @@
 //!
 //! `d = max(a, d') + b / C`,
 //!
-//! where `d'` is the departure of the frame before it. A switch port that holds more than `sharing.queue` bytes drops the
-//! frame. A data frame carries up to `sharing.segment` bytes of payload and is [`FRAME_OVERHEAD`] longer. An ACK is a frame
-//! of [`FRAME_OVERHEAD`] bytes that returns on the path of a message in that direction. The receiver sends an ACK for every
-//! second full packet, for the last packet of a message, and immediately for any packet that opens, follows or fills a gap.
-//! Any other packet is acknowledged after at most 40 ms (RFC 5681, section 4.2). The sender keeps at most a window of `w`
-//! packets in flight, so that alone it runs at `min(C, w * segment / RTT)`. Congestion control determines how `w` grows and
-//! shrinks: fixed after slow start, reno, cubic or BBR. With fixed windows and queues without limit, the fluid limit of this
-//! system is the closed loop (`flowcast_network::sharing::closed_loop`).
+//! where `d'` is the departure of the frame before it. A switch port drops a frame that would raise its waiting bytes above
+//! `sharing.packet.queue`. A data frame carries up to `sharing.packet.segment` bytes of payload and is [`FRAME_OVERHEAD`]
+//! longer. An ACK is a frame of [`FRAME_OVERHEAD`] bytes that returns on the path of a message in that direction. The
+//! receiver sends an ACK for every second full packet, for the last packet of a message, and immediately for any packet that
+//! opens, follows or fills a gap. Any other packet is acknowledged after at most 40 ms (RFC 5681, section 4.2). The sender
+//! keeps at most a window of `w` packets in flight, so that alone it runs at `min(C, w * segment / RTT)`. Congestion control
+//! determines how `w` grows and shrinks: fixed after slow start, reno, cubic or BBR. With fixed windows and queues without
+//! limit, the fluid limit of this system is the closed loop (`flowcast_network::sharing::closed_loop`).
 //!
 //! | part | subject | rules |
 //! |---|---|---|
@@ -114,14 +114,14 @@ pub struct CarriedPackets {
     pub packet_hops: u64,
     /// Number of frames that were dropped at full queues.
     pub dropped: u64,
-    /// Messages that took the longer of two paths, by their places in the pattern.
+    /// Indices in the pattern of the messages that took the longer of two paths.
     pub detoured: Vec<usize>,
 }
 
 /// Carries all messages over the paths of the fabric.
 ///
 /// # Errors
-/// More than can be counted: 2^24 connections, paths over more than 64 links, 2^31 packets of a connection, or 26 days.
+/// More than can be counted: 2^24 connections, paths over more than 64 links, 2^31 packets of a connection, or 25 days.
 pub fn simulate(
     messages: &[PacketMessage],
     fabric: &Fabric,

@@ -1,4 +1,4 @@
-//! Packets of a connection that have arrived: all below one number, and some ahead of it.
+//! Packets of a connection that have arrived: all packets before the first missing one, and some beyond it.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct SegmentOrder {
     next: u32,
-    /// `true` if `next`, `next + 1`, .. have arrived; the first never has.
+    /// `true` for each of the packets `next`, `next + 1`, .. that has arrived. The first entry is always `false`.
     ahead: VecDeque<bool>,
     count_ahead: u32,
 }

@@ -51,7 +51,7 @@ pub(super) enum ReceiverMemory {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Receiver {
     order: SegmentOrder,
-    /// Transmissions in the order of their arrival that the sender does not know of yet.
+    /// Transmissions that have arrived without the sender's knowledge, in the order of arrival.
     unheard: VecDeque<u32>,
     heard: u32,
     came: u32,
@@ -170,8 +170,8 @@ impl Receiver {
         self.last_came += by.time;
     }
 
-    /// Returns the number of packets that an ACK newly acknowledges, if all arrive in order; 0 if a later ACK took a faster
-    /// path.
+    /// Returns the number of packets that an ACK newly acknowledges, if all arrive in order; 0 if a later ACK has overtaken
+    /// it.
     #[inline]
     pub(super) fn hear_count(&mut self, ack: u32) -> u32 {
         let more = ack.saturating_sub(self.heard);

@@ -24,7 +24,7 @@ enum ReferenceEvent {
     Timer,
 }
 
-/// Time, link or their number, connection of a timer, sequence.
+/// Time, link (for a timer, the number of links), connection of a timer, sequence number, event.
 type Queued = (Picos, usize, usize, usize, ReferenceEvent);
 
 struct Reference {

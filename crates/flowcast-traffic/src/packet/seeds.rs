@@ -25,12 +25,12 @@ pub struct Spread {
 pub struct Runs {
     /// Number of independent runs, with the seeds 1, 2, .. of the disturbances; at least one.
     pub seeds: u32,
-    /// Number of repetitions of each that count, over the same connections; at least one.
+    /// Number of counted repetitions in each run, over the same connections; at least one.
     pub repetitions: u32,
 }
 
 impl Runs {
-    /// Returns runs with one repetition of each.
+    /// Returns this number of runs, each with one repetition.
     pub const fn once(seeds: u32) -> Runs {
         Runs {
             seeds,

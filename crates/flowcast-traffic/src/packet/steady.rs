@@ -5,13 +5,14 @@
 //! same period follows again and again, until something happens from outside the state: a message begins, a message has only
 //! its last packet to send, or a timer that was set before expires. All whole periods before that are skipped in one step.
 //!
-//! Connections in flight that share no link, not even over others, belong to different parts, each with a period of its own.
-//! The states of a part are compared when a packet of one chosen connection arrives. One state is saved, and another one
-//! after half as many events as there were so far, so that any period is found once the phase before it is over (as by
-//! Brent, BIT 20, 1980). A state that has returned is followed for one more period, in which arrivals are recorded, so that
-//! the progress of messages is reported as if each packet had been carried.
+//! Connections in flight that share no link, directly or through other connections, belong to different parts, each with a
+//! period of its own. The states of a part are compared when a packet of one chosen connection arrives. One state is saved,
+//! and another one after half as many events as there were so far, so that any period is found once the phase before it is
+//! over (as by Brent, BIT 20, 1980). A state that has returned is followed for one more period, in which arrivals are
+//! recorded, so that the progress of messages is reported as if each packet had been carried.
 //!
-//! Frames with random times never repeat: with a seed, and therefore whenever `sharing.queue` is set, nothing is skipped.
+//! Frames with random times never repeat: with a seed, and therefore whenever `sharing.packet.queue` is set, nothing is
+//! skipped.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +20,9 @@ use super::{
     connection::ConnectionEnds, engine::PacketEngine, link::PacketLink, picos::Picos, shift::Shift,
 };
 
-/// Number of packets to be sent below which a message is not worth watching.
+/// Minimum number of unsent packets of a message for the search to pay.
 const LEAST_PACKETS: u32 = 256;
-/// Number of parts that may end one after another without a period before the search slows down.
+/// Number of consecutive parts without a period after which the search slows down.
 const MOST_FRUITLESS: u32 = 16;
 /// Value for no part.
 const NONE: u32 = u32::MAX;
@@ -36,13 +37,13 @@ pub(super) struct Search {
     /// Packets of each connection in the period under examination.
     packets: Vec<u32>,
     steps: u64,
-    /// Step at which the connections without a part are divided again.
+    /// Step at which connections without a part are next divided into parts.
     divide_at: u64,
-    /// Number of parts that ended without a period since the last one that had one.
+    /// Number of consecutive parts that ended without a period.
     fruitless: u32,
 }
 
-/// Connections that share links, directly or over others.
+/// Connections that share links, directly or through other connections.
 #[derive(Default)]
 struct SteadyPart {
     connections: Vec<u32>,
@@ -109,8 +110,8 @@ impl Search {
         }
     }
 
-    /// Number of steps that cost as much as an examination of everything. If flows start and end before anything repeats, it
-    /// is at least an eighth of all steps so far.
+    /// Number of steps before the next division or the next saved state: they cost as much as an examination of all
+    /// connections and links. It is at least an eighth of all steps so far if flows start and end before anything repeats.
     fn pause(&self) -> u64 {
         let all = 4 * (self.of_connection.len() + self.of_link.len()) as u64;
         if self.fruitless < MOST_FRUITLESS {
@@ -313,8 +314,8 @@ impl SteadyPart {
         }
     }
 
-    /// Returns the time since a state, if the state is the same again except for times and numbers. Sets the number of
-    /// packets that have arrived on each connection.
+    /// Returns the time since the state `then`, if the part is in this state again except for times and numbers. Sets the
+    /// number of packets that have arrived on each connection.
     fn repeats(
         &self,
         then: &SteadyState,

@@ -20,14 +20,14 @@ const REMEMBERED: usize = 64;
 /// One message of a connection.
 #[derive(Debug, Clone)]
 struct StreamPart {
-    /// Its place among all messages.
+    /// Number of the message among all messages.
     message: usize,
     written: Picos,
     size: u64,
     first: u32,
-    /// The packet after its last.
+    /// Packet after the last packet of the message.
     end: u32,
-    /// Packet before which all must be acknowledged for the send buffer to hold the rest.
+    /// Number of packets that must be acknowledged before the send buffer has room for the rest of the message.
     held: u32,
     completion: FlowCompletion,
     intervals: Vec<RateInterval>,
@@ -37,12 +37,13 @@ struct StreamPart {
 #[derive(Debug, Clone, Copy)]
 struct Buffer {
     packets: u32,
-    /// Number of parts that were reported as completely in the buffer.
+    /// Number of parts that were reported because their unacknowledged rest is in the buffer.
     told: usize,
 }
 
 impl Buffer {
-    /// Packet before which all must be acknowledged for the buffer to hold all before `end`; so far it is `acknowledged`.
+    /// Number of packets that must be acknowledged before the buffer has room for the other packets before `end`. The first
+    /// `acknowledged` packets are acknowledged already.
     fn holds(&self, end: u32, acknowledged: u32) -> u32 {
         let third = (self.packets / 3).max(1);
         let missing = end
@@ -58,9 +59,11 @@ pub(super) struct PacketStream {
     /// Payload of a full packet.
     segment: u64,
     parts: VecDeque<StreamPart>,
-    /// Number of parts written so far, the packet after the last of these, and the time of the next write.
+    /// Number of parts written so far.
     written: usize,
+    /// Packet after the last packet of the written parts.
     available: u32,
+    /// Time at which the next part is written; never if all are written.
     next_write: Picos,
     /// Number of parts that have arrived completely.
     done: usize,
@@ -68,7 +71,7 @@ pub(super) struct PacketStream {
     told: usize,
     /// Send buffer, if messages are appended one by one.
     buffer: Option<Buffer>,
-    /// Number of parts at which old ones are forgotten; never if their intervals are needed.
+    /// Number of parts at which old parts are forgotten; `usize::MAX` if their intervals are needed.
     most: usize,
     /// Number of notes of each message's progress.
     notes: u64,
@@ -79,7 +82,7 @@ pub(super) struct PacketStream {
 }
 
 impl PacketStream {
-    /// Creates a stream of messages with these places, none of them empty, ordered by start.
+    /// Creates a stream of these messages, each with its number. They are ordered by start and not empty.
     pub(super) fn new(messages: &[(usize, PacketMessage)], segment: Bytes) -> PacketStream {
         let mut end = 0;
         let parts = messages.iter().map(|(place, message)| {
@@ -116,7 +119,7 @@ impl PacketStream {
     }
 
     /// Creates a stream without messages; [`PacketStream::append`] adds them. With a buffer, a message is reported when its
-    /// remainder is in the buffer.
+    /// unacknowledged rest is in the buffer.
     pub(super) fn one_by_one(segment: Bytes, buffer: Option<Bytes>) -> PacketStream {
         PacketStream {
             segment: segment.0,
@@ -192,7 +195,7 @@ impl PacketStream {
         Some((part.message, part.completion))
     }
 
-    /// Returns a message whose unacknowledged part is in the send buffer and which was not reported yet.
+    /// Returns the number of a message whose unacknowledged rest is in the send buffer, if it was not reported yet.
     #[inline]
     pub(super) fn hold(&mut self, acknowledged: u32) -> Option<usize> {
         let buffer = self.buffer.as_mut()?;
@@ -210,7 +213,7 @@ impl PacketStream {
         self.parts.len() >= self.most
     }
 
-    /// Forgets messages of which nothing is in flight: those before the packet `oldest`.
+    /// Forgets messages without packets in flight: all their packets are before `oldest`.
     pub(super) fn forget(&mut self, oldest: u32) {
         while self.told > 0
             && self.parts[0].end <= oldest
@@ -226,7 +229,7 @@ impl PacketStream {
         self.most = REMEMBERED.max(2 * self.parts.len());
     }
 
-    /// The packet after the last that may be sent.
+    /// Packet after the last packet that may be sent.
     #[inline]
     pub(super) fn available(&self) -> u32 {
         self.available
@@ -326,14 +329,15 @@ impl PacketStream {
         }
     }
 
-    /// Number of packets that may be sent before the last one of the arriving message, when `came` packets have arrived and
+    /// Number of unsent packets of the arriving message, not counting its last packet, when `came` packets have arrived and
     /// `sent` packets were sent.
     pub(super) fn room(&self, came: u32, sent: u32) -> u32 {
         let part = self.parts.get(self.done).filter(|part| part.first <= came);
         part.map_or(0, |part| (part.end - 1).saturating_sub(sent))
     }
 
-    /// Skips `periods` periods after the first `came` packets, in each of which packets arrive as in the one at `times`.
+    /// Skips `periods` periods after the arrival of the first `came` packets. Packets arrive in each of them as in the
+    /// previous period, in which they arrived at `times`.
     pub(super) fn skip(
         &mut self,
         came: u32,
@@ -371,7 +375,7 @@ impl PacketStream {
     }
 }
 
-/// Bytes of a message at the next note: one of `notes` parts more than `noted`, or all.
+/// Number of bytes of a message at which its progress is noted next: `noted` plus `1/notes` of its size, at most all bytes.
 fn note_after(noted: u64, size: u64, notes: u64) -> u64 {
     (noted + size.div_ceil(notes)).min(size)
 }

@@ -1,8 +1,9 @@
-//! State that connections keep from earlier repetitions: a pattern that is carried again and again over the same connections
-//! starts with the windows, thresholds and round trips that the repetition before has left.
+//! State that connections keep from earlier repetitions. Each repetition of a pattern over the same connections starts with
+//! the windows, thresholds and round trips at the end of the previous repetition.
 //!
-//! The messages are carried in rounds, each of which begins after the one before has ended everywhere; the last ones count.
-//! Their duration is not known beforehand, so rounds are moved further apart until they fit.
+//! The messages are carried in rounds. Each round begins after all messages of the previous round have ended, and only the
+//! last rounds are returned. The duration of a round is not known beforehand, so rounds are moved further apart until they
+//! fit.
 
 use super::{CarriedPackets, PacketMessage, SharingError};
 use flowcast_network::sharing::completion::{FlowCompletion, RateInterval};

@@ -1,4 +1,4 @@
-//! Next events of members, which may move: a 4-ary heap whose entries know their indices.
+//! Next events of members, whose times may change: a 4-ary heap with a table of the index of each member's entry.
 
 use flowcast_units::Time;
 
@@ -17,8 +17,8 @@ pub struct IndexedHeap {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PartialHeap(Vec<IndexedEntry>);
 
-/// Bits of the event's time, which have the order of the times if these are not negative, followed by the member's turn
-/// among equal times, and the member.
+/// Bits of the event's time, followed by the member's turn among equal times and by the member. The bits of times that are
+/// not negative have the order of the times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct IndexedEntry(u128);
 
@@ -71,7 +71,7 @@ impl IndexedHeap {
         }
     }
 
-    /// Takes the earliest event, after which its member has none.
+    /// Removes and returns the earliest event and its member.
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         let (time, member) = self.first()?;
         self.remove(member);
@@ -116,7 +116,7 @@ impl PartialHeap {
         }
     }
 
-    /// Puts an entry at an index or above it.
+    /// Moves an entry from an index towards the first entry, up to its place.
     fn rise(&mut self, indices: &mut [u32], mut index: usize, entry: IndexedEntry) {
         while index > 0 {
             let parent = (index - 1) / CHILDREN;
@@ -129,7 +129,7 @@ impl PartialHeap {
         self.put(indices, index, entry);
     }
 
-    /// Puts an entry at an index or below it.
+    /// Moves an entry from an index away from the first entry, down to its place.
     fn sink(&mut self, indices: &mut [u32], mut index: usize, entry: IndexedEntry) {
         loop {
             let first = index * CHILDREN + 1;

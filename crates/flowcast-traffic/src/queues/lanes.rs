@@ -27,7 +27,7 @@ impl Default for Lane {
 }
 
 impl Lane {
-    /// Lane of an event with a delay of its own, which goes into the heap itself.
+    /// No lane, for events that are inserted into the heap directly.
     pub const NONE: Lane = Lane(DIRECT);
 }
 
@@ -69,7 +69,7 @@ struct LaneEntries<E> {
     delay: Time,
     /// `true` if an entry of this lane is in the heap.
     active: bool,
-    /// Entries after that one.
+    /// Other entries of this lane, in order.
     behind: EventRing<LaneEntry<E>>,
 }
 
@@ -176,9 +176,9 @@ impl<E> Default for LaneQueue<E> {
 }
 
 impl<E: Copy + Default> LaneQueue<E> {
-    /// Events that come soon after the last one: those at these distances after the next event of its lane, or of the events
-    /// that are due immediately. `None` if the last event had no lane: then only the very next event without a lane is
-    /// known, and the one after it is among [`LaneQueue::soon_without_lane`].
+    /// Events that come soon after the last event. They are in the same lane, or are due immediately like the last event, at
+    /// the distances `places` after the next one. `None` if the last event had no lane: then only the next event without a
+    /// lane is known, and the one after it is among [`LaneQueue::soon_without_lane`].
     #[inline(always)]
     pub fn soon(&self, places: [usize; 4]) -> Option<[Option<E>; 4]> {
         let [a, b, c, d] = places;
@@ -211,7 +211,7 @@ impl<E: Copy + Default> LaneQueue<E> {
         self.now
     }
 
-    /// Opens a lane for each of these delays, unless there are too many for lanes to pay.
+    /// Opens a lane for each of these delays, unless there are too many for lanes to be faster.
     pub fn open_lanes(&mut self, mut delays: Vec<Time>) {
         delays.sort_unstable();
         delays.dedup();

@@ -4,8 +4,7 @@
 //! |---|---|---|
 //! | [`lanes`] | events in the order of insertion, most of them after one of few fixed delays; the next events of a delay are known and can be prefetched | 28, 44, 44 |
 //! | [`tournament`] | one event for each member, whose key may change at any time; few members | 31, 49, 65 |
-//! | [`ladder`] | one event for each of many members; several of the next events are known and can be prefetched | 40, 28,
-//! 26 |
+//! | [`ladder`] | one event for each of many members; several of the next events are known and can be prefetched | 40, 28, 26 |
 //! | [`indexed`] | one event for each of some members, which may also be removed | 36, 53, 68 |
 //! | `std::collections::BinaryHeap`, for comparison | one event for each member, whose key never changes | 21, 29, 40 |
 //!

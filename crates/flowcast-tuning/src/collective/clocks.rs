@@ -13,9 +13,9 @@ pub(crate) struct MessageCosts {
     pub send: f64,
     /// Processor time of the receiver, after arrival.
     pub receive: f64,
-    /// Time that it occupies both ports, by level.
+    /// Time for which a message occupies both ports, indexed by level.
     pub wire: [f64; 4],
-    /// Time from the end of the sender's port to the receiver, by level.
+    /// Time from the end of the sender's port to the receiver, indexed by level.
     pub latency: [f64; 4],
     /// Extra time of a round trip to the receiver, beyond its latency. `None` if the sender sends without a handshake.
     pub handshake: Option<f64>,

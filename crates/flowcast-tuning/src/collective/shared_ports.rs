@@ -6,10 +6,10 @@
 use super::plan::{CollectivePlan, PlannedMessage};
 use flowcast_place::rank_place::{JoinLevel, RankPlace};
 
-/// Up to this number of places times turns, bytes are stored for all of them, even for those without messages.
+/// Largest number of places times turns for which the bytes of all pairs are stored, even of pairs without messages.
 const FEW: usize = 1 << 20;
 
-/// Factors on the time at the port, by message. `None` if nothing is shared.
+/// Factors on the time at the port, indexed by message. `None` if nothing is shared.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct SharedPorts {
     stretches: Option<Vec<f32>>,
@@ -98,7 +98,7 @@ impl SharedPorts {
     }
 }
 
-/// Number of bytes, by place and turn.
+/// Number of bytes of each place in each turn.
 struct TurnLoads {
     turns: usize,
     /// Sorted indices of the places and turns that have messages, if these are a small part of all; empty otherwise.

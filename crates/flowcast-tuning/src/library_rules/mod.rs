@@ -20,9 +20,9 @@ pub struct LibraryRule {
     pub op: CollectiveOp,
     /// Ranks of the communicator, at least 2.
     pub ranks: u32,
-    /// Smallest size of the buffer for which it is used, up to the size of the next row. The buffer is the
-    /// vector for an operation on one vector; all blocks for a gather, scatter, allgather or reduce-scatter; all data that
-    /// one rank sends for an alltoall.
+    /// Smallest size of the buffer for which the algorithm is used, up to the size of the next row. The buffer is the vector
+    /// for an operation on one vector; all blocks for a gather, scatter, allgather or reduce-scatter; all data that one rank
+    /// sends for an alltoall.
     pub from: Bytes,
     /// Algorithm to use, with its parameters.
     pub choice: Choice,

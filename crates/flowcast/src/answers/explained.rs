@@ -5,10 +5,11 @@ use flowcast_replay::time_part::TimePart;
 use flowcast_report::sites::site_name;
 use flowcast_table::{Document, Record, Rows, Value, json, rows};
 
-/// Largest number of ranks, and of places, in a table; `--json` has the others.
+/// Maximum number of rows in a table. `--json` has all rows.
 const ROWS: usize = 32;
 
-/// Adds both tables, in which causes that never occur have no column, and the field `explanation` of `flowcast/replay/1`.
+/// Adds a table of ranks, a table of places, and the field `explanation` of `flowcast/replay/1`. Causes that never occur
+/// have no column.
 pub(super) fn explained(document: Document, explanation: &Explanation) -> Document {
     let Explanation { ranks, sites } = explanation;
     let fields = Record::new()

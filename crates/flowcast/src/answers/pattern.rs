@@ -32,7 +32,7 @@ pub struct PatternAnswer<'a> {
     pub seeds: Option<u32>,
     /// `true` if the document explains what limited each flow.
     pub explains: bool,
-    /// Number of rows of each table that people see; programs read all.
+    /// Maximum number of rows in a printed table. JSON has all rows.
     pub most_rows: usize,
 }
 

@@ -32,7 +32,7 @@ pub struct ConcurrentProgram<'a> {
 pub struct PredictionAnswer<'a> {
     /// The programs, if there are several; otherwise empty.
     pub applications: Vec<ConcurrentProgram<'a>>,
-    /// The trace in its replayed form.
+    /// The trace, prepared for replay.
     pub prepared: &'a Prepared<'a>,
     /// The prediction.
     pub prediction: &'a Prediction,
@@ -44,7 +44,7 @@ pub struct PredictionAnswer<'a> {
     pub has_interval: bool,
     /// The requested distribution of delays, and the times under it.
     pub noise: Option<(&'a str, &'a Noisy)>,
-    /// Number of rows of each table that people see; programs read all.
+    /// Maximum number of rows in a printed table. JSON has all rows.
     pub most_rows: usize,
 }
 

@@ -141,7 +141,7 @@ pub struct ConflictSamples {
 }
 
 impl ConflictSamples {
-    /// `true` if a text is meant as such a file.
+    /// `true` if a text is a table of samples with the column `kind`.
     pub fn is_one(text: &str) -> bool {
         sample_table::has(text, "kind")
     }
@@ -158,8 +158,8 @@ impl ConflictSamples {
         samples.check(text.lines().count())
     }
 
-    /// Conflicts whose messages have one size and start together, as patterns for models of messages: each repetition takes
-    /// as long as its last message. Other conflicts have no such form and are left out.
+    /// Patterns for models of messages, from conflicts whose messages have one size and start together. The time of a
+    /// repetition is the longest duration of its messages. Other conflicts are left out.
     pub fn patterns(&self) -> Vec<PatternSamples> {
         self.measured
             .iter()

@@ -3,8 +3,7 @@
 //! [`conflict_samples`] reads and writes the durations of elementary conflicts. [`conflicts`] fits each sharing model to
 //! them and reports the model that explains the network best (Martinasso and Méhaut, section 5; Zhu et al.). [`dimemas`]
 //! finds Dimemas' latency, bandwidth, links and collective models from the regions of dedicated runs, which
-//! [`recorded_regions`] takes from recordings (Girona, Labarta, Badia). [`narrowing`] finds one parameter of anything that
-//! can be replayed:
+//! [`recorded_regions`] takes from recordings (Girona, Labarta, Badia). [`narrowing`] finds one parameter of any replay:
 //!
 //! ```
 //! use flowcast::calibrate::narrowing::least_cost;

@@ -15,7 +15,7 @@ use flowcast_recording::{
 };
 use flowcast_units::{Bytes, CollectiveOp};
 
-/// Regions that are understood, and the names of the others.
+/// Regions with a known exercise, and the names of the other regions.
 pub fn exercises(files: &[RankFile]) -> (Vec<MeasuredRegion>, Vec<String>) {
     let mut contents: BTreeMap<String, RegionContent> = BTreeMap::new();
     for (rank, file) in files.iter().enumerate() {

@@ -17,9 +17,9 @@ use flowcast_units::{Bytes, Time};
 use super::IntervalOptions;
 use crate::Error;
 
-/// Number of drawn networks if a walk without events carries them together.
+/// Number of drawn networks if a walk without events predicts several at the same time.
 pub(super) const DRAWS_TOGETHER: usize = 64;
-/// Number of drawn networks if they are replayed one by one: largest and smallest.
+/// Largest and smallest number of drawn networks if they are replayed one by one.
 pub(super) const DRAWS_ONE_BY_ONE: (usize, usize) = (16, 4);
 /// Approximate time limit for all draws if the caller does not set their number.
 const TIMEOUT: Time = Time::from_nanos(10e9);
@@ -87,7 +87,7 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// Predictions on those of `of` networks that the model did not reject.
+    /// Creates the predictions on `of` drawn networks. Networks without a makespan were rejected by the model.
     pub(super) fn some(makespans: Vec<Time>, of: usize) -> Drawn {
         Drawn {
             refused: of - makespans.len(),
@@ -129,7 +129,7 @@ impl Drawn {
     }
 }
 
-/// Errors of a model that count for a prediction.
+/// Errors of a model that apply to a prediction.
 #[derive(Default)]
 pub(super) struct ModelErrors<'a> {
     entries: Vec<&'a Accuracy>,
@@ -144,9 +144,9 @@ pub(super) struct ModelErrors<'a> {
 }
 
 impl<'a> ModelErrors<'a> {
-    /// For a program, takes the errors on programs: those on this network, or else those in laboratories, since errors on
-    /// patterns do not tell how well a program is predicted. Nothing is known of a network that has neither intervals nor an
-    /// accuracy record.
+    /// Selects the errors for a prediction. For a program, these are errors on programs, because errors on patterns do not
+    /// show how well a program is predicted. They come from this network, or else from laboratories. A network with neither
+    /// intervals nor an accuracy record has no errors.
     pub(super) fn from_network(
         network: &'a Network,
         model: &str,

@@ -1,13 +1,13 @@
 //! Margins of predictions: intervals that contain the measured time with a given probability.
 //!
-//! The network file quantifies two sources of uncertainty. The **parameters** have intervals. Networks are drawn
-//! from these ([`Network::drawn`]), and the prediction is repeated on each of them: 64 times if messages do not meet,
-//! because a walk over the program carries 32 networks at the same time, otherwise up to 16 times. The **model** differs
-//! from the machine. Its errors on earlier measurements are in the file's [accuracy record](flowcast_network::accuracy). For
-//! a program, these are errors on programs, from laboratories if no program ran on this network. No interval is narrower
-//! than the misfit of the parameters. The ends of the interval have the ranks of split conformal prediction among the sums
-//! of both ([`margin`](flowcast_statistics::conformal::margin)). Measurements under the same name are left out. An interval
-//! always contains the prediction itself.
+//! The network file quantifies two sources of uncertainty. The **parameters** have intervals. Networks are drawn from these
+//! ([`Network::drawn`]), and the prediction is repeated on each of them: 64 times if messages do not meet, because a walk
+//! over the program predicts 32 networks at the same time, otherwise up to 16 times. The **model** differs from the machine.
+//! Its errors on earlier measurements are in the file's [accuracy record](flowcast_network::accuracy). For a program, these
+//! are errors on programs, from laboratories if no program ran on this network. No interval is narrower than the misfit of
+//! the parameters. Each error is added to each deviation on a drawn network. The ends of the interval are the sums with the
+//! ranks of split conformal prediction ([`margin`](flowcast_statistics::conformal::margin)). Errors on the predicted case
+//! itself are left out. An interval always contains the prediction itself.
 
 mod evidence;
 

@@ -1,4 +1,4 @@
-//! The exact curve, for messages that do not disturb one another: the events of a replay with costs that follow the field.
+//! The exact curve, for messages without contention: the events of a replay with costs that follow the field.
 
 use std::collections::HashMap;
 
@@ -179,7 +179,7 @@ impl ExactSearch<'_> {
 
 /// `true` if the ranks of a collective give different sizes, and the last rank to arrive decides how long it takes.
 fn sizes_differ(program: &Program, costs: &Costs) -> bool {
-    /// Decision by a root, time of the collective, and disagreement of another rank.
+    /// `true` if a root decides, the time of the collective, and `true` if another rank gives a different time.
     type Deciding = (bool, Time, bool);
     let mut deciding: HashMap<u32, Deciding> = HashMap::new();
     for rank in Rank::all(program.streams()) {

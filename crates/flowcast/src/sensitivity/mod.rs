@@ -1,6 +1,6 @@
 //! Dependence of the predicted time on one field of the network, over a range of its values.
 //!
-//! If messages do not disturb one another, the time is a maximum of linear functions of the field, and the curve is exact
+//! Without contention between messages, the time is a maximum of linear functions of the field, and the curve is exact
 //! ([`flowcast_sensitivity`]): at each value it equals the result of [`predict`](crate::predict()), except for rounding. For
 //! a rate, and for the speed of a processor, the parameter is the inverse, because times grow linearly with it. Otherwise
 //! the order of events depends on the field. The curve then joins predictions at values that are closer together where it

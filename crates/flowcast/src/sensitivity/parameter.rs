@@ -148,8 +148,7 @@ impl Parameter {
         if self.in_nanos() { at / 1e9 } else { at }
     }
 
-    /// Growth of the makespan in seconds for each [`Parameter::unit`], from a slope in nanoseconds for each unit of the
-    /// parameter.
+    /// Slope of the makespan in seconds per [`Parameter::unit`]. `slope` is in nanoseconds per unit of the parameter.
     pub fn slope_in_unit(&self, slope: f64) -> f64 {
         if self.in_nanos() { slope } else { slope / 1e9 }
     }

@@ -10,11 +10,10 @@ use flowcast_units::{Rounded, Time};
 use super::{Inexact, Parameter, Sensitivity};
 use crate::statements::marked_name;
 
-/// Relative changes of the time for which the answer in words states how much worse the field may get, or how much better it
-/// has to get.
+/// Relative changes of the time, slower and faster, for which the answer in words states the value of the field.
 const PARTS: [f64; 2] = [0.01, 0.1];
 
-/// Relative changes of a run's time for which the document, which programs read, states the value of the field.
+/// Relative changes of the time, slower and faster, for which the document states the value of the field.
 const REACHED: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 
 /// A curve and its network.

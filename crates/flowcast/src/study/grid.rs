@@ -24,10 +24,11 @@ pub fn full_name(key: &str) -> String {
 /// Reason why there is no grid.
 #[derive(Debug, Error)]
 pub enum GridError {
-    /// A text that is not a field with values, names that cannot be columns, or texts that do not fit together.
+    /// Invalid text: not a field with values, a name that cannot be a column, or texts that do not fit together.
     #[error("{option}: found {found}, expected {expected}")]
     Wrong {
-        /// The option and its text, such as `--grid latency=5us..1us:2`; only the option if all its texts are meant.
+        /// The option and its text, such as `--grid latency=5us..1us:2`; only the option if the error concerns all its
+        /// texts.
         option: String,
         /// The text that was found, as given.
         found: String,
@@ -287,7 +288,7 @@ fn value(kind: Quantity, number: f64) -> GridValue {
     }
 }
 
-/// All combinations of values. The last field changes from one set to the next.
+/// All combinations of values. The last field varies fastest.
 #[derive(Debug, Clone)]
 pub struct ParameterGrid {
     axes: Vec<Axis>,

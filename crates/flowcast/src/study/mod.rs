@@ -59,7 +59,7 @@ pub struct Study {
     program: Program,
     networks: Vec<Network>,
     grid: ParameterGrid,
-    /// One for each mapping.
+    /// Options of the replays, one for each mapping.
     options: Vec<Options>,
     level: Option<f64>,
     choices: Vec<ModelChoice>,

@@ -11,14 +11,14 @@ use super::{
 use crate::{Contention, Error, IntervalOptions, Options};
 use flowcast_replay::outcome::finite_times;
 
-/// Lanes of a walk fill in steps of this many sets.
+/// Number of lanes that a walk fills together. Threads get multiples of this number of sets, except for the last ones.
 const STEP: usize = 8;
 
 /// Lines with the numbers of their sets.
 pub type Lines = Vec<(usize, String)>;
 
 impl Study {
-    /// Replays these sets. `done` gets the lines of finished sets, of several sets if these finish together.
+    /// Replays these sets. `done` gets the lines of finished sets. Sets that finish together are passed in one call.
     ///
     /// # Errors
     /// A set without a prediction; errors of `done`.

@@ -95,7 +95,8 @@ impl Prepared<'_> {
         })
     }
 
-    /// Result of [`Prepared::with_noise`] for runs whose ranks end at these times: all parts in the order of the runs.
+    /// Result of [`Prepared::with_noise`] from its parts. `ends` has the results of [`Prepared::ends_with_noise`] for all
+    /// runs, in the order of the runs.
     ///
     /// # Errors
     /// Errors of [`Prepared::with_noise`]; a wrong number of runs or ranks.

@@ -1,4 +1,4 @@
-//! Causes of a predicted time along the chain of events that ends last.
+//! Causes of a predicted time along the critical path.
 
 use flowcast_graph::critical_path::CriticalPath;
 use flowcast_network::network::Network;
@@ -15,8 +15,7 @@ use crate::{
     statements::marked_name,
 };
 
-/// Predicted time along the chain of events that ends last, by cause and by rank; and up to ten changes that would help,
-/// each replayed.
+/// Predicted time along the critical path, by cause and by rank; and up to ten changes that would help, each replayed.
 ///
 /// # Errors
 /// Errors of [`predict`](crate::predict()); a schedule whose ranks have several processors.

@@ -1,4 +1,4 @@
-//! Comparison of two versions of a program: slower calls, regions and ranks, and the certainty that repetitions give.
+//! Comparison of two versions of a program: slower calls, regions and ranks, and the certainty of the differences.
 
 use std::collections::BTreeSet;
 
@@ -29,8 +29,8 @@ impl RunRow {
     }
 }
 
-/// Differences of the runs after from the runs before, the largest increase first; with several runs, times are medians. The
-/// second value is the relative change of the total time, or `None` if the test does not make it certain.
+/// Compares the runs after a change with the runs before it. The document lists the largest increase first; times of several
+/// runs are medians. The second value is the relative change of the total time; `None` if the test does not make it certain.
 ///
 /// # Errors
 /// No runs, or runs of different numbers of ranks.

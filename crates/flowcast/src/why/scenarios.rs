@@ -27,7 +27,7 @@ pub struct Scenario {
     pub options: Options,
     /// Nodes with slow ranks, each with the factor by which their computations take longer.
     pub slow_nodes: Vec<(Node, f64)>,
-    /// Size up to which neighbouring messages to one receiver are sent together ([`aggregated`]).
+    /// Largest total size of consecutive messages to one receiver that are sent as one ([`aggregated`]).
     pub aggregate: Option<Bytes>,
     /// Costs that differ from the network's.
     pub costs: Vec<Cost>,
@@ -45,7 +45,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Gives messages to or from a node `rate` times the rate between nodes.
+    /// Creates a cost that multiplies the rate of messages between this node and other nodes by `rate`.
     ///
     /// # Errors
     /// A rate of 0 or less.
@@ -86,7 +86,7 @@ struct ScenarioResult {
     communication: f64,
     model: &'static str,
     noisy: Option<Noisy>,
-    /// `true` if events keep the order of a replay with other costs, although it depends on them.
+    /// `true` if events keep the order of the replay without the changes, although the changes might alter it.
     keeps_order: bool,
 }
 
@@ -215,8 +215,8 @@ impl Scenario {
 }
 
 impl PreparedProgram<'_> {
-    /// Sends neighbouring messages together, after collectives have become messages. Carrying out collectives matches all
-    /// messages anew, by tags that messages sent together do not keep.
+    /// Merges consecutive messages to one receiver. Collectives must be carried out before, because this matches all
+    /// messages again by their tags, and a merged message keeps only one of its tags.
     fn aggregated(self, up_to: Bytes) -> Self {
         PreparedProgram {
             program: Cow::Owned(aggregated(&self.program, up_to)),

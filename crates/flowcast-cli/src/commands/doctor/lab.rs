@@ -4,7 +4,7 @@ use flowcast_measure::lab::check_machine;
 
 use super::Check;
 
-/// A failure is marked as unknown, because it is not a problem for measurements.
+/// Checks that labs can be built. A failure is marked as unknown, because it is not a problem for measurements.
 pub(super) fn check() -> Check {
     const NAME: &str = "labs";
     match check_machine() {

@@ -1,4 +1,4 @@
-//! `flowcast doctor`: checks of this machine for what disturbs a measurement or a recording, with advice.
+//! `flowcast doctor`: checks of this machine for problems of a measurement or a recording, with advice.
 
 mod clock;
 mod lab;
@@ -99,7 +99,7 @@ impl Check {
 }
 
 impl Doctor {
-    /// Runs the checks and prints the results. A problem is a finding.
+    /// Runs the checks and prints the results. Fails with a [`Finding`] if a check found a problem.
     pub(crate) fn run(self) -> Result<()> {
         let mut machine = Machine::this();
         machine

@@ -1,4 +1,4 @@
-//! `flowcast measure p2p --adaptive`: round trips that are chosen one after the other.
+//! `flowcast measure p2p --adaptive`: measurement that chooses its round trips one after the other.
 
 use std::path::Path;
 

@@ -73,7 +73,7 @@ pub(crate) struct MeasureConflicts {
     /// Largest number of flows in one direction of a node; at most 1000
     #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=1_000))]
     flows: u32,
-    /// Kinds of conflicts to measure, separated by commas; flows alone and the random patterns of --holdout are always
+    /// Kinds of conflicts to measure, separated by commas; single flows and the random patterns of --holdout are always
     /// measured
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
     only: Vec<ConflictKind>,

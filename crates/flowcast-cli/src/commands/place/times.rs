@@ -54,7 +54,7 @@ impl TriedTimes {
         })
     }
 
-    /// Times of this number of mappings, if the earlier run has them all.
+    /// Times of the next `mappings` mappings; `None` if the earlier run does not have all of them.
     pub(super) fn known(&mut self, mappings: usize) -> Option<Vec<Time>> {
         let whole = self.earlier.len() >= mappings;
         whole.then(|| self.earlier.by_ref().take(mappings).collect())

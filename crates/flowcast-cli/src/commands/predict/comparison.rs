@@ -149,7 +149,7 @@ pub(super) fn of_pattern(
     asked.args.format.print(&document(&rows))
 }
 
-/// The networks. A schedule may have none.
+/// The given networks; a single `None` without a network, as for a schedule.
 fn places(networks: &[Network]) -> Vec<Option<&Network>> {
     if networks.is_empty() {
         return vec![None];
@@ -299,8 +299,8 @@ fn document(all: &[ComparisonRow<'_>]) -> Document {
         .noted(notes(all))
 }
 
-/// Replaces the choice of a row without messages inside nodes by the same choice of a row that has some, so that it is
-/// printed only once.
+/// Returns an equal choice of a row with messages inside nodes, if this row has none and there is such a row. Equal choices
+/// are then printed only once.
 fn with_inside<'a>(choice: &'a ModelChoice, choices: &[&'a ModelChoice]) -> &'a ModelChoice {
     let with = choices
         .iter()
@@ -319,7 +319,7 @@ fn with_inside<'a>(choice: &'a ModelChoice, choices: &[&'a ModelChoice]) -> &'a 
     }
 }
 
-/// Number of messages, bytes, and the sum of their times.
+/// Number of messages inside nodes, their bytes, and the sum of their times.
 fn inside_cell(
     InsideTraffic {
         messages,

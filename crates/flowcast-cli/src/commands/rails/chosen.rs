@@ -15,7 +15,7 @@ pub(super) enum Chosen {
     /// Scheduler with the given parameters. Earliest delivery divides long messages.
     Fixed(SchedulerName),
     /// Earliest delivery without division of messages.
-    WholeFileReader,
+    WholeMessages,
     /// Earliest delivery with parameters that follow the rails.
     Adaptive,
     /// Earliest delivery with parameters that follow the rails; the best rail alone if measurements show that it is faster.
@@ -39,20 +39,20 @@ impl std::str::FromStr for Chosen {
         Ok(match text {
             "adaptive" => Chosen::Adaptive,
             "guarded" => Chosen::Guarded,
-            "whole-messages" => Chosen::WholeFileReader,
+            "whole-messages" => Chosen::WholeMessages,
             name => Chosen::Fixed(name.parse()?),
         })
     }
 }
 
 impl Chosen {
-    /// Course over these rails.
+    /// Scheduler, division of messages, and rails of a test.
     pub(super) fn course(self, rails: RailSet, split: SplitRule) -> RailChoices {
         let scheduler = match self {
             Chosen::Fixed(name) => name,
             _ => SchedulerName::new(Discipline::EarliestDelivery),
         };
-        let split = (self != Chosen::WholeFileReader).then_some(split);
+        let split = (self != Chosen::WholeMessages).then_some(split);
         RailChoices {
             scheduler,
             adapts: self == Chosen::Adaptive,
@@ -65,7 +65,7 @@ impl Chosen {
     pub(super) fn name(self) -> String {
         match self {
             Chosen::Fixed(name) => name.to_string(),
-            Chosen::WholeFileReader => "whole-messages".into(),
+            Chosen::WholeMessages => "whole-messages".into(),
             Chosen::Adaptive => "adaptive".into(),
             Chosen::Guarded => "guarded".into(),
         }
@@ -82,7 +82,7 @@ pub(super) fn subjects(schedulers: &[Chosen], rails: &[LiveRail]) -> Vec<Subject
     });
     let alone = (0u8..).zip(rails).map(|(rail, live)| Subject {
         name: format!("{} alone", live.name),
-        chosen: Chosen::WholeFileReader,
+        chosen: Chosen::WholeMessages,
         rails: RailSet::NONE.with(RailId(rail)),
     });
     together.chain(alone).collect()

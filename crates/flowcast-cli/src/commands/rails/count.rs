@@ -21,10 +21,10 @@ use flowcast_terminal::{exit::Finding, output::Format, provenance};
 /// Options of the counting test.
 #[derive(Debug, Args)]
 pub(super) struct CountArgs {
-    /// Send this number of numbered messages with the first scheduler instead of measuring; the other end checks them
+    /// Send this number of messages with the first scheduler instead of measuring; the other end checks their order
     #[arg(long, value_name = "MESSAGES")]
     count: Option<u64>,
-    /// Size of a numbered message
+    /// Size of each message of --count
     #[arg(long, default_value = "64B", value_name = "SIZE", requires = "count")]
     size: Bytes,
     /// Remove this rail after half of the messages

@@ -48,7 +48,7 @@ pub(in crate::commands) enum WaitingKind {
 }
 
 impl WaitingKind {
-    /// Waiting of the transport.
+    /// Waiting method of the transport.
     pub(super) fn waiting(self) -> LinkWaiting {
         match self {
             WaitingKind::Sleep => LinkWaiting::Sleep,

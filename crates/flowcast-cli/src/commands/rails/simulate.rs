@@ -35,7 +35,7 @@ pub(crate) struct Simulate {
     /// latency-printed
     #[arg(long, default_value = "earliest-delivery", value_name = "NAME")]
     scheduler: SchedulerName,
-    /// Messages in a cycle for each rail, for the schedulers by share [default: in proportion to the bandwidths]
+    /// Number of messages of each rail in a cycle, for schedulers by share [default: in proportion to the bandwidths]
     #[arg(long, value_delimiter = ',', value_name = "COUNT,COUNT...")]
     count: Vec<u32>,
     /// Count processor time, o + O(s-1) for each message, one message after the other on all rails; earliest-delivery then

@@ -100,7 +100,7 @@ impl Executor {
         }
     }
 
-    /// Error from `CODE MESSAGE`.
+    /// Converts a line `CODE MESSAGE` of the package to an error.
     fn fault(&self, text: &str) -> anyhow::Error {
         let (code, message) = text.split_once(' ').unwrap_or(("", text));
         let said = format!("--executor dask:{}: {message}", self.address);

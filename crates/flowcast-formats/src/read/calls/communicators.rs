@@ -33,7 +33,7 @@ pub(crate) enum CommunicatorOrigin {
     Unknown,
 }
 
-/// Arguments of `MPI_Intercomm_create`. The peer arguments count only at the local leader.
+/// Arguments of `MPI_Intercomm_create`. The peer arguments are used only at the local leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leaders {
     /// Communicator of the local group.
@@ -44,7 +44,7 @@ pub(crate) struct Leaders {
     pub peer: usize,
     /// Rank of the remote leader in the peer communicator.
     pub remote_leader: i64,
-    /// Tag, which both leaders must give.
+    /// Tag, which must be the same at both leaders.
     pub tag: i64,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn resolve(ranks: &[&[CommunicatorOrigin]]) -> Vec<Vec<Members>> {
 struct CommunicatorWalk<'a> {
     ranks: &'a [&'a [CommunicatorOrigin]],
     known: Vec<Vec<Members>>,
-    /// Number of communicators with the same members that the rank knew before, for each of its communicators.
+    /// Number of earlier communicators of the rank with the same members, indexed by rank and communicator.
     before: Vec<Vec<usize>>,
     times: Vec<BTreeMap<Members, usize>>,
 }
@@ -201,14 +201,14 @@ impl CommunicatorWalk<'_> {
         }
     }
 
-    /// Returns `true` if a rank has reached the same call on a communicator as another rank, which sees the communicator as
-    /// `members` and knew `nth` with the same members before.
+    /// Returns `true` if the communicator `parent` of a rank has these members, and if the rank has `nth` earlier
+    /// communicators with the same members. It is then the communicator that the other members see in the same way.
     fn is_at(&self, rank: u32, parent: usize, members: &Members, nth: usize) -> bool {
         self.known[rank as usize].get(parent) == Some(members) && self.nth(rank, parent) == nth
     }
 
-    /// Returns the arguments of all members of the local group for their next call, once all have reached the same one;
-    /// `argument` returns the parent and the argument.
+    /// Returns the arguments that the members of the local group pass to a call on this communicator, or `None` until all of
+    /// them have reached it. `argument` returns the parent and the argument of a call.
     fn given<'a, T>(
         &'a self,
         members: &Members,
@@ -310,8 +310,8 @@ impl CommunicatorWalk<'_> {
         Some(here.chain(there).collect())
     }
 
-    /// Returns the group of a rank that has reached `MPI_Intercomm_create` together with all other members, and the leader
-    /// of the remote group.
+    /// Returns the local group of a rank at `MPI_Intercomm_create` and the leader of the remote group, or `None` until all
+    /// members of the local group have reached the call.
     fn led(&self, rank: u32, leaders: &Leaders) -> Option<(LedGroup, u32)> {
         let local = self.members(rank, leaders.local);
         let nth = self.nth(rank, leaders.local);
@@ -331,7 +331,7 @@ impl CommunicatorWalk<'_> {
         Some((group, remote_leader))
     }
 
-    /// Returns the number of earlier communicators with the same members, which distinguishes them.
+    /// Returns the number of earlier communicators with the same members. It distinguishes these communicators.
     fn nth(&self, rank: u32, place: usize) -> usize {
         let before = self.before[rank as usize].get(place);
         before.copied().unwrap_or_default()
@@ -345,7 +345,8 @@ impl CommunicatorWalk<'_> {
         self.known[rank].push(members);
     }
 
-    /// Gives up calls that can never be completed, because the trace is truncated or lacks something.
+    /// Resolves the next communicator of each waiting rank as unknown. Its call can never be completed, because the trace is
+    /// truncated or incomplete.
     fn give_up(&mut self) {
         for rank in 0..self.ranks.len() {
             if self.known[rank].len() < self.ranks[rank].len() {
@@ -390,7 +391,7 @@ fn of_colour(colours: &[(i64, i64, usize, u32)], colour: i64) -> Vec<u32> {
     group.into_iter().map(|(.., member)| *member).collect()
 }
 
-/// Returns the ranks whose coordinates equal the rank's coordinates in all dimensions that do not remain.
+/// Returns the ranks of a rank's slice: their coordinates are equal in all dimensions that the slice drops.
 fn slice(parent: &[u32], rank: u32, dimensions: &[(u32, bool)]) -> Vec<u32> {
     let Some(own) = parent.iter().position(|member| *member == rank) else {
         return Vec::new();
@@ -488,7 +489,8 @@ mod tests {
         assert_eq!(known[4][1], [3, 4, 5]);
     }
 
-    /// Resolves four ranks in two halves, each with a communicator of its own, and an intercommunicator between them.
+    /// Resolves the communicators of four ranks. Each half has its own communicator, and an intercommunicator joins the
+    /// halves.
     fn halves(more: &dyn Fn(u32) -> Vec<CommunicatorOrigin>) -> Vec<Vec<Members>> {
         let ranks: Vec<Vec<CommunicatorOrigin>> = (0..4)
             .map(|rank| {

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 pub(crate) use communicators::{CommunicatorOrigin, Group, Leaders};
 
-/// Call of MPI; its words are those of a recording's signature without the function, as far as they are known.
+/// Call of MPI. Its words are the known words of a recording's signature, without the function.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TracedCall {
     /// Name of the function, without `MPI_`.
@@ -73,9 +73,9 @@ impl CompletedRequest {
 /// Sizes from the arguments of a collective, in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// Bytes sent, by count and type.
+    /// Bytes sent, from the count and the datatype.
     pub out: i64,
-    /// Bytes received, by count and type.
+    /// Bytes received, from the count and the datatype.
     pub into: i64,
     /// Bytes sent to each rank.
     pub outs: Option<Vec<i64>>,

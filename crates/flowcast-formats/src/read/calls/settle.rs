@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{CompletedRequest, TracedCall};
 
-/// Adds the completions by tests.
+/// Adds to each test the requests that it completed.
 pub(super) fn settle(calls: &mut [TracedCall]) {
     if calls.iter().all(|call| call.tests.is_empty()) {
         return;

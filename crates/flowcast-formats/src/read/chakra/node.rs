@@ -25,7 +25,7 @@ pub(super) enum NodeWork {
 pub(super) struct ChakraMessage {
     /// World rank of the other end.
     pub peer: Rank,
-    /// Number that matches send and receive.
+    /// Tag, which is the same at the send and at the receive.
     pub tag: i32,
     /// Name of the group; empty if the node names none.
     pub group: String,
@@ -229,7 +229,7 @@ struct Communication {
     /// Values of `pg_name`, `comm_group` and the list of the ranks.
     group: [String; 3],
     group_size: Option<usize>,
-    /// Names of the attributes that were not used.
+    /// Names of unused attributes that may select the participants.
     unread: Vec<String>,
     is_partial: bool,
 }
@@ -287,14 +287,15 @@ impl Communication {
         Ok(())
     }
 
-    /// Returns all names of the group that the node has.
+    /// Returns all names that the node gives its group, separated by commas.
     fn group_name(&self) -> String {
         let names = self.group.iter().map(String::as_str);
         let known: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
         known.join(", ")
     }
 
-    /// Returns a message between the rank itself, which the first attribute names if it is present, and a peer.
+    /// Returns a message between this rank and a peer. The first attribute must name this rank if it is present. The second
+    /// names the peer.
     fn message(
         &self,
         rank: Rank,

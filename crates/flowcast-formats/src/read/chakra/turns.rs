@@ -1,8 +1,9 @@
 //! Order in which a rank begins its communications, which depends on its graph alone.
 //!
-//! A group matches its collectives by their turn, and a sender and a receiver match their messages in the same way. A rank's
-//! order follows the numbers of the nodes, except that a node comes after its predecessors. Ranks with equal graphs
-//! therefore have equal orders, independently of the order of arrivals at run time.
+//! The turn of a collective in its group determines which calls match, and the turn of a message between two ranks
+//! determines which send and receive match. A rank's order follows the numbers of the nodes, except that a node comes after
+//! its predecessors. Ranks with equal graphs therefore have equal orders, independently of the order of arrivals at run
+//! time.
 
 use std::collections::BTreeMap;
 

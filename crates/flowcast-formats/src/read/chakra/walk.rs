@@ -79,7 +79,7 @@ pub(super) fn walk(
 struct ChakraGroups {
     numbers: BTreeMap<String, u32>,
     members: Vec<Vec<Rank>>,
-    /// Numbers that messages of a named group have as their communicator.
+    /// Communicator number of the messages of each named group.
     of_messages: BTreeMap<String, i32>,
 }
 
@@ -139,7 +139,7 @@ impl ChakraGroups {
     }
 }
 
-/// Condition of a communication: a number of messages in a channel into a rank, or a number of ranks at a group's turn.
+/// Counter that a communication waits for: messages sent to a rank on a channel, or ranks that have reached a group's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum WaitCondition {
     Sent(Rank, Channel),

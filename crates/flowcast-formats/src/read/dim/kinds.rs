@@ -6,7 +6,7 @@ const OPENMP_EVENTS: u32 = 3_000_000;
 const CUDA_EVENTS: u32 = 3_000_001;
 const OPENCL_EVENTS: u32 = 3_000_002;
 
-/// Returns the kind of the records for events of this type, if a parallel runtime emits such events.
+/// Returns the kind of the records for events of type `kind`, or `None` if no parallel runtime emits such events.
 pub(super) fn parallel_events(kind: i64) -> Option<u32> {
     match kind {
         60_000_001..=60_000_100 => Some(OPENMP_EVENTS),

@@ -5,7 +5,7 @@ use crate::read::{cursor::Cursor, scan::ScanInput};
 use flowcast_program::{TraceError, build::RankBuilder};
 use flowcast_units::Rank;
 
-/// Divides the body by task and thread. Records must be grouped by them in ascending order.
+/// Divides the body into sections, one for each thread of each task. The sections must be in ascending order.
 pub(super) fn find_sections(
     input: ScanInput<'_>,
     body: usize,

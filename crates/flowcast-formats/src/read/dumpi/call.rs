@@ -33,7 +33,7 @@ pub(super) struct DumpiCalls<'a> {
     groups: BTreeMap<i64, Group>,
     /// Dimensions of Cartesian grids.
     grids: BTreeMap<usize, Vec<u32>>,
-    /// Receives in flight that name no source or no tag.
+    /// Non-blocking receives in flight; `true` if one names no source or no tag.
     open: BTreeMap<u64, bool>,
     /// Rank, once the program has requested it.
     pub rank: Option<i64>,

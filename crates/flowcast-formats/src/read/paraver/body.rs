@@ -1,4 +1,4 @@
-//! Records by task, stored compactly: states and events as differences, messages as numbers.
+//! Records of a trace. States and events are stored by task and in compact form, as differences.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) struct ParaverMessage {
     pub from: Rank,
     pub to: Rank,
     pub tag: i32,
-    /// Distinguishes messages of one channel that overtake each other; [`super::program`] sets it.
+    /// Number that distinguishes messages of one channel that overtake each other. [`super::program`] sets it.
     pub lane: u32,
     pub size: u64,
     /// Time at which the sender calls.
@@ -47,7 +47,7 @@ pub(super) struct ParaverMessage {
 pub(super) struct ParaverTask {
     /// Intervals in which the task is running.
     pub bursts: Packed,
-    /// Events by their number.
+    /// Events of the task, by number.
     pub events: Packed,
     /// Collective calls, in chronological order.
     pub calls: Vec<(i64, CallRecord)>,
@@ -61,7 +61,7 @@ pub(super) struct Body {
     pub communicators: Vec<Communicator>,
     /// Types and values of events.
     pub events: KeyMap<(i64, i64)>,
-    /// Numbers of communicators, by application and their number in it.
+    /// Number of each communicator, by application and by its number in the application.
     communicator_ids: BTreeMap<(i64, i64), i32>,
     /// Ignored records, with their counts.
     pub ignored: BTreeMap<String, u64>,

@@ -29,7 +29,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rank};
 use neighbours::NeighbourExchange;
 use one_sided::Epochs;
 
-/// Remarks on calls that are not replayed: their difference from replayed calls, or their treatment.
+/// Remarks on calls that are not replayed. A remark names their difference from replayed calls, or their treatment.
 const LEFT_OUT: &str = "";
 const BETWEEN_GROUPS: &str = " between two groups";
 pub(super) const FILES: &str = "; they take their recorded times";
@@ -90,9 +90,9 @@ pub(crate) enum Action {
     Access(u32),
     Event(i64, i64),
     Nothing,
-    /// Allows the thread with this number to continue; the other thread belongs to the same rank.
+    /// Signal that lets another thread of the rank continue, by the number of that thread.
     Signal(u32),
-    /// Sleep of the thread until the thread with this number reaches its next signal for it.
+    /// Wait for the next signal from the thread with this number.
     Await(u32),
 }
 
@@ -564,7 +564,7 @@ impl<'a> Translation<'a> {
         self.request(function, RequestKind::Recv { post, signature });
     }
 
-    /// Receives a posted message and waits for it.
+    /// Adds a blocking receive. With several threads, it becomes a post and a wait.
     fn receive(&mut self, post: u32) {
         if self.several {
             self.at_begin(Action::Irecv(post));
@@ -621,7 +621,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Executes a collective and waits for it.
+    /// Adds a blocking collective. With several threads, it becomes a start and a wait.
     fn execute(&mut self, number: u32) {
         self.at_begin(Action::Collective(number));
         if self.several {

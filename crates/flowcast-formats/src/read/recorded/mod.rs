@@ -95,8 +95,8 @@ pub fn disturbance(found: &str) -> String {
     format!("the recording was made on a busy machine ({found}): computation times may be too long")
 }
 
-/// Ratio of wall time to thread CPU time above which wall time includes more than computation; it must also exceed it by 1
-/// ms.
+/// Ratio of wall time to thread CPU time. Above this ratio, and with a difference of more than 1 ms, wall time includes more
+/// than computation.
 const MUCH: f64 = 1.25;
 const LONGER: u64 = 1_000_000;
 
@@ -350,9 +350,9 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Selects the clock of a recording. It is thread CPU time if the wall time of computations includes other time, which
-    /// then affects all of them. Otherwise it is wall time, which includes waiting for files, accelerators and threads that
-    /// do not call MPI.
+    /// Selects the clock of a recording. It is thread CPU time if the wall time of computations includes other time: several
+    /// threads of a rank call MPI, or ranks share processors. Otherwise it is wall time, which includes waiting for files,
+    /// accelerators and threads that do not call MPI.
     pub fn from_files(files: &[RankFile]) -> Clock {
         WallFault::find(files).map_or(Clock::Wall, |_| Clock::ThreadCpu)
     }

@@ -64,7 +64,7 @@ pub(super) fn divide(
 
 /// Numbers of all streams.
 struct StreamNumbers {
-    /// First stream of each rank, and the offset of each thread from it; no threads if all are in one row.
+    /// First stream of each rank, and the offset of each thread from it. A rank whose threads are in one row has no offsets.
     of_rank: Vec<(u32, BTreeMap<u32, u32>)>,
     count: u32,
 }
@@ -134,14 +134,14 @@ impl StreamNumbers {
     }
 }
 
-/// Adds a communicator and returns its number, the number of communicators before it: recordings number theirs from 0.
+/// Adds a communicator and returns its number. Recordings number communicators from 0.
 pub(super) fn define(communicators: &mut Vec<Communicator>, members: Vec<Rank>) -> i32 {
     let id = communicators.len() as i32;
     communicators.push(Communicator { id, members });
     id
 }
 
-/// Adds a meeting of two streams of a rank, which costs nothing: the signalling thread continues immediately.
+/// Adds a synchronisation of two streams of a rank. It takes no time, and the signalling thread continues immediately.
 fn meet(actions: &mut RankActions, communicator: i32, mode: CollectiveMode) -> Action {
     Action::Collective(actions.add_collective(CallRecord::barrier(communicator, mode)))
 }

@@ -6,7 +6,8 @@
 //! meet in a collective. A replay of the streams (`streams`) cannot deadlock, because this order is valid for it.
 //!
 //! A request that is completed by another thread than the one that made it belongs to no stream. In this case, the calls of
-//! the rank's threads become one row in the order of the traversal. Between two calls, the rank computes if any thread does.
+//! the rank's threads become one row, in the order of the traversal. The rank computes between two calls if any of its
+//! threads does.
 
 use std::{
     cmp::Reverse,
@@ -76,7 +77,7 @@ fn in_a_row(calls: &[ThreadCall], mut done: Vec<ActionStep>) -> Vec<ActionStep> 
     with_computation(&computing(calls), done)
 }
 
-/// Condition of a wait: a number of sends of a channel, of ranks at a collective, or of signals.
+/// Counter that a thread waits for: sends of a channel, ranks at a collective, or signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ThreadEvent {
     /// Number of messages to a receiver, by the receiver and its channel.
@@ -97,7 +98,7 @@ struct ThreadWalk<'a> {
     ready: BinaryHeap<Reverse<(u64, ThreadPlace)>>,
     counts: BTreeMap<ThreadEvent, u32>,
     waiting: BTreeMap<ThreadEvent, Vec<ThreadPlace>>,
-    /// Number of each receive's message in its channel, and, in the next field, of each collective call's execution.
+    /// Number of each receive's message in its channel. The next field has the number of each collective call's execution.
     posts: Vec<Vec<u32>>,
     executions: Vec<Vec<u32>>,
     posted: BTreeMap<(Rank, Channel), u32>,
@@ -181,7 +182,7 @@ impl<'a> ThreadWalk<'a> {
         }
     }
 
-    /// Returns the condition that is not yet fulfilled for this step.
+    /// Returns the counter that is still too low for this step, or `None` if the step can be executed.
     fn lacks(&self, rank: Rank, step: &ActionStep) -> Option<ThreadEvent> {
         let actions = &self.ranks[rank.index()];
         let (thing, wanted) = match step.action {

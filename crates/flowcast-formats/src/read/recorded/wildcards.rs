@@ -1,7 +1,7 @@
 //! Receives from any source whose matched message is not in the trace.
 //!
-//! They get the messages that no other receive takes. In the order of their posts, each gets the first message sent among
-//! those that match. The actual message of the traced run is unknown; the counts and sizes are the same.
+//! They get the messages that no other receive takes. In the order of their posts, each gets the matching message that was
+//! sent first. The actual message of the traced run is unknown; the counts and sizes are the same.
 
 use std::collections::BTreeMap;
 

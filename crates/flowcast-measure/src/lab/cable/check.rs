@@ -32,7 +32,7 @@ const HEADERS: usize = 14 + 20 + 8;
 const NUMBER: usize = 4;
 /// Duration of the sequence of frames in a row.
 const TRAIN: Time = Time::from_nanos(1e8);
-/// Largest excess of their send rate over the emulated rate, as a share.
+/// Largest excess of the frames' send rate over the emulated rate, as a share.
 const HASTE: f64 = 0.25;
 /// Time to wait after the last expected delivery.
 const TIMEOUT: Duration = Duration::from_millis(300);
@@ -85,7 +85,7 @@ impl CableCheck {
     }
 }
 
-/// Checker of the link emulators of a testbed. No other traffic may have passed through them.
+/// Checker of the link emulators of a lab. No other traffic may have passed through them.
 #[derive(Debug)]
 pub struct CableChecker<'a> {
     lab: &'a Lab,

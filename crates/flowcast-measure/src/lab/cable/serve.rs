@@ -1,4 +1,4 @@
-//! Process that runs the link emulators of a testbed.
+//! Process that runs the link emulators of a lab.
 
 use std::{
     collections::VecDeque,
@@ -25,8 +25,8 @@ const HEADER: u64 = 18;
 /// Largest plausible age of a timestamp. An older timestamp was made before the system's clock was set.
 const OLDEST: Duration = Duration::from_millis(100);
 
-/// Runs a testbed's link emulators in the network namespace of its switch until the process is killed. Calls `ready` once
-/// all sockets receive.
+/// Runs a lab's link emulators in the network namespace of its switch until the process is killed. Calls `ready` once all
+/// sockets receive.
 ///
 /// # Errors
 /// An interface is missing, or the system refuses packet sockets.

@@ -67,8 +67,8 @@ impl ReceiveBuffers {
 }
 
 impl StampedSocket {
-    /// Opens a socket that receives all frames of an interface in this process's network. Frames that it sends are not among
-    /// them as long as only this socket sends there.
+    /// Opens a socket that receives all frames of an interface in this process's network. It does not receive its own
+    /// frames, and it must be the only socket that sends on this interface.
     pub(super) fn on_interface(name: &str) -> io::Result<StampedSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;

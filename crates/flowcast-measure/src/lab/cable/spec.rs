@@ -10,7 +10,7 @@ use serde::{
 
 use crate::lab::spec::RailRates;
 
-/// Link emulator between the two nodes of a testbed, one on each rail.
+/// Link emulator between the two nodes of a lab, one on each rail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CableSpec {

@@ -79,7 +79,7 @@ fn lines(names: Vec<String>) -> String {
         .collect::<String>()
 }
 
-/// Returns the `ip` commands for bridges, cables and trunks. Interfaces start with the MTU of the lab.
+/// Returns the `ip` commands for bridges, cables and the backbone. Interfaces start with the MTU of the lab.
 fn switch_links(spec: &LabSpec) -> String {
     let mtu = spec.nic.mtu.0;
     let mut text =
@@ -144,7 +144,7 @@ fn cables(spec: &LabSpec, node: Node) -> String {
     text
 }
 
-/// Returns the `ip` commands for the trunks of a rail. One cable joins two racks; a switch of switches joins more.
+/// Returns the `ip` commands for the backbone of a rail. A cable joins two racks; a core switch joins more than two.
 fn trunks(spec: &LabSpec, rail: usize) -> String {
     let (mtu, racks) = (spec.nic.mtu.0, spec.cluster.racks);
     let mut text = String::new();
@@ -193,7 +193,7 @@ fn downlink(rail: usize, rack: u32) -> String {
     format!("d{rail}r{rack}")
 }
 
-/// Returns the ports of a rail's trunks.
+/// Returns the ports of a rail's backbone.
 fn trunk_ports(spec: &LabSpec, rail: usize) -> Vec<String> {
     match spec.cluster.racks {
         1 => Vec::new(),

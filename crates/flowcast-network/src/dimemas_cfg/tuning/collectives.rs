@@ -13,7 +13,7 @@ use crate::{
 };
 use flowcast_units::{CollectiveOp, Time};
 
-/// The table that applies without a communications file, overridden by the rows of one.
+/// Table of the models of all operations. The `rows` of a communications file override the defaults.
 ///
 /// Fan-in moves the data that the deciding process sends, fan-out the data that it receives. Only `Reduce` has its own
 /// model, which is constant regardless of the environment record.

@@ -60,7 +60,7 @@ impl Queues {
         }
     }
 
-    /// Adds the share `lean` to the capacity of each link for every link before it on a path.
+    /// Increases the capacity of each link by the fraction `lean` for each position before it on a path.
     pub(in crate::sharing) fn lean(&mut self, fabric: &Fabric, lean: f64) {
         self.capacities = links(fabric)
             .map(|link| fabric.capacity(link).0 * (1.0 + lean * f64::from(fabric.place(link))))
@@ -121,9 +121,9 @@ impl Queues {
         (self.seen[out], self.seen[into]) = (delay + kappa * other, other + kappa * delay);
     }
 
-    /// Splits two delays into those of a paired outward link and its opposite. The given delays are the ones that the data
-    /// of each direction must see to fill its link. For kappa > 1 either of the two may hold the queue; it stays where it
-    /// is.
+    /// Returns the delays of a paired outward link and of its opposite, from the delays that the data of each direction must
+    /// see to fill its link. For kappa > 1 either link may hold the queue; the queue stays at the link with the longer
+    /// delay.
     pub(in crate::sharing) fn split(&self, link: LinkId, [out, into]: [f64; 2]) -> [f64; 2] {
         let (kappa, before) = (self.feedback.kappa, self.pair(link));
         let stays_in = before[1] > before[0] && kappa * into >= out;

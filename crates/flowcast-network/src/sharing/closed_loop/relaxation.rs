@@ -88,7 +88,7 @@ impl StopRule {
 
 /// Number of visits after which the relaxation gives up.
 const MOST_VISITS: u32 = 50_000;
-/// The imbalance after that number of visits is accepted up to this multiple of the tolerance.
+/// Multiple of the tolerance up to which the imbalance after [`MOST_VISITS`] visits is accepted.
 const ROUGH: f64 = 10.0;
 /// Number of visits from which links adapt their steps.
 const ADAPT_FROM: u32 = 64;
@@ -185,7 +185,7 @@ struct RelaxationState {
     rate: f64,
     /// Rate in the last reported changes.
     notified: f64,
-    /// The links of the path at its nodes; a flag tells if there are other links.
+    /// The links of the path at its two nodes, and `true` if it has further links.
     out: LinkId,
     into: LinkId,
     has_inner_links: bool,
@@ -329,7 +329,8 @@ impl Relaxation {
         }
     }
 
-    /// `true` if a link that waited, or the opposite link that is visited with it, is still out of balance.
+    /// `true` if a link that waited for a visit, or its opposite link, is still out of balance, or if the visit was
+    /// requested.
     fn needs_visit(&mut self, fabric: &Fabric, link: LinkId, tolerance: f64) -> bool {
         std::mem::take(&mut self.is_asked_for[link.index()])
             || self.imbalance(link) > tolerance

@@ -78,7 +78,7 @@ impl FlowPath {
         }
     }
 
-    /// A separate function, so that callers stay small.
+    /// Links that the data of a long path cross. A separate function keeps the callers small.
     #[inline(never)]
     fn many_of_data(&self) -> &[LinkId] {
         let many = self.many.as_deref().unwrap_or(&[]);

@@ -269,7 +269,8 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Puts links in doubt if a flow of this link has, or had, a lower rate here than on them.
+    /// Puts each link in doubt that shares a flow with this link and advertises more than `least`, the lower of this link's
+    /// previous and new rates.
     #[inline(always)]
     fn pass_on(&mut self, link: LinkId, least: f64) {
         for flow in self.active_flows.members(link) {
@@ -357,8 +358,8 @@ impl<const LONG_PATHS: bool> AdvertisedSolver<'_, LONG_PATHS> {
     }
 }
 
-/// Rate up to which a link counts as a limit for a flow with this share. Of several such links the lowest number is
-/// reported, as in water-filling.
+/// Rate up to which a link counts as a limit for a flow with this share. If there are several such links, the lowest number
+/// is reported, as in water-filling.
 fn as_limiting(share: f64) -> f64 {
     share * (1.0 + 1e-9)
 }

@@ -42,7 +42,7 @@ const IN_DOUBT: f64 = -1.0;
 /// Links to be solved, ordered by the bits of the rate that they advertised before.
 type LinksInDoubt = BinaryHeap<Reverse<(u64, u32)>>;
 
-/// Rate that each link advertises, in units of a node's interface, and the link that holds back each path.
+/// Advertised rate of each link, as a multiple of the rate of a node's interface, and the link that limits each path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Levels {
     /// Advertised rates, indexed by link.
@@ -195,7 +195,8 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         *self.limits == 0 && 4 * self.active_flows.touched().len() >= self.offers.len()
     }
 
-    /// Settles a link without flows, or one whose only flow shares neither of its two links. Returns `true` for such a link.
+    /// Settles a link without flows, or a link whose only flow is alone on both of its links. Returns `true` for such a
+    /// link.
     #[inline(always)]
     fn settle_easily(&mut self, link: LinkId) -> bool {
         let active_flows = self.active_flows;
@@ -382,9 +383,9 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Puts links in doubt if a flow of this link has, or had, a lower rate here than on them. Notes the flows for which the
-    /// order of their links' rates may have changed. Returns `true` if the rate of a link has moved to the other side of
-    /// this link's rate.
+    /// Puts each link in doubt that shares a flow with this link and advertises more than this link's previous or new rate.
+    /// Notes the flows for which the order of their links' rates may have changed. Returns `true` if the rate of a link has
+    /// moved to the other side of this link's rate.
     #[inline(always)]
     fn pass_on(&mut self, link: LinkId, before: f64, now: f64) -> bool {
         let (least, most) = if now < before {
@@ -431,7 +432,7 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         is_crossed
     }
 
-    /// Lowest rate of the other links.
+    /// Puts the other links of a flow's path in doubt if they advertise more than `least`. Returns their lowest rate.
     #[inline(never)]
     fn pass_on_by_path(&mut self, flow: u32, link: LinkId, least: f64) -> f64 {
         let path = &self.fabric.paths[flow as usize];

@@ -144,7 +144,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// The data of a transfer have arrived; the rank continues if it waits for nothing else.
+    /// Ends a transfer whose data have arrived. The rank continues if it waits for nothing else.
     pub(crate) fn transferred(&mut self, number: u32) {
         let ContendedMessage {
             class: transfer, ..

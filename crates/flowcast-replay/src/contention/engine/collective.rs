@@ -124,7 +124,8 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// Sends something other than an ordinary message, with the given times on the links and in flight.
+    /// Sends a part of a root-synchronous collective or a one-sided transfer, with the given times on the links and in
+    /// flight.
     pub(super) fn send_beside(
         &mut self,
         mut message: ContendedMessage,
@@ -138,7 +139,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.hand_over(number);
     }
 
-    /// A rank's part has reached the root.
+    /// Handles the arrival of a rank's part at the root.
     pub(crate) fn part_arrived(&mut self, rank: Rank, instance: u32) {
         let communicator = self.program.communicator_of(instance);
         let came = self.ranks[rank].before;
@@ -209,7 +210,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         );
     }
 
-    /// A collective has ended: messages that waited for its buses start, then the ranks continue.
+    /// Ends a collective: messages that waited for its buses start, then the ranks continue.
     pub(crate) fn gathered(&mut self, number: u32) {
         let Slot(instance) = self.messages[number].slot;
         let costs = self.costs;
@@ -234,7 +235,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A wait for a non-blocking collective, which has a start-up of its own.
+    /// Executes a wait for a non-blocking collective. The wait has a start-up of its own.
     pub(crate) fn wait_collective(&mut self, rank: Rank, instance: u32) -> Step {
         if self.ranks[rank].phase == RankPhase::Begin {
             let communicator = self.program.communicator_of(instance);
@@ -248,7 +249,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.until_done(rank, instance)
     }
 
-    /// Reports that a rank continues after a collective, which it either did not wait for or waited for to the end.
+    /// Reports that a rank continues after a collective, either at the collective's end or without waiting for it.
     fn leave(&mut self, rank: Rank, instance: u32) {
         let collective = &self.collectives[instance as usize];
         let decided = if collective.done {

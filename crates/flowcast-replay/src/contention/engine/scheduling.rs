@@ -66,7 +66,7 @@ impl Scheduling {
         }
     }
 
-    /// `true` if a rank that continues with a call keeps its processor without regard to the queue.
+    /// `true` if a rank that continues with a call keeps its processor even if other ranks are queued.
     pub(crate) fn keeps_processor(&self) -> bool {
         self.policy != Policy::Priority
     }
@@ -119,7 +119,7 @@ pub(crate) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
 }
 
 impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
-    /// A rank has got a processor: its switch or its slice starts.
+    /// Starts the switch to a rank that has got a processor, or its slice if switches are free.
     #[cold]
     pub(crate) fn start_scheduled_turn(&mut self, rank: Rank) {
         let now = self.pending.now();
@@ -219,7 +219,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A rank requests a processor: a rank that runs on the same node may have to give up its own.
+    /// Preempts a less urgent rank of the same node for a rank that requests a processor, if no processor is free.
     #[cold]
     pub(crate) fn make_room(&mut self, rank: Rank) {
         let node = self.processors.home(rank);

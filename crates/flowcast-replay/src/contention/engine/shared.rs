@@ -7,8 +7,8 @@
 //!
 //! With packets, messages need no links and no bus of the machine: they queue at interfaces and switches. RTS and CTS cross
 //! the network, and a rank answers them while it waits in a call. A held sender continues when its system holds the rest of
-//! its message (`sharing.send_buffer`), or without such a buffer when the last byte has arrived. The walk lets it continue
-//! one latency earlier, but that time is not known early enough here.
+//! its message (`sharing.packet.send_buffer`), or without such a buffer when the last byte has arrived. The walk lets it
+//! continue one latency earlier, but that time is not known early enough here.
 //!
 //! Events in the network up to the next event of the replay happen before that event.
 
@@ -27,7 +27,8 @@ use flowcast_units::{Rank, Time};
 pub(crate) struct InTransit {
     /// Number of each slot's message, indexed by slot.
     numbers: Vec<u32>,
-    /// Time at which each rank last left a call in which it polled, indexed by rank, if RTS and CTS cross the network.
+    /// Time at which each rank last left a call in which it polled, indexed by rank; empty unless the transit carries RTS
+    /// and CTS ([`Transit::HANDSHAKES`]).
     pub polled: Vec<Time>,
 }
 
@@ -76,7 +77,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         Ok(true)
     }
 
-    /// A message with all links that it needs departs.
+    /// Sends a message that has all links that it needs into the network.
     pub(crate) fn depart(&mut self, number: u32, rts: Option<Rts>) {
         let (now, ContendedMessage { slot, class, .. }) =
             (self.pending.now(), self.messages[number]);
@@ -102,7 +103,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         });
     }
 
-    /// The last byte of a message has passed the links; at the packet level, it has arrived.
+    /// Handles a message whose last byte has passed the links, or, at the packet level, has arrived.
     fn delivered(&mut self, delivery: Delivery) {
         let Delivery {
             slot,
@@ -135,7 +136,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.pass_on(number, latency);
     }
 
-    /// The last byte of a message arrives at its receiver after this latency.
+    /// Releases the links of a message, whose last byte arrives at the receiver after this latency.
     fn pass_on(&mut self, number: u32, latency: Time) {
         if T::CONTROL_FRAMES {
             return self.arrived(number);
@@ -156,7 +157,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A rendezvous message departs with its RTS.
+    /// Starts a rendezvous message with its RTS.
     pub(crate) fn depart_with_rts(&mut self, number: u32) {
         let ContendedMessage { slot, from, .. } = self.messages[number];
         if O::WATCHES {
@@ -166,7 +167,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.depart(number, Some(rts));
     }
 
-    /// A rank waits in a call, or has ended: it answers RTS and CTS.
+    /// Lets a rank that waits in a call, or has ended, answer RTS and CTS.
     #[inline(always)]
     pub(crate) fn enter_call(&mut self, rank: Rank) {
         if T::HANDSHAKES {
@@ -174,7 +175,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A rank stops answering until it waits again.
+    /// Ends the answers of a rank until it waits again.
     #[inline(always)]
     pub(crate) fn stop_polling(&mut self, rank: Rank) {
         if T::HANDSHAKES {
@@ -182,7 +183,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         }
     }
 
-    /// A rank leaves, at this time, a call in which it polled.
+    /// Records that a rank leaves a call in which it polled, at `end`.
     #[inline(always)]
     pub(crate) fn leave_call(&mut self, rank: Rank, end: Time) {
         if T::HANDSHAKES {

@@ -264,7 +264,8 @@ where
         }
     }
 
-    /// Writes marks of the same time on one line. Marks beside a call describe it for its duration.
+    /// Writes marks of the same time on one line. A mark of a call begins a new line: marks on its line describe the call
+    /// for its whole duration.
     #[inline(never)]
     fn write_marks(&mut self, place: &ShortText, text: &mut ExportText<'_>) {
         let Some(Mark { time, kind, value }) = self.marks.next() else {

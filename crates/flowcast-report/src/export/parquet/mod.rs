@@ -22,7 +22,7 @@ const ZSTD: i64 = 6;
 const ZSTD_LEVEL: i32 = 1;
 const REQUIRED: i64 = 0;
 
-/// Type of a column, by its number in the format.
+/// Type of a column, with its number in the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i64)]
 enum Type {

@@ -74,7 +74,7 @@ fn ends(fabric: &Fabric, demands: &[Demand], feedback: Feedback, fineness: u32) 
     }
 }
 
-/// The definition, without any optimization.
+/// Quasi-dynamic queues computed as they are defined, without optimization.
 struct Reference<'a> {
     fabric: &'a Fabric,
     feedback: Feedback,
@@ -142,7 +142,7 @@ impl Reference<'_> {
         high
     }
 
-    /// Approximates that delay by one step of Newton's method.
+    /// Approximates the delay that fills a link by one step of Newton's method.
     fn balance(&self, link: LinkId) -> f64 {
         let (alpha, own) = (self.feedback.alpha, self.felt(link));
         let delays: Vec<f64> = self

@@ -7,8 +7,8 @@
 //!
 //! | state | pacing gain | window gain | until |
 //! |---|---|---|---|
-//! | start-up | 2/ln 2 | 2/ln 2 | three rounds without a quarter more |
-//! | drain | ln 2/2 | 2/ln 2 | a window is in flight |
+//! | start-up | 2/ln 2 | 2/ln 2 | three rounds in which the rate has not grown by a quarter |
+//! | drain | ln 2/2 | 2/ln 2 | at most a window for the gain 1 is in flight |
 //! | bandwidth | 5/4, 3/4, 1, 1, 1, 1, 1, 1 in turn | 2 | ten seconds without a new least round trip |
 //! | round trip | 1 | 4 packets | 200 ms and a round |
 //!
@@ -25,7 +25,7 @@ const RATE_ROUNDS: u32 = 10;
 const ROUND_TRIP_HOLDS: Picos = Picos::from_millis(10_000);
 const PROBE: Picos = Picos::from_millis(200);
 const LEAST_WINDOW: u32 = 4;
-/// Fraction of the estimated rate at which it sends, so that no queue grows.
+/// Fraction of the estimated rate at which the sender transmits, so that no queue grows.
 const MARGIN: f64 = 0.99;
 /// Pace before the first round trip, in packets per second: the gain times ten packets per millisecond.
 const FIRST_PACE: f64 = HIGH_GAIN * 1e4;
@@ -102,7 +102,7 @@ impl Bbr {
         self.set_window(window, heard);
     }
 
-    /// Handles a time-out. The window before it is restored when the losses are repaired.
+    /// Handles a time-out. The current window is saved, and restored when the losses are repaired.
     pub(super) fn time_out(&mut self, window: &CongestionWindow) {
         self.save(window);
         self.repair = Repair::Timeout;
@@ -258,8 +258,8 @@ impl Bbr {
         }
     }
 
-    /// Sets the window during recovery: in its first round, as many packets are sent as arrive. Afterwards the window before
-    /// it is restored.
+    /// Sets the window during recovery. In the first round, as many packets are sent as arrive. At the end, the saved window
+    /// is restored. Returns `true` in the first round.
     fn recover(&mut self, window: &mut CongestionWindow, heard: &Acknowledgement) -> bool {
         window.packets = window.packets.saturating_sub(heard.lost).max(1);
         if heard.repair == Repair::Recovery && self.repair == Repair::None {
@@ -298,7 +298,7 @@ impl Bbr {
     }
 }
 
-/// Number of packets that are sent at a time: those of a millisecond, at least two, at most 64 KiB.
+/// Number of packets in a burst: the packets of a millisecond, at least two and at most 64 KiB.
 pub(in super::super) fn burst(pace: f64, segment: u32) -> u32 {
     ((pace / 1024.0) as u32).min(LARGEST_BURST / segment).max(2)
 }

@@ -1,7 +1,8 @@
 //! Cubic: `W(t) = C (t - K)^3 + W_max` in packets and seconds since the last loss, `K = cbrt((W_max - W)/C)`, `C = 0.4`,
 //! after a loss `W * 0.7` (RFC 9438 sections 4.1-4.7), never slower than reno would be (section 4.3), with HyStart.
 //!
-//! The first epoch grows, as in Linux, by at least a packet for every 20, because no loss has shown `W_max` yet.
+//! In the first epoch, the window grows by at least one packet for every 20 acknowledged packets, as in Linux, because no
+//! loss has shown `W_max` yet.
 
 use super::{
     super::{picos::Picos, shift::Shift},
@@ -13,7 +14,7 @@ use super::{
 const SCALE: f64 = 0.4;
 /// Fraction of the window that remains after a loss.
 const BETA: f64 = 717.0 / 1024.0;
-/// Slowest growth before the first loss: one packet for this many.
+/// Slowest growth before the first loss: one packet for this number of acknowledged packets.
 const FIRST_EPOCH: f64 = 20.0;
 /// Least time between two computations for an unchanged window.
 const RECOMPUTE: Picos = Picos::from_micros(31_250);
@@ -115,8 +116,8 @@ impl Cubic {
         each
     }
 
-    /// Returns the threshold after multiplicative decrease. Two losses below a plateau lower it (fast convergence, section
-    /// 4.7).
+    /// Returns the threshold after multiplicative decrease. A loss below the plateau of the previous loss lowers the plateau
+    /// (fast convergence, section 4.7).
     pub(super) fn threshold_after_loss(&mut self, window: u32) -> u32 {
         let packets = f64::from(window);
         self.plateau = if packets < self.plateau {
@@ -128,15 +129,15 @@ impl Cubic {
         ((packets * BETA) as u32).max(2)
     }
 
-    /// Advances times and numbers. Outside slow start, any use of a time changes the state, so a steady state has none to
-    /// advance.
+    /// Advances times and numbers. Outside slow start, each use of a time changes the state, so there are no times to
+    /// advance in a steady state.
     pub(super) fn shift(&mut self, window: &CongestionWindow, by: Shift) {
         if window.is_in_slow_start() {
             self.hystart.shift(by);
         }
     }
 
-    /// Excludes time without anything to send.
+    /// Excludes a pause without data to send from the time since the last loss.
     pub(super) fn idle(&mut self, pause: Picos) {
         if let Some(epoch) = &mut self.epoch {
             epoch.begun += pause;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// A maximum over a window of rounds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct LargestOf {
-    /// Rounds and values, with falling values: only these can still become the largest.
+    /// Rounds and values of the samples that can still become the largest, in the order of falling values.
     samples: VecDeque<(u32, f64)>,
 }
 
@@ -15,7 +15,7 @@ impl LargestOf {
         self.samples.front().map_or(0.0, |(_, value)| *value)
     }
 
-    /// Adds a sample and forgets those that are more than `rounds` old.
+    /// Adds a sample and forgets samples that are more than `rounds` rounds old.
     pub(super) fn add(&mut self, value: f64, round: u32, rounds: u32) {
         while self
             .samples

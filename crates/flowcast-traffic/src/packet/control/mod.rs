@@ -33,7 +33,8 @@ impl CongestionWindow {
         self.packets < self.threshold
     }
 
-    /// Grows the window by a packet for each acknowledged, up to the threshold. Returns the number of remaining ones.
+    /// Grows the window by one packet for each acknowledged packet, up to the threshold. Returns the number of acknowledged
+    /// packets that were not used for this.
     fn start_slowly(&mut self, acknowledged: u32) -> u32 {
         let grown = (self.packets + acknowledged)
             .min(self.threshold)
@@ -62,7 +63,7 @@ pub(super) struct Acknowledgement {
     pub now: Picos,
     /// Number of packets that are newly known to have arrived.
     pub packets: u32,
-    /// Number of packets that it showed to be lost.
+    /// Number of packets that the ACK showed to be lost.
     pub lost: u32,
     /// Round trip of the transmission that arrived last, if it is known.
     pub round_trip: Option<Picos>,
@@ -74,7 +75,7 @@ pub(super) struct Acknowledgement {
     pub was_in_flight: u32,
     /// Number of packets that have arrived since the beginning.
     pub delivered: u32,
-    /// First packet that is missing, and first that was not sent.
+    /// First packet that is missing, and first packet that was not sent.
     pub reach: (u32, u32),
     /// State of the repair of losses.
     pub repair: Repair,
@@ -87,7 +88,7 @@ pub(super) enum Repair {
     None,
     /// Fast retransmission (RFC 5681), until all packets sent before are acknowledged.
     Recovery,
-    /// After a time-out, from one packet on.
+    /// After a time-out: the window grows from one packet.
     Timeout,
 }
 

@@ -9,18 +9,18 @@ use super::{
 pub(super) struct EngineNotes {
     of: Vec<ConnectionNotes>,
     has_news: bool,
-    /// Last packet that has arrived at an anchor: time and connection.
+    /// Time of the last arrival on an anchor, and the anchor: a connection whose arrivals make the search examine its part.
     came: Option<(Picos, usize)>,
-    /// Connections of which a message has begun or ended.
+    /// Connections on which a message has begun or ended.
     changed: Vec<usize>,
 }
 
 /// Notes on a connection.
 #[derive(Clone, Default)]
 struct ConnectionNotes {
-    /// `true` if each arrival is reported.
+    /// `true` if each arrival makes the search examine the connection's part.
     is_anchor: bool,
-    /// Times of arrivals since a period has been followed.
+    /// Times of the arrivals in a period that is followed once more; `None` if no period is followed.
     arrivals: Option<Vec<Picos>>,
 }
 
@@ -67,12 +67,12 @@ impl PacketEngine {
             .is_some_and(|noted| std::mem::take(&mut noted.has_news))
     }
 
-    /// Takes the next connection of which a message has begun or ended.
+    /// Takes the next connection on which a message has begun or ended.
     pub(in super::super) fn changed(&mut self) -> Option<usize> {
         self.noted.as_mut()?.changed.pop()
     }
 
-    /// Takes the time of the last packet that has arrived at an anchor, and the anchor.
+    /// Takes the time at which the last packet has arrived on an anchor, and the anchor.
     pub(in super::super) fn came(&mut self) -> Option<(Picos, usize)> {
         self.noted.as_mut()?.came.take()
     }
@@ -102,7 +102,7 @@ impl PacketEngine {
         self.routes.links_of(connection)
     }
 
-    /// Skips `periods` periods of a connection, in each of which packets arrive as in the one that was noted.
+    /// Skips `periods` periods of a connection. Packets arrive in each of them as in the followed period.
     pub(in super::super) fn skip(&mut self, connection: usize, period: Shift, periods: u32) {
         let times = self.note(connection).arrivals.take().unwrap_or_default();
         if period.packets > 0 {

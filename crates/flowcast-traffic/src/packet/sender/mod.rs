@@ -64,7 +64,7 @@ pub(super) struct Sender {
     /// Packets to be sent again.
     lost: VecDeque<u32>,
     repair: Repair,
-    /// Packet before which all must have arrived for the repair to end.
+    /// Number of packets that must have arrived, without a gap, before the repair ends.
     repaired_at: u32,
     reduction: Reduction,
     /// State before the time-out: the window, and the first transmission after it.
@@ -172,7 +172,7 @@ impl Sender {
         }
     }
 
-    /// First packet that is, or may yet be, in flight.
+    /// First packet that is in flight or may be sent again.
     pub(super) fn oldest(&self) -> u32 {
         if self.limits.is_lossless {
             return self.acknowledged();
@@ -210,7 +210,7 @@ impl Sender {
         Some((self.transmit(now, packet), packet))
     }
 
-    /// Sends a packet if nothing gets lost: every packet is then sent once, and its transmission has its number.
+    /// Sends a packet on a connection without losses. Each packet is sent once, and its transmission has the same number.
     #[inline]
     fn send_once(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
         if self.next >= available {

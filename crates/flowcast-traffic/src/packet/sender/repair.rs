@@ -35,7 +35,8 @@ impl Sender {
         self.window.packets = heard.in_flight + more.max(least);
     }
 
-    /// Declares overtaken packets lost if that is certain enough. Returns their number.
+    /// Declares overtaken packets lost if at least three packets have arrived beyond the first gap, if losses are being
+    /// repaired, or if the waiting time is over. Returns the number of packets declared lost.
     pub(super) fn judge_suspects(&mut self, now: Picos) -> u32 {
         if self.suspects.is_empty() {
             return 0;

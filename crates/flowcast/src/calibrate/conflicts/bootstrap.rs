@@ -1,4 +1,4 @@
-//! Bootstrap intervals, from fits to repetitions that are drawn again.
+//! Bootstrap intervals from fits to resampled repetitions.
 
 use super::{
     ConflictFitError, ConflictFitOptions,
@@ -14,7 +14,7 @@ use flowcast_statistics::{
 };
 use flowcast_units::{Rate, Time};
 
-/// A fit to repetitions that were drawn again.
+/// A fit to resampled repetitions.
 pub(super) struct Replicate {
     pub links: PrivateAndSharedLinks,
     /// Result of the search for each candidate, indexed by candidate.
@@ -23,13 +23,13 @@ pub(super) struct Replicate {
     pub medians: Vec<Vec<Time>>,
 }
 
-/// All replicates, at least one, and the level of the intervals that they give.
+/// All replicates, at least one, and the confidence level of their intervals.
 pub(super) struct Replicates {
     pub all: Vec<Replicate>,
     pub level: f64,
 }
 
-/// Draws repetitions again, and repeats all fits.
+/// Resamples the repetitions, and repeats all fits for each replicate.
 pub(super) fn bootstrap(
     assumption: &Assumption<'_>,
     conflicts: &[&MeasuredConflict],
@@ -56,7 +56,7 @@ pub(super) fn bootstrap(
     })
 }
 
-/// Draws whole repetitions, because the flows of a repetition belong together.
+/// Resamples whole repetitions, because the flows of a repetition belong together.
 fn redraw(measured: &MeasuredConflict, resampler: &mut Resampler) -> MeasuredConflict {
     let places = resampler.draw_places(measured.repetitions());
     MeasuredConflict {
@@ -70,7 +70,8 @@ fn redraw(measured: &MeasuredConflict, resampler: &mut Resampler) -> MeasuredCon
 }
 
 impl Replicates {
-    /// Estimate with the interval of a number that each replicate has.
+    /// Estimate `value` with its interval. `of_one` returns the number of a replicate, `back` converts it to the type of the
+    /// estimate.
     pub(super) fn estimate<T>(
         &self,
         value: T,
@@ -86,7 +87,7 @@ impl Replicates {
         })
     }
 
-    /// Estimate with the interval of a rate.
+    /// Estimate of a rate with its interval. A replicate without the rate counts as having `value`.
     pub(super) fn rate(
         &self,
         value: Rate,
@@ -99,7 +100,7 @@ impl Replicates {
         )
     }
 
-    /// Estimate with the intervals of a backbone's limit.
+    /// Estimates of a backbone's limit with their intervals.
     pub(super) fn backbone(&self, limit: BackboneLimit) -> Result<BackboneFit, ConflictFitError> {
         let from =
             |one: &Replicate| f64::from(one.links.backbone.map_or(limit.from, |limit| limit.from));
@@ -110,7 +111,7 @@ impl Replicates {
     }
 }
 
-/// Estimate with the interval of the drawn values.
+/// Estimate `value` with the interval of the drawn values.
 pub(super) fn estimate(
     value: f64,
     drawn: &[f64],

@@ -17,7 +17,7 @@ pub(super) struct Assumption<'a> {
     pub fitter: Fitter<'a>,
     pub observed: &'a [Observed<'a>],
     pub links: PrivateAndSharedLinks,
-    /// Best parameters of each candidate for the conflicts.
+    /// Best parameters of each candidate, indexed by candidate.
     pub found: Vec<Lowest>,
     /// Predictions of the conflicts that each candidate was fitted to, indexed by candidate.
     pub fitted: Vec<Observations<PatternFlow>>,
@@ -47,8 +47,9 @@ impl<'a> Assumption<'a> {
         Ok(assumption)
     }
 
-    /// Smallest error of a model on the flows of each conflict together, of all models if `of_all` is `true`, otherwise of
-    /// those without parameters to fit. Flows are taken together because their order on a bus is not modelled.
+    /// Smallest error of all models if `of_all` is `true`, otherwise of the models without parameters to fit. The error of a
+    /// model is the mean over the conflicts of the absolute mean error of their flows. Single flows are not compared because
+    /// their order on a bus is not modelled.
     fn least_by_conflict(&self, of_all: bool) -> f64 {
         let mut least = f64::INFINITY;
         for (candidate, fitted) in self.fitter.candidates.iter().zip(&self.fitted) {
@@ -78,8 +79,9 @@ impl<'a> Assumption<'a> {
     }
 }
 
-/// Returns the better of full and half duplex, and the best model of the other. Returns a bus instead if models without
-/// parameters to fit explain more with it, and models with parameters do not explain less.
+/// Returns the better assumption of full and half duplex, and the best model under the other one. A bus replaces the better
+/// assumption if it clearly reduces the error of the models without parameters to fit, and does not increase the error of
+/// all models.
 pub(super) fn better<'a>(
     full: Assumption<'a>,
     half: Assumption<'a>,

@@ -1,8 +1,8 @@
 //! Parameters that all models share: latency and rate of a flow alone, and the backbone.
 //!
 //! The rate is the slope of the line through the times of long single flows over their sizes. The latency is the remaining
-//! time of the smallest flow, or the intercept of the line if all flows are long. The backbone is saturated from the number
-//! of flows that take longer than alone. Its rate is their total rate.
+//! time of the smallest flow, or the intercept of the line if all flows are long. Flows between racks saturate the backbone
+//! if they take longer than alone. The rate of the backbone is the mean total rate of such flows.
 
 use super::{ConflictFitError, Observed};
 use flowcast_network::{cluster::conflicts::ConflictKind, network::Duplex};
@@ -16,8 +16,8 @@ pub const SATURATED: f64 = 0.03;
 /// Flows of at least the largest size divided by this number are long.
 const LONG: u64 = 4;
 
-/// Slowdown of flows in both directions that cross a shared medium: smallest and largest. Less is due to acknowledgements,
-/// more to half duplex.
+/// Smallest and largest slowdown of flows in both directions over a shared medium. A smaller slowdown is due to
+/// acknowledgements, a larger one to half duplex.
 const CROSSING: (f64, f64) = (1.08, 1.9);
 
 /// Assumed sharing between the two directions of a port.
@@ -53,7 +53,7 @@ pub struct PrivateAndSharedLinks {
 pub struct BackboneLimit {
     /// Total rate of all flows over it.
     pub rate: Rate,
-    /// Number of flows from which it is the limit.
+    /// Smallest number of flows that saturate it.
     pub from: u32,
 }
 
@@ -104,8 +104,8 @@ impl PrivateAndSharedLinks {
         })
     }
 
-    /// Total rate of one flow into a node and one out of it, if they slow each other down but are faster than one after the
-    /// other.
+    /// Total rate of one flow into a node and one flow out of it. `None` if no such pair was measured, or if its flows do
+    /// not slow each other down, or are as slow as one after the other.
     fn bus(&self, observed: &[Observed<'_>]) -> Option<Rate> {
         let crossing = observed.iter().find(|one| {
             one.conflict.kind == ConflictKind::InOut && one.conflict.flows.len() == 2

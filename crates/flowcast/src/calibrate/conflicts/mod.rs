@@ -6,18 +6,18 @@
 //! conflict, and everything is fitted again.
 //!
 //! Models are compared on data that they were not fitted to: on random patterns, which take part in no fit, on messages that
-//! are short compared with a window, and on each conflict after a fit to all others. Results on long messages say little
-//! about short ones, which pass queues one behind the other. The network file therefore has both, by the sizes of their
-//! messages.
+//! are short compared with a window, and on each conflict after a fit to all others. Errors on long messages do not apply to
+//! short ones, which pass through queues one behind the other. The network file therefore states both errors, with the sizes
+//! of the messages.
 //!
 //! It is unknown beforehand if the two directions of a port share it, or cross a bus that is faster than the port. The file
 //! states one answer for all models. All models are therefore fitted under each assumption, and the assumption with the best
 //! model wins (`duplex`).
 //!
 //! The transport of the messages decides which models can be compared. If it is known, these include the packet level and,
-//! with a known window, the closed loop while its queues fill. Neither has anything to fit.
+//! with a known window, the closed loop while its queues fill. Neither has parameters to fit.
 //!
-//! Stepping flows through their events is a later stage of this library, so the caller passes it as a [`Predictor`].
+//! The simulation of flows is a later stage of this library, so the caller passes it as a [`Predictor`].
 
 mod bootstrap;
 mod duplex;
@@ -108,7 +108,7 @@ pub struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    /// `true` if parameters of models are fitted to it. Flows alone give the links instead.
+    /// `true` if parameters of models are fitted to it. A flow alone determines latency and rate instead.
     fn is_fitted_to(&self) -> bool {
         self.conflict.kind != ConflictKind::Alone
     }
@@ -222,7 +222,7 @@ fn best_of(models: &[ModelFit]) -> usize {
 }
 
 impl Assumption<'_> {
-    /// Fit to other values of the same conflicts, near the known result.
+    /// Fits resampled medians of the same conflicts. Each search starts at the known result.
     fn near(
         &self,
         observed: &[Observed<'_>],

@@ -19,8 +19,9 @@ use flowcast_statistics::observation::Observations;
 use flowcast_units::{Bytes, Rate, Time};
 
 impl ConflictFit {
-    /// The network with the parameters of all models, the best model as its own, and `provenance`; with wire rates and the
-    /// transport if that is known. Parameters that the fields do not hold are added to the provenance.
+    /// Returns the network with the parameters of all models, the best model as its own, and `provenance`. If the transport
+    /// is known, the network has the transport and wire rates as well. Fitted parameters that are not written to a field are
+    /// added to the provenance.
     pub fn to_network(&self, name: &str, mut provenance: BTreeMap<String, String>) -> Network {
         let (links, written) = (self.tidy_links(), self.written_parameters());
         let mut network = plain_network(&links);
@@ -104,7 +105,7 @@ impl ConflictFit {
         self.models.iter().flat_map(|fit| &fit.parameters)
     }
 
-    /// Parameters that are written. Those of a closed loop that settles are fixed.
+    /// Parameters that are written to fields. A closed loop that settles has fixed parameters instead of the fitted ones.
     fn written_parameters(&self) -> Vec<&ConflictParameter> {
         let settles = self.settles();
         self.parameters()
@@ -201,7 +202,7 @@ fn interval<T: Copy + PartialEq + Into<Quantity>>(
     })
 }
 
-/// Rounds to six significant digits: more than any measurement has, and short in a file.
+/// Rounds to six significant digits, which is more precise than any measurement and short in a file.
 fn tidy(value: f64) -> f64 {
     format!("{value:.5e}")
         .parse()

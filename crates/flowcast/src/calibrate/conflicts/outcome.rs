@@ -24,8 +24,8 @@ pub struct BoundedEstimate<T> {
 }
 
 impl<T: Copy + PartialEq> BoundedEstimate<T> {
-    /// Interval of the number; `None` if it is unknown because all replicates gave the same number: with a single
-    /// repetition, at a bound of the range, or for a parameter that nothing depends on.
+    /// Interval of the number; `None` if all replicates gave the same number. This happens with a single repetition, at a
+    /// bound of the range, and for a parameter without influence.
     pub fn interval(&self) -> Option<[T; 2]> {
         (self.low != self.high).then_some([self.low, self.high])
     }
@@ -42,7 +42,7 @@ pub struct ConflictFit {
     pub smallest: (Bytes, Time),
     /// The backbone, if it was saturated.
     pub backbone: Option<BackboneFit>,
-    /// Sharing between the two directions of a port, by the assumption whose best model is better.
+    /// Sharing between the two directions of a port, under the better assumption.
     pub duplex: Duplex,
     /// Goodput of a medium in each node that both directions cross, if there is one.
     pub bus: Option<Rate>,
@@ -56,7 +56,8 @@ pub struct ConflictFit {
     pub slowdowns: Vec<Slowdown>,
     /// Options of the fit.
     pub options: ConflictFitOptions,
-    /// Number of conflicts, of random patterns and conflicts of short messages, and of repetitions of all of them.
+    /// Number of conflicts in the fit (flows alone included), number of random patterns and conflicts of short messages, and
+    /// total number of repetitions.
     pub counts: (usize, usize, usize),
     /// `true` if the nodes are in more than one rack.
     pub has_racks: bool,
@@ -77,12 +78,12 @@ pub struct OtherDuplex {
     pub mean_absolute: f64,
 }
 
-/// Rate of the backbone, and the number of flows from which it is the limit.
+/// Rate of the backbone, and the smallest number of flows that saturate it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BackboneFit {
     /// Total rate of all flows over it.
     pub rate: BoundedEstimate<Rate>,
-    /// Number of flows from which it is the limit.
+    /// Smallest number of flows that saturate it.
     pub from: BoundedEstimate<u32>,
 }
 
@@ -91,7 +92,7 @@ pub struct BackboneFit {
 pub struct ModelFit {
     /// The model; if `is_settling` is set, the closed loop in its transient form.
     pub model: Model,
-    /// `true` if it is the closed loop followed while queues fill (`sharing.transient`).
+    /// `true` for the closed loop in its transient form, while queues fill (`sharing.transient`).
     pub is_settling: bool,
     /// Fitted parameters; empty for a model without parameters.
     pub parameters: Vec<ConflictParameter>,
@@ -127,7 +128,7 @@ pub struct ConflictParameter {
     pub field: &'static str,
     /// Value and interval; `low` and `high` are `value` if no measurement depends on it.
     pub estimate: BoundedEstimate<f64>,
-    /// Bound of its range that the value has reached, if any.
+    /// Bound of its range, if the value has reached one.
     pub bound: Option<Bound>,
     /// `true` if any conflict depends on it.
     pub is_measured: bool,

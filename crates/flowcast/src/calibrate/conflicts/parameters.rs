@@ -48,7 +48,7 @@ impl ConflictField {
         value.clamp(low, high)
     }
 
-    /// Bound of the range that a value of the search has reached, if any.
+    /// Bound of the range, if a value of the search has reached one.
     pub(super) fn bound(self, at: f64) -> Option<Bound> {
         let (low, high) = self.search_range();
         let [is_low, is_high] =

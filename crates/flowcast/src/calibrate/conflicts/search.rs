@@ -31,7 +31,7 @@ const NO_GAIN: f64 = 1e-6;
 pub(super) struct Fitter<'a> {
     /// Racks of the nodes.
     pub racks: &'a Racks,
-    /// Function that steps flows through their events.
+    /// Function that simulates flows.
     pub predictor: &'a Predictor<'a>,
     /// Transport that carried the messages, if it is known.
     pub transport: Option<&'a PacketParameters>,
@@ -150,8 +150,8 @@ impl Fitter<'_> {
         (self.predictor)(&conflict.flows, self.racks, network, model)
     }
 
-    /// Predicted and measured durations of a conflict. A conflict for which the model has no solution counts as predicted to
-    /// take no time.
+    /// Predicted and measured durations of a conflict. If the model has no solution for the conflict, its predicted
+    /// durations are 0.
     pub(super) fn observations(
         &self,
         model: Model,
@@ -190,9 +190,9 @@ pub(super) const SETTLING: LoopParameters = LoopParameters {
     transient: Some(true),
 };
 
-/// Adds the input of the packet level. It counts frames, so rates are wire rates, and the latency excludes a frame's own way
-/// through the switch. On half-duplex ports, the ACKs of a flow, one for two packets, take a part of the rate that it gets
-/// alone.
+/// Adds the input of the packet level. This level sends frames, so rates are wire rates, and the latency excludes the time
+/// of a frame on the links. On half-duplex ports, the ACKs of a flow, one for two packets, use a share of the rate that it
+/// gets alone.
 pub(super) fn add_packets(
     network: &mut Network,
     links: &PrivateAndSharedLinks,
@@ -231,9 +231,9 @@ pub(super) fn add_packets(
     });
 }
 
-/// Latency of a packet: the time of the smallest message alone, or the start-up of all messages if the smallest does not fit
-/// into a frame, without the frame's own way over the links of sender and receiver. A link that lets this much through after
-/// a pause takes no time for it.
+/// Latency of a packet: the time of the smallest message alone, without the time of its frame on the links of sender and
+/// receiver. Links whose burst covers the frame take no time for it. If the smallest message does not fit into a frame, the
+/// start-up of all messages replaces its time.
 fn packet_latency(links: &PrivateAndSharedLinks, transport: &PacketParameters) -> Time {
     let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
     let (size, time) = links.smallest;
@@ -246,7 +246,7 @@ fn packet_latency(links: &PrivateAndSharedLinks, transport: &PacketParameters) -
     (in_all - of_links).max(Time::ZERO)
 }
 
-/// Network with these links whose messages follow Hockney's rule, and with the values that are not searched for: the
+/// Network with these links, whose messages follow Hockney's rule. It has the values that are not searched for: the
 /// backbone's limit, and the cut of a flow alone.
 pub(super) fn plain_network(links: &PrivateAndSharedLinks) -> Network {
     let mut network = Network {

@@ -4,8 +4,7 @@ use std::fmt;
 
 use super::{ConflictFit, outcome::Bound};
 
-/// Largest error of the best model on data that no fit has seen, as a fraction. With a larger one, it does not explain the
-/// network.
+/// Error of the best model on data that no fit has seen, as a fraction, above which it does not explain the network.
 const FAR_OFF: f64 = 0.1;
 
 /// A property of a fit that its numbers do not show.
@@ -37,7 +36,7 @@ pub enum Warning {
     WithoutInfluence {
         /// Dotted name of the parameter.
         field: &'static str,
-        /// Value at which the search left it.
+        /// Value at the end of the search.
         value: f64,
     },
 }

@@ -2,13 +2,13 @@
 //! row of the table (Girona, Labarta, Badia: the parameters are found by search over dedicated runs).
 //!
 //! The rules alone give the predicted time of a region. A message costs its sender `L`. Its bytes occupy an out link, an in
-//! link and a bus for `b = S/BW`. It costs its receiver `L`, unless that was spent before the message arrived. A collective
-//! costs its row. The search minimises the mean of `|ln(predicted / measured)|`: a region predicted as twice its time counts
-//! as much as one predicted as half of it, and a few outliers do not decide.
+//! link and a bus for `b = S/BW`. Its receiver also spends `L`, which overlaps with the wait for the message. A
+//! collective costs its row. The search minimises the mean of `|ln(predicted / measured)|`: a region predicted as twice its
+//! time counts as much as one predicted as half of it, and a few outliers do not decide.
 //!
-//! Latency and bandwidth start at the line through the round trips. They move in steps of a factor, which becomes smaller,
-//! as long as that helps ([`search`](self)). At each point, the best links and buses, and the best row for each operation,
-//! are found by trying all of them.
+//! Latency and bandwidth start at the line through the round trips. They move by a factor as long as this reduces the error.
+//! Then the factor becomes smaller ([`search`](self)). At each point, all links, all buses and all rows of each operation
+//! are tried.
 
 mod network;
 mod regions;
@@ -29,7 +29,7 @@ pub use search::fit;
 pub enum Exercise {
     /// A message from the first rank to the second, and one back.
     PingPong,
-    /// A message each way between the first two ranks, at the same time.
+    /// Concurrent messages in both directions between the first two ranks.
     Exchange,
     /// The first rank sends to all others at the same time. Each answers with no bytes.
     FanOut,

@@ -83,7 +83,7 @@ pub(super) fn by_row(
     )
 }
 
-/// The smaller of two limits, of which 0 is no limit.
+/// The smaller of two limits, where 0 means no limit.
 fn least(limits: [u32; 2]) -> u32 {
     limits
         .into_iter()
@@ -92,7 +92,7 @@ fn least(limits: [u32; 2]) -> u32 {
         .unwrap_or(0)
 }
 
-/// Ends of transfers that request one of `links` links at these times, in order; 0 links are no limit.
+/// End of each transfer. The transfers request one of `links` links at the times `asked`, in this order; 0 means no limit.
 fn transfers(
     asked: impl Iterator<Item = Time>,
     bytes: Time,

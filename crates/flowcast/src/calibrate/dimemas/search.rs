@@ -21,14 +21,14 @@ const MOST_LINKS: u32 = 4;
 /// Smallest gain that counts. Smaller gains would only make the table differ from a simpler one.
 const LEAST_GAIN: f64 = 1e-9;
 
-/// Factor at which the steps of latency and bandwidth end.
+/// Factor of the steps of latency and bandwidth at which the search ends.
 const SMALLEST_STEP: f64 = 1.002;
 
 /// Bootstrap replicates, their seed, and the confidence level of the intervals.
 const REPLICATES: usize = 100;
 const SEED: u64 = 1;
 const LEVEL: f64 = 0.95;
-/// Largest correlation. Parameters that vary together entirely would leave nothing to draw for the second of them.
+/// Largest correlation. With a correlation of 1, the second of two drawn parameters would have no variation of its own.
 const MOST_CORRELATION: f64 = 0.99;
 
 /// Finds the parameters.
@@ -137,7 +137,7 @@ impl<'a> SearchTask<'a> {
         task
     }
 
-    /// The best of the points around, if it is better: latency and bandwidth one step up or down.
+    /// The best point with latency or bandwidth one step up or down; `None` if no such point is better.
     fn neighbour(&self, settled: &BestParameters, step: f64) -> Option<BestParameters> {
         let moved = around(&settled.parameters, step)
             .into_iter()
@@ -255,8 +255,8 @@ fn ends(values: &[f64]) -> (f64, f64) {
     percentile_interval(values, LEVEL).expect("there are replicates, all of them finite")
 }
 
-/// Latency and bandwidth with the smallest error on the regions, found by steps of a factor from the settled ones. Links,
-/// buses and rows stay.
+/// Latency and bandwidth with the smallest error on the regions, searched in steps from the settled ones. Links, buses and
+/// rows stay the same.
 fn nearest(regions: &[&MeasuredRegion], settled: &BestParameters) -> Parameters {
     let start = (
         settled.parameters,
@@ -281,7 +281,7 @@ fn miss(regions: &[&MeasuredRegion], settled: &BestParameters, parameters: &Para
         .sum()
 }
 
-/// Latency and bandwidth one step up or down.
+/// Points with latency or bandwidth one step up or down.
 fn around(parameters: &Parameters, step: f64) -> [Parameters; 4] {
     let Parameters {
         latency, bandwidth, ..

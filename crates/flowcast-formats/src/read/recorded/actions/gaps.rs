@@ -1,18 +1,18 @@
 //! Activity of a thread between two calls, in a rank with several threads.
 //!
-//! The thread computes for its thread CPU time. It sleeps for the rest: in a join, at a barrier, for a condition. The sleep
-//! ends when other threads of the rank reach some point, so the thread waits for the last call that each of them completed
-//! in the meantime. The rank's first thread starts and joins the other threads. Therefore, a thread's first call waits for
-//! the preceding call of the first thread, and the first thread's next call waits for each thread that has made its last
-//! call.
+//! The thread computes for its thread CPU time. It sleeps for the rest of the time: in a join, at a barrier, or on a
+//! condition variable. Other threads of the rank end the sleep. Therefore, the thread waits for the last call that each of
+//! them completed in the meantime. The rank's first thread starts and joins the other threads. Therefore, a thread's first
+//! call waits for the preceding call of the first thread, and the first thread's next call waits for each thread that has
+//! made its last call.
 
 use super::{Action, ActionStep, ThreadCall, Translation};
 use crate::read::recorded::Clock;
 use flowcast_recording::decode::{Item, RecordedCall};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fraction of a gap (one part in 16) above which the time without CPU counts as sleep. The recorded share of CPU time is
-/// exact to half a 255th, and interrupts take some of it.
+/// Divisor of a gap: time without CPU counts as sleep if it is longer than 1/16 of the gap. The recorded share of CPU time
+/// is accurate to 1/510, and interrupts take some of the time.
 const PART: u64 = 16;
 
 /// State after the calls so far.

@@ -1,8 +1,8 @@
 //! One-sided communication: transfers to and from the memory of other ranks, and their synchronisation.
 //!
-//! The ranks of a window meet on a communicator that belongs to this window alone (`Communicators`). If a group of ranks
-//! exposes its memory and another group accesses it, a rank that posts sends an empty message to each rank that starts an
-//! access. It gets one from each rank that has completed its access.
+//! The ranks of a window synchronise on a communicator that belongs to this window alone (`Communicators`). In a post, a
+//! rank exposes its memory and sends an empty message to each rank of the accessing group. It gets an empty message back
+//! from each of these ranks after their accesses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,7 @@ use flowcast_units::{Bytes, Rank};
 
 const UNKNOWN_LOCK: &str = " without a recorded lock type; treated as shared";
 
-/// Tags of the messages by which a rank allows access to its memory, and by which it reports that its own access is
-/// complete.
+/// Tags of the message that allows access to a rank's memory, and of the message that reports the end of an access.
 const POSTED: i32 = 0;
 const COMPLETED: i32 = 1;
 

@@ -10,7 +10,7 @@ use flowcast_recording::{
 use flowcast_units::CollectiveOp;
 
 impl<'a> Translation<'a> {
-    /// Adds a persistent request. Each start of it is a call of its own.
+    /// Adds a persistent request that has not been started. Each start posts a new send, receive or collective.
     pub(super) fn persistent(&mut self) {
         self.add(RequestKind::Persistent {
             signature: self.signature(),

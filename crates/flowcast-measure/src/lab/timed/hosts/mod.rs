@@ -15,8 +15,8 @@
 //! `open` names the flows of the pattern that leave or enter the rank: number, peer, bytes, and start in nanoseconds. Each
 //! flow has a connection of its own, which stays until the next `open`. `carry` names the common start on the rank's own
 //! clock and the flows of the step. The answer has the start of each flow that leaves and the end of each flow that enters.
-//! The lead of each clock over the driver's clock is measured before each repetition: the exchange with the shortest round
-//! trip of twelve counts, and its middle is taken as the moment at which the other clock was read.
+//! The lead of each clock over the driver's clock is measured before each repetition: of twelve exchanges, only the one with
+//! the shortest round trip is used, and its middle is taken as the moment at which the other clock was read.
 
 mod clocks;
 mod driver;

@@ -177,8 +177,9 @@ impl Follower<'_> {
         how(&mut self.clocked(self.reach(address)?)?).map_err(io::Error::other)
     }
 
-    /// Returns a transport over a connection with this rank's clock. Both ends sleep while they wait. An end that polls is
-    /// faster than an end that must be woken, which is asymmetry, and on a busy host it takes the processor from the other.
+    /// Returns a transport over a connection with this rank's clock. Both ends sleep while they wait. A polling end would
+    /// answer faster than an end that must be woken, so the path would be asymmetric. On a busy host, it would also take the
+    /// processor from the other end.
     fn clocked(&self, stream: TcpStream) -> io::Result<Clocked<TcpTransport>> {
         stream.set_nonblocking(false)?;
         let transport = TcpTransport::over(stream, Waiting::Sleep).map_err(io::Error::other)?;
