@@ -78,7 +78,7 @@ pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {
     let head = [
         "network",
         "g, G, o, L",
-        "first fragments",
+        "first",
         "bytes",
         "other",
         "bytes",
@@ -96,7 +96,7 @@ pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {
         sent,
     ] = head;
     let line = format!(
-        "  {network:<10} {parameters:<44} {first:>15} {first_bytes:>14} {other:>9} {other_bytes:>14} {planned:>8} {sent:>7}\n"
+        "  {network:<8} {parameters:<32} {first:>8} {first_bytes:>11} {other:>7} {other_bytes:>11} {planned:>7} {sent:>7}\n"
     );
     text += &line;
     for (row, (planned, sent)) in rows.iter().zip(shares(rows)) {
@@ -110,7 +110,7 @@ pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {
         );
         writeln!(
             text,
-            "  {name:<10} {cost:<44} {:>15} {:>14} {:>9} {:>14} {:>6.1} % {:>5.1} %",
+            "  {name:<8} {cost:<32} {:>8} {:>11} {:>7} {:>11} {:>5.1} % {:>5.1} %",
             counts.eager_messages,
             counts.eager_bytes,
             counts.other_messages,
@@ -128,7 +128,7 @@ pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {
     )
     .expect("writing to a string does not fail");
     if let Some(name) = single_stock_rail(rows) {
-        writeln!(text, "  without flowcast, only {name} would have carried the first fragments: ob1 advances twice through its networks for each send")
+        writeln!(text, "  without flowcast, only {name} would have carried the first fragments:\n  ob1 advances twice through its networks for each send")
             .expect("writing to a string does not fail");
     }
     text.trim_end().to_owned()
