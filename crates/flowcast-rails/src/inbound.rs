@@ -64,8 +64,8 @@ impl Inbound {
         }
     }
 
-    /// Limit of the sequence numbers that the sender may use. It ensures that the messages received and not consumed, or
-    /// received before a missing one, do not exceed the window.
+    /// First sequence number that the sender may not use yet: one window beyond the first missing sequence number or the
+    /// count of consumed ones, whichever is smaller. The receiver therefore never stores more than a window.
     pub(crate) fn credit(&self) -> u64 {
         self.floor.min(self.consumed) + self.window
     }

@@ -189,7 +189,7 @@ impl SchedulerName {
         self.scheduler(rails, shares, ())
     }
 
-    /// Creates a scheduler in the integers of the thesis.
+    /// Creates a scheduler that calculates in the scaled integers of the thesis; `point` sets their unit.
     ///
     /// # Errors
     /// The same as for [`SchedulerName::scheduler`].

@@ -95,7 +95,8 @@ struct Uses {
     collectives_between_nodes: bool,
     collectives_between_sites: bool,
     computed: bool,
-    /// Always `false` if the speed of accelerators was neither set nor requested.
+    /// `true` if the program computed on an accelerator. Stays `false` unless the network has an accelerator speed other
+    /// than 1 or the caller sets one.
     accelerated: bool,
 }
 

@@ -12,8 +12,8 @@ use crate::files::read_text;
 /// Nodes and their positions.
 #[derive(Debug, Args)]
 pub struct HostArgs {
-    /// Names of the nodes in order: a list, or a file of Slurm, Open MPI, MPICH or PBS, with slots if known: n[001-032,040],
-    /// n0:16 or n0 slots=16
+    /// Names of the nodes in order, as a list or a file of Slurm, Open MPI, MPICH or PBS, optionally with slots:
+    /// n[001-032,040], n0:16, 'n0 slots=16'
     #[arg(long, value_name = "LIST|FILE")]
     pub hosts: Option<String>,
     #[arg(long, value_name = "SWITCH,GROUP[,FIRST]", requires = "hosts", help = blocks_help())]

@@ -19,7 +19,7 @@ use crate::Contention;
 /// Longest time for which packets are followed by default.
 const TIMEOUT: Time = Time::from_nanos(10e9);
 
-/// Time to follow one packet and its acknowledgement: about four links crossed, at 28 million a second.
+/// Time to simulate one packet and its acknowledgement: about four link crossings, at 28 million crossings a second.
 const PER_PACKET: Time = Time::from_nanos(150.0);
 
 /// Time for each message in addition to its packets.

@@ -111,7 +111,8 @@ fn check_runs(
     after_help = "Examples:\n  flowcast fit calls.csv -o cluster.toml\n  flowcast hpl fit runs.csv --network cluster.toml --compute dgemm.csv -o fitted.toml"
 )]
 pub(crate) struct Fit {
-    /// Runs, with the columns N,P,Q,block_size,depth,bcast,swap,time_s and any others; numbers as in HPL.dat
+    /// CSV file of runs with the columns N,P,Q,block_size,depth,bcast,swap,time_s, in the numbers of HPL.dat; more columns
+    /// are allowed
     cases: PathBuf,
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -200,7 +201,8 @@ struct EnsembleArgs {
     after_help = "Examples:\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv -o predicted.csv\n  flowcast hpl predict grids.csv --network fitted.toml --compute dgemm.csv --limit 8 --replicates 1"
 )]
 pub(crate) struct Predict {
-    /// Runs, with the columns N,P,Q,block_size,depth,bcast,swap and any others; numbers as in HPL.dat
+    /// CSV file of runs with the columns N,P,Q,block_size,depth,bcast,swap, in the numbers of HPL.dat; more columns are
+    /// allowed
     cases: PathBuf,
     #[command(flatten)]
     cluster: ClusterArgs,

@@ -96,8 +96,8 @@ pub(crate) struct P2p {
     /// Transport of the messages
     #[arg(long, value_enum, default_value_t = MeasuredOver::Tcp)]
     over: MeasuredOver,
-    /// With --over shm: cores of the measuring and the answering process [default: the first two that may be used, of
-    /// different physical cores if there are any]
+    /// With --over shm: cores of the measuring and the answering process [default: the first two usable cores, on
+    /// different physical cores if possible]
     #[arg(long, value_name = "A,B", value_parser = shm_ends::cores)]
     cores: Option<Cores>,
     /// With --over shm: run the answering process, in memory that the measuring process has created

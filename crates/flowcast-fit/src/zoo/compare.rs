@@ -270,8 +270,8 @@ impl ModelComparison {
             .collect()
     }
 
-    /// Returns the errors of all exchanges with a part of this kind, from fits without their part, sorted by index. Empty
-    /// if there are fewer than two parts or a fit is impossible.
+    /// Returns the prediction errors of a cross-validation, sorted by exchange: each part of this kind is predicted by a fit
+    /// to all other exchanges. Empty if there are fewer than two parts or a fit is impossible.
     fn left_out<'a>(
         &self,
         kind: usize,

@@ -161,7 +161,7 @@ pub fn wall_clock(now: Time) -> ClockLine {
     }
 }
 
-/// Transport with an artificial clock, given by a line from the process's clock.
+/// Transport with an artificial clock: the process's clock with an offset and a drift.
 #[derive(Debug)]
 pub struct Clocked<T> {
     inner: T,

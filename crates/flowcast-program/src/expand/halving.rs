@@ -101,7 +101,7 @@ impl Fold {
         (self.first(number)..self.first(number + 1)).filter(move |rank| *rank != active)
     }
 
-    /// Returns `number` with its digit of this step taken from `other`.
+    /// Returns `number` with its digit at position `step` (in base `base`) replaced by the same digit of `other`.
     fn with_digit_of(self, number: u32, other: u32, step: u32) -> u32 {
         let place = self.base.pow(step);
         number - number / place % self.base * place + other / place % self.base * place

@@ -38,7 +38,8 @@ pub(crate) struct DrawnTraffic {
     pub sizes: Vec<Count>,
     /// Times from sending to arrival.
     pub flights: TimeDistribution,
-    /// Counts of each source and destination, both in units of `ranks_per_cell`.
+    /// Counts of each pair of cells: sources in rows, destinations in columns. A cell contains `ranks_per_cell` consecutive
+    /// ranks.
     pub matrix: Vec<Count>,
     pub side: usize,
     pub ranks_per_cell: usize,

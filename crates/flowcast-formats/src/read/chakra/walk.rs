@@ -1,9 +1,9 @@
 //! Traversal of the graphs of all ranks, in an order in which each can be executed.
 //!
-//! A node begins once all its predecessors are done; the lowest number goes first. Sends, receives and collectives continue
-//! in the background. A receive is done once its message has been sent, and a collective once all members of its group have
-//! reached it. Then the rank waits for the communication, and its successors may begin. Since all ranks are part of one
-//! traversal, no rank waits for an operation that another rank would begin only after a wait of its own.
+//! A node is ready once its predecessors are finished; the ready node with the lowest number begins first. Communication
+//! continues in the background. If no node is ready, the rank waits for a communication that can finish: a send at any time,
+//! a receive once its message has been sent, a collective once all members have reached it. Its successors may then begin.
+//! All ranks are traversed together, so no rank waits for an operation that another rank has not begun.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

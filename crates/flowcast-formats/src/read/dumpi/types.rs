@@ -59,7 +59,8 @@ impl Types {
         1
     }
 
-    /// Notes a derived type, and a size that the program requested.
+    /// Stores the size of a new derived type, or its creator if the size is unknown, and the sizes in calls of
+    /// `MPI_Type_size` and `MPI_Type_match_size`.
     pub(super) fn note(
         &mut self,
         record: &DumpiRecord<'_>,

@@ -1,6 +1,6 @@
 //! Fits of the sharing models to measured conflicts, and the model that explains the network best.
 //!
-//! The median of its repetitions represents a flow. Flows alone give latency and rate, flows between racks the backbone
+//! The time of a flow is the median of its repetitions. Flows alone give latency and rate, flows between racks the backbone
 //! (`links`). For each model with parameters, the search minimises the sum of squared `ln(predicted/measured)` over the
 //! flows of all conflicts. Intervals are bootstrap percentiles: repetitions are drawn again with replacement within each
 //! conflict, and everything is fitted again.

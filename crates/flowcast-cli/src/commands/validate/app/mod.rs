@@ -74,8 +74,8 @@ pub(crate) struct ValidateApp {
     /// Replace a field of the lab, such as nic.bandwidth=20Mbit/s (repeatable)
     #[arg(long, value_name = "KEY=VALUE", requires = "lab")]
     lab_set: Vec<String>,
-    /// Built-in network, network file or Dimemas configuration, fitted to other runs; if it has no wire rate, `packet` uses
-    /// the lab's [default: a network with the lab's rates]
+    /// Network of the predictions: built-in name, network file or Dimemas configuration, not fitted to these runs; without a
+    /// wire rate, `packet` uses the lab's [default: a network with the lab's rates]
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network (repeatable)
