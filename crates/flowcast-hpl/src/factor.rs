@@ -112,7 +112,7 @@ fn together(settings: &HplSettings, machine: &Machine, column: u32) -> u32 {
     ranks.into_values().max().unwrap_or(1)
 }
 
-/// A missing message delays no process.
+/// Returns the time of a message between two ranks. An empty message delays neither rank.
 fn message(machine: &Machine, [from, to]: [u32; 2], rows: PivotRows, width: u32) -> MessageSeconds {
     match rows.bytes(width) {
         0 => MessageSeconds {

@@ -132,7 +132,7 @@ impl Store {
         let file = self.file(name)?;
         if !file.is_file() {
             bail!(
-                "found no kept network `{name}` in {} (built-in networks cannot be removed)",
+                "found no saved network `{name}` in {} (built-in networks cannot be removed)",
                 self.folder.display()
             );
         }
@@ -195,7 +195,7 @@ mod tests {
                 .remove("cluster")
                 .unwrap_err()
                 .to_string()
-                .contains("found no kept network `cluster`")
+                .contains("found no saved network `cluster`")
         );
         assert_eq!(store.list().unwrap().len(), 2);
     }

@@ -204,8 +204,9 @@ impl Topology {
         })
     }
 
-    /// Total goodput, in one direction, of all cables that leave a unit at this level of meeting (a switch, a group). Cables
-    /// without a rate have the rate of an interface. `None` if the cables are not a limit or the unit has no boundary.
+    /// Total goodput, in one direction, of the cables that leave a unit, such as a switch or a group. Two nodes of the unit
+    /// meet at level `meeting` or below. Cables without a rate have the rate of an interface. `None` if the cables are not a
+    /// limit or the unit has no boundary.
     ///
     /// # Errors
     /// The same errors as [`Topology::check`].
@@ -229,7 +230,7 @@ impl Topology {
         Ok(self.wiring()?.nodes())
     }
 
-    /// All switches and cables of a plane that routes between this number of nodes may cross, for pictures.
+    /// All switches and cables that messages between the first `nodes` nodes may cross in one plane, for pictures.
     ///
     /// # Errors
     /// The same errors as [`Topology::check`].

@@ -14,7 +14,7 @@ use crate::{
 /// Shortest computation or call after which the thread's CPU time is read, in nanoseconds. Reading takes 0.5 us.
 pub(crate) const CPU_THRESHOLD: u64 = 50_000;
 
-/// Lost time of the only thread above which it is recorded, in nanoseconds.
+/// Minimum time of the recorder that is reported in a program with a single thread, in nanoseconds.
 const WORTH: u64 = 1_000_000;
 
 static THREADS: AtomicU32 = AtomicU32::new(0);

@@ -151,7 +151,7 @@ const MOST_MEMBERS: usize = 1 << 24;
 /// Limit for the size of a header, in bytes; a larger one means damage.
 const MOST_HEADER: usize = 1 << 16;
 
-/// Limit for the calls in a fold, above what the recorder folds at a time; a larger number means damage.
+/// Limit for the calls in a fold, larger than the recorder's own limit; a larger number means damage.
 const MOST_FOLDED: usize = 1 << 16;
 
 /// Reads a rank's file. Ignores everything after the last complete block.

@@ -10,9 +10,9 @@
 //! before the message leaves, the receiver's after the message has arrived. Latency by size is added to the time until the
 //! message arrives.
 //!
-//! Under LogGOPS a sending interface also rests `g + (S-1)G` from one start to the next. A blocking send waits for that. A
-//! non-blocking send leaves its message to the interface; the wait for it ends when the message has left, `(S-1)G` after its
-//! start.
+//! Under LogGOPS, a message of `S` bytes also occupies the sending interface for `g + (S-1)G`. A blocking send waits until
+//! the interface is free. A non-blocking send leaves its message to the interface. A wait for it ends when the message has
+//! left, `(S-1)G` after its start.
 
 use super::{
     placement::Placement,
@@ -44,7 +44,7 @@ pub struct ClassCost {
     pub added_latency: Time,
     /// Time from one start at the sending interface to the next.
     pub busy: Time,
-    /// Time that the transfer holds a sender that waited for its receiver.
+    /// Time for which the transfer blocks a sender that waited for its receiver.
     pub held: Time,
     /// Time that the message occupies its links.
     pub bytes: Time,
@@ -73,7 +73,7 @@ pub struct PathCosts {
     pub recv_after: Time,
     /// Part of the delay that does not depend on the bandwidth.
     pub latency: Time,
-    /// Part of the rest time between two starts that does not depend on the bandwidth.
+    /// Part of the time between two starts at the interface that does not depend on the bandwidth.
     pub gap: Time,
     /// Times of each message class, indexed by class.
     pub classes: Vec<ClassCost>,
@@ -189,7 +189,7 @@ impl Costs {
             .any(|path| path.classes.iter().any(|class| class.rendezvous))
     }
 
-    /// `true` if an interface rests after a message. Otherwise the time at which an interface is free never matters.
+    /// `true` if messages occupy their sending interface. Otherwise the time at which an interface is free never matters.
     pub fn has_busy_interfaces(&self) -> bool {
         let costs = self
             .paths
@@ -198,7 +198,8 @@ impl Costs {
         costs.into_iter().any(|cost| cost.busy > Time::ZERO)
     }
 
-    /// Removes the rest times of interfaces, because the transport of the messages determines their departures.
+    /// Sets the times for which messages occupy their sending interface to 0, because the transport of the messages
+    /// determines their departures.
     pub(crate) fn free_interfaces(&mut self) {
         for path in &mut self.paths {
             for cost in path.classes.iter_mut().chain(&mut path.accesses) {
@@ -278,8 +279,8 @@ impl Costs {
         inside.max().unwrap_or_default() + between
     }
 
-    /// Duration of the phase between sites, for the number of all ranks, plus the longest flight times to the root's site
-    /// and from it.
+    /// Duration of the phase between sites, computed for the number of all ranks. It includes the longest flight time to the
+    /// root's site and the longest one from it.
     fn between_sites(
         &self,
         op: CollectiveOp,
@@ -639,7 +640,8 @@ impl RouteTimes {
         }
     }
 
-    /// Between sites, the processors spend the latency, under every rule: `nic` does not describe that network.
+    /// Times of messages from a node of a group to another site. Under every rule the latency is processor time, because
+    /// `nic` does not describe the network between sites.
     fn to_site(network: &Network, group: &NodeGroup, site: u32) -> RouteTimes {
         let wide_area = &network.machine.wide_area;
         let flight = wide_area.flight_time(group.site, site);

@@ -6,8 +6,8 @@
 //! `Σ_m min_r w_r·busy_mr <= Σ_r w_r · max(0, T - free_r - (2o + L - g)_r)`,
 //!
 //! the dual of the fractional relaxation. The weights `1/busy_r(s)` of the occurring sizes are tried; for two rails the best
-//! weights are among them. Messages that arrive later give the same bound from their arrival on. No message is faster than
-//! alone on its best rail.
+//! weights are among them. The messages that arrive from a time on give a bound of the same form, with all rails free at
+//! that time. No message is faster than alone on its best rail.
 
 use super::{
     MAX_RAILS, RailsError,

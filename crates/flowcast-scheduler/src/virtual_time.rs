@@ -1,4 +1,5 @@
-//! The scan over the rails that the thesis uses: find the smallest score, then account (section 4.4).
+//! Scan over the rails, as in the thesis (section 4.4): finds the rail with the smallest score and assigns the message to
+//! it.
 //!
 //! All destinations share the rails (section 4.4.6): a destination is just a set of usable rails.
 

@@ -36,8 +36,8 @@ pub fn place() -> Option<Place> {
     place_from(|name| env::var(name).ok())
 }
 
-/// Position of a process that only launchers start. Slurm's own variables count too, although every step of a batch script
-/// has them.
+/// Position of a process that is always started by a launcher. It may therefore also come from Slurm's own variables, which
+/// every step of a batch script has.
 pub fn place_of_rank() -> Option<Place> {
     place().or_else(|| {
         Some(Place {

@@ -20,7 +20,7 @@ use crate::{
 pub enum Input<'a> {
     /// A program or a schedule.
     Trace(&'a Trace),
-    /// Flows in steps: between nodes, or with a mapping between ranks.
+    /// Flows in steps: between nodes, or between ranks if there is a mapping.
     Steps(&'a Steps),
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Networks {
 enum NetworkAction {
     /// Print the network file (TOML) of a network
     Show {
-        /// Built-in or kept network, or file to check and print in full
+        /// Built-in or saved network, or file to check and print in full
         name: String,
         /// Replace a field, such as nic.latency=5us (repeatable)
         #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -51,7 +51,7 @@ enum NetworkAction {
     },
     /// Draw the switches and cables of a network with a topology
     Draw {
-        /// Built-in or kept network, or file
+        /// Built-in or saved network, or file
         name: String,
         /// Replace a field, such as topology.torus=[4,4] (repeatable)
         #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -60,7 +60,7 @@ enum NetworkAction {
         #[arg(short, long, value_name = "FILE.svg")]
         output: PathBuf,
     },
-    /// Keep a network file in the user's data folder, for use by its name
+    /// Save a network file in the user's data folder, for use by its name
     Save {
         /// Network file
         file: PathBuf,
@@ -68,7 +68,7 @@ enum NetworkAction {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Remove a kept network
+    /// Remove a saved network
     Remove {
         /// Name of the network
         name: String,
@@ -189,7 +189,7 @@ fn listed(networks: &[Network], kept: &[KeptNetwork]) -> Result<Document> {
             network.evidence().map(|evidence| evidence.source)
         });
     let own = rows(kept)
-        .column("name", "kept", |kept| &kept.name)
+        .column("name", "saved", |kept| &kept.name)
         .column("date", "date", |kept| of_network(kept, "date"))
         .column("hosts", "hosts", |kept| {
             let keys = ["hosts", "path", "host"];

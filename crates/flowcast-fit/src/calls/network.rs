@@ -43,7 +43,7 @@ const COLD: f64 = 0.8;
 /// Minimum number of sizes that support an eager limit, so that a single outlier does not create one.
 const FEWEST: usize = 2;
 
-/// Fields that calls determine. Known intervals and origins of these fields no longer hold.
+/// Fields that calls determine. Their intervals and origins in the known network are removed.
 const SHOWN: [&str; 6] = [
     "nic.latency",
     "nic.bandwidth",

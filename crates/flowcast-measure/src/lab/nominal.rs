@@ -65,7 +65,7 @@ fn shares(spec: &LabSpec) -> NominalShares {
     }
 }
 
-/// Returns the rate that the bus allows each of `flows` flows through it, in bytes per second; infinite without a bus.
+/// Returns the share of the bus for one of `flows` concurrent flows, in bytes per second; infinite without a bus.
 fn bus_limit(spec: &LabSpec, share: NominalShares, flows: f64) -> f64 {
     spec.bus_rate().map_or(f64::INFINITY, |bus| {
         bus.as_bytes_per_second() * share.with_acknowledgements / flows

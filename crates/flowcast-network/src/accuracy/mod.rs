@@ -51,7 +51,7 @@ section! {
         /// Sharing model or `limits`; a variant may follow a slash.
         /// Default: required. Example: `"packet/openmpi"`.
         model: String,
-        /// Subject of the predictions. Entries with the same text, `judged` and `fitted` can be compared.
+        /// Subject of the predictions. Entries can be compared if their text, `judged` and `fitted` are equal.
         /// Default: required. Example: `"random patterns, in no fit"`.
         validated_on: String,
         /// Unit of the comparison: `programs` or `patterns` as a whole, `regions` of programs, or `flows` of patterns.

@@ -38,8 +38,8 @@ pub(crate) fn assert_walk(wiring: &dyn Wiring, way: &[Hop], src: u32, dst: u32) 
     assert_eq!(at, wiring.switch_of(Node(dst)), "{src} {dst} {way:?}");
 }
 
-/// Checks that all routes and detours between the first `nodes` nodes are connected, and that routes only use cables known
-/// for their ends.
+/// Checks that all routes and detours between the first `nodes` nodes are connected, and that each route uses only cables
+/// that [`Wiring::cables`] returns for its two nodes.
 pub(crate) fn check_ways(wiring: &dyn Wiring, nodes: u32) {
     for (src, dst) in (0..nodes).flat_map(|src| (0..nodes).map(move |dst| (src, dst))) {
         let both = [src.min(dst), src.max(dst)].map(Node);

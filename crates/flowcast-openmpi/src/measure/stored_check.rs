@@ -3,8 +3,8 @@
 //! Trains of messages are compared with the predictions from the stored parameters. The stored parameters come from the
 //! shortest of several trains, and starting ranks disturb the check. A median from a third below to a half above the
 //! prediction therefore does not count as a change. A much slower rail would need more time for a verdict than is available.
-//! The sizes are therefore chosen such that all planned trains take half of the time. If they do not fit into the whole
-//! time, the rail has changed as well.
+//! The size is therefore chosen such that the planned trains are predicted to take at most half of the time. If fewer trains
+//! fit into the whole time, the rail counts as slower.
 
 use std::time::Duration;
 

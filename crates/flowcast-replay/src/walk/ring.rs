@@ -1,5 +1,5 @@
-//! A ring of arrivals from one thread to another. Neither thread waits for the other. A thread publishes arrivals, and
-//! returns their places, several at a time, so that it rarely touches the other thread's cache lines.
+//! A ring of arrivals from one thread to another. Neither thread waits for the other. The writer publishes several arrivals
+//! at a time, and the reader returns several places at a time. Each thread thus rarely touches the other's cache lines.
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,

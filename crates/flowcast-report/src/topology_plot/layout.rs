@@ -20,7 +20,7 @@ const MARGIN: f64 = 40.0;
 const ABOVE: f64 = 54.0;
 const ABOVE_LONE: f64 = 20.0;
 const BELOW: f64 = 32.0;
-/// Largest number of lowest switches of a tree with an unlimited number.
+/// Number of lowest switches that are drawn of a tree without a limit on their number.
 const MOST_LOWEST: u32 = 16;
 /// Largest number of columns and rows of a single block, and of one among others.
 const MOST_ALONE: [u32; 2] = [24, 12];
@@ -58,7 +58,7 @@ pub(super) struct PlacedCable {
     pub bow: f64,
     /// Number of parallel cables that the line represents, at least 1.
     pub count: usize,
-    /// Index of an end at a drawn switch; 1 only if the first end is not at one.
+    /// Index of an end that is at a drawn switch: 0 if the first end is, otherwise 1.
     pub drawn_end: usize,
 }
 

@@ -156,7 +156,8 @@ impl PacketLink {
         self.free.since(now)
     }
 
-    /// `true` if as many frames wait for as long as in `then`, the state of the link at the time `earlier`.
+    /// `true` if the link has as many waiting frames, with the same remaining times, as in `then`, its state at the time
+    /// `earlier`.
     pub(super) fn is_alike(&self, now: Picos, then: &PacketLink, earlier: Picos) -> bool {
         let waits =
             |time: fn(&PacketLink) -> Picos| time(self).since(now) == time(then).since(earlier);

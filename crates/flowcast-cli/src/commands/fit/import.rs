@@ -33,8 +33,8 @@ pub(in crate::commands) struct ImportArgs {
     /// or PingPong
     #[arg(long, value_name = "NAME")]
     pub test: Option<String>,
-    /// Outputs of benchmarks: first lines of the sections to read, if the output has several runs of a test; several
-    /// sections are fitted together
+    /// Outputs of benchmarks: line numbers at which the sections to read begin, if the output has several runs of a test;
+    /// several sections are fitted together
     #[arg(long, value_name = "LINE,..", value_delimiter = ',')]
     pub section: Vec<usize>,
 }

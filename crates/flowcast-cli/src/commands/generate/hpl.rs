@@ -44,8 +44,8 @@ pub(super) struct HplArgs {
     /// HPL: number of ranks that fill a node; they are divided equally among its processors
     #[arg(long, value_name = "RANKS", default_value_t = 32)]
     ranks_per_node: u32,
-    /// HPL: other costs of a core, with defaults in parentheses (repeatable): call_spread=SHARE (0): share of the spread of
-    /// measured products, resid_per_mnk, that differs from call to call; solve=FACTOR (2): time of a step of a triangular
+    /// HPL: other costs of a core, with defaults in parentheses (repeatable): call_spread=SHARE (0): fraction of
+    /// resid_per_mnk, the spread of measured products, that differs from call to call; solve=FACTOR (2): time of a step of a triangular
     /// solution, as a multiple of a step of a product; cache=SIZE (1MiB) with cache_rate=RATE (20GB/s): rate of kernels on
     /// panels and vectors that fit into the cache; memory_rate=RATE (6GB/s): rate of the other kernels while all cores of
     /// the node run them

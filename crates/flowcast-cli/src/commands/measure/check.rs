@@ -33,7 +33,7 @@ use flowcast_terminal::{
                         node1$ flowcast measure p2p --listen 0.0.0.0:7070    # prints a token\n  \
                         node2$ flowcast measure check cluster --connect node1:7070 --token TOKEN")]
 pub(crate) struct MeasureCheck {
-    /// Network file, or name of a kept network (see `flowcast networks`)
+    /// Network file, or name of a saved network (see `flowcast networks`)
     #[arg(value_name = "NET")]
     network: String,
     /// Address of the answering end; loopback if absent

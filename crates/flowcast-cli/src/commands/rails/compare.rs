@@ -27,7 +27,7 @@ use flowcast_terminal::{output::Format, provenance};
                         --rail b=0.9,0.0085,6.1,65us --span 200us"
 )]
 pub(crate) struct Compare {
-    /// Network: a name, a file, or NAME=g,G,o,Lus with g, G per byte, o and L in microseconds (repeatable) [default: the six
+    /// Network: a name, a file, or NAME=g,G,o,Lus in microseconds (G per byte) (repeatable) [default: the six
     /// combinations of the thesis' networks, one after the other]
     #[arg(long = "rail", value_name = "RAIL", value_parser = flowcast_terminal::network_args::rail)]
     rails: Vec<Rail>,

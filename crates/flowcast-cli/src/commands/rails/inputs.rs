@@ -20,7 +20,8 @@ use flowcast_terminal::{files::read_parsed, network_args::rail, tables::RowLimit
 /// Rails of a schedule.
 #[derive(Debug, Args)]
 pub(super) struct RailArgs {
-    /// Network: a name, a file, or NAME=g,G,o,Lus with g, G per byte, o and L in microseconds (repeatable)
+    /// Network: a name, a file, or NAME=g,G,o,Lus in microseconds (G per byte), such as eth0=0.9,0.00849,6.1,65.4us
+    /// (repeatable)
     #[arg(long = "rail", value_name = "RAIL", required = true, value_parser = rail)]
     pub rails: Vec<Rail>,
 }

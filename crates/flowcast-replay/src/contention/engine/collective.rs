@@ -45,8 +45,8 @@ pub(crate) struct CollectiveState {
 }
 
 impl CollectiveState {
-    /// Records that a rank with arrival time `by.0` advances the collective now. Among several at the same time, the one
-    /// that arrived last counts.
+    /// Sets `decided` to `by`, the arrival time and the rank of the latest progress. If several ranks make progress at the
+    /// same time, the one that arrived last is stored.
     fn decide(&mut self, now: Time, by: (Time, Rank)) {
         if now > self.decided_at || by.0 >= self.decided.0 {
             self.decided = by;
