@@ -130,18 +130,22 @@ impl Block {
 
     /// Lines that a reader types, with their numbers: all lines of a `sh` block, and lines with a prompt in other blocks. A line
     /// after `> ` continues the line before it.
-    fn typed(&self) -> Vec<(usize, &str)> {
+    fn typed(&self) -> Vec<(usize, String)> {
         let mut goes_on = false;
-        let mut typed = Vec::new();
+        let mut typed: Vec<(usize, String)> = Vec::new();
         for (index, line) in self.lines.iter().enumerate() {
-            let part = match self.language() {
-                "sh" => Some(line.as_str()),
-                _ => line
-                    .strip_prefix("$ ")
-                    .or(line.strip_prefix('>'))
-                    .or(goes_on.then_some(line)),
+            let is_shell = self.language() == "sh";
+            if let (Some(more), Some((_, command))) = (line.strip_prefix("> "), typed.last_mut())
+                && !is_shell
+            {
+                *command += &format!(" {more}");
+                continue;
+            }
+            let part = match is_shell {
+                true => Some(line.as_str()),
+                false => line.strip_prefix("$ ").or(goes_on.then_some(line)),
             };
-            typed.extend(part.map(|part| (self.line + index + 1, part)));
+            typed.extend(part.map(|part| (self.line + index + 1, part.to_owned())));
             goes_on = part.is_some_and(|part| part.ends_with('\\'));
         }
         typed
@@ -155,9 +159,8 @@ fn commands(text: &str) -> Vec<(usize, String)> {
     for (line, typed) in blocks(text).iter().flat_map(Block::typed) {
         let typed = typed.split(" #").next().unwrap_or("").trim();
         let part = typed.strip_suffix('\\').unwrap_or(typed);
-        let is_more = goes_on || typed.starts_with("--");
         match commands.last_mut() {
-            Some((_, command)) if is_more => *command += &format!(" {part}"),
+            Some((_, command)) if goes_on => *command += &format!(" {part}"),
             _ => commands.push((line, part.to_owned())),
         }
         goes_on = typed.ends_with('\\');

@@ -146,7 +146,7 @@ impl Block {
 
     /// Runs the block. The error is its output.
     fn execute(&self, folder: &Path) -> Result<(), String> {
-        let lines: Vec<&str> = self.typed().into_iter().map(|(_, line)| line).collect();
+        let lines: Vec<String> = self.typed().into_iter().map(|(_, line)| line).collect();
         let said = folder.join("said");
         let status = in_folder(folder, "timeout")
             .args(["--kill-after=5", LIMIT, "bash", "-eo", "pipefail", "-c"])
