@@ -24,7 +24,7 @@ fn pages_go_as_written() {
         // Commands run in the folder of the test. The sessions above have their own folders if they read files.
         std::env::set_current_dir(pages::new_folder("pages", &page))
             .expect("the folder was just made");
-        flowcast().env("COLUMNS", "100").case(&page).run();
+        flowcast().env("FLOWCAST_COLUMNS", "100").case(&page).run();
     }
 }
 

@@ -5,7 +5,8 @@ use std::{borrow::Cow, env, os::fd::AsFd};
 
 use unicode_width::UnicodeWidthStr;
 
-/// Width of the standard output, in columns. `None` if it is no terminal and `COLUMNS` is not set: lines are then unlimited.
+/// Width of the standard output, in columns. `None` if it is no terminal and `FLOWCAST_COLUMNS` is not set: lines are then
+/// unlimited.
 pub(crate) fn output_width() -> Option<usize> {
     width_of(std::io::stdout())
 }
@@ -15,14 +16,20 @@ pub(crate) fn error_width() -> Option<usize> {
     width_of(std::io::stderr())
 }
 
-/// Width that a terminal reports. Otherwise the variable `COLUMNS` decides.
+/// Width that a terminal reports, or the variable `COLUMNS`. Where there is no terminal only `FLOWCAST_COLUMNS` counts: other
+/// programs set `COLUMNS` for themselves.
 fn width_of(stream: impl AsFd + std::io::IsTerminal) -> Option<usize> {
-    let terminal = stream.is_terminal().then_some(stream);
-    let known = terminal.and_then(|stream| terminal_size::terminal_size_of(&stream));
-    known.map(|(width, _)| usize::from(width.0)).or_else(|| {
-        let columns = env::var("COLUMNS").ok()?.parse().ok()?;
-        (columns > 0).then_some(columns)
-    })
+    let variable = if stream.is_terminal() {
+        let known = terminal_size::terminal_size_of(&stream);
+        if let Some((width, _)) = known {
+            return Some(usize::from(width.0));
+        }
+        "COLUMNS"
+    } else {
+        "FLOWCAST_COLUMNS"
+    };
+    let columns = env::var(variable).ok()?.parse().ok()?;
+    (columns > 0).then_some(columns)
 }
 
 /// Text broken into lines of a width, if there is one.
