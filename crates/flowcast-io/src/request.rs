@@ -165,7 +165,7 @@ pub struct PredictRequest {
     pub interval: Option<IntervalRequest>,
 }
 
-/// Options of intervals.
+/// Level and exclusions of the interval of a prediction.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntervalRequest {

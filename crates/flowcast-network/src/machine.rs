@@ -41,7 +41,7 @@ section! {
         scheduler: Scheduler | default,
         /// Sites after the first. The field `site` of a group of nodes names its site.
         further_sites: Vec<Site> | default,
-        /// Network between sites.
+        /// Network between sites: latency, bandwidth and traffic.
         wide_area: WideArea | default,
         /// Random variation of computations and messages; none by default.
         random: Randomness | default,

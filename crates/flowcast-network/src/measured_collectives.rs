@@ -54,7 +54,7 @@ section! {
         nodes: u32,
         /// Number of ranks of the run on all nodes.
         ranks: u32,
-        /// Measured collective operation.
+        /// Collective operation whose times were measured.
         operation: CollectiveOp,
         /// Algorithm of the operation, as text.
         algorithm: Choice [with = "choice_as_text"],

@@ -55,7 +55,7 @@ mod _native {
     #[pymodule_export]
     use super::validation::{predicted_times, recorded_times, validation_table};
 
-    /// Version of flowcast.
+    /// Version of the package, such as `0.3.0`.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 }

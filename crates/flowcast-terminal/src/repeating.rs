@@ -10,7 +10,7 @@ use indicatif::HumanDuration;
 
 use crate::{output::Format, say, shares::probability};
 
-/// Transport of messages.
+/// Transport of the messages of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Over {
     /// TCP, with one connection per flow

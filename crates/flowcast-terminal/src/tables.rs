@@ -22,7 +22,7 @@ const NARROWEST_PROSE: usize = 24;
 /// Number of spaces around a cell and between two columns.
 const AROUND: usize = 3;
 
-/// Form of tables.
+/// Form in which tables are printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum TableForm {
     /// Columns for a terminal

@@ -52,9 +52,9 @@ pub fn flat(trace: Trace) -> Result<Trace> {
 /// Clock for the computations of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compute {
-    /// Thread CPU time
+    /// CPU time of the thread between two calls
     Cpu,
-    /// Wall time
+    /// Wall time between two calls
     Wall,
 }
 

@@ -52,7 +52,8 @@ fn links(text: &str) -> Vec<Link> {
     links
 }
 
-fn is_fence(line: &str) -> bool {
+/// `true` for a line that begins or ends a block of code.
+pub(super) fn is_fence(line: &str) -> bool {
     line.trim_start().starts_with("```")
 }
 

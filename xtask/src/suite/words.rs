@@ -9,6 +9,7 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, ensure};
 use regex::Regex;
 
+use super::links::is_fence;
 use crate::files_under;
 
 const GUIDE: &str = "STYLE.md";
@@ -95,9 +96,8 @@ fn line_breaks(code: &str) -> String {
 fn prose_of_page(text: &str) -> String {
     let mut in_fence = false;
     let prose = |line: &str| {
-        let is_fence = line.trim_start().starts_with("```");
-        in_fence ^= is_fence;
-        if in_fence || is_fence {
+        in_fence ^= is_fence(line);
+        if in_fence || is_fence(line) {
             String::new()
         } else {
             without_code(line)

@@ -25,7 +25,7 @@ use flowcast_terminal::{
 pub(crate) struct Compile {
     #[arg(help = trace_help())]
     input: PathBuf,
-    /// Output file
+    /// Output file of the compiled trace, such as lu.fct
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]

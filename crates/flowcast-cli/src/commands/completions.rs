@@ -28,7 +28,7 @@ use flowcast_terminal::{files::Batch, output::exit_on_write_error};
   mkdir -p ~/.local/share/bash-completion/completions
   flowcast completions bash > ~/.local/share/bash-completion/completions/flowcast")]
 pub(crate) struct Completions {
-    /// Shell
+    /// Shell for which the script is printed
     shell: Shell,
 }
 

@@ -37,7 +37,7 @@ use flowcast_terminal::{
 pub(crate) struct Convert {
     #[arg(help = trace_help())]
     input: PathBuf,
-    /// Output file
+    /// Output file; prv and ti write further files beside it
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Format: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim, as text), goal-bin (LogGOPSim and

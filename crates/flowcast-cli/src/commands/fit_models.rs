@@ -24,10 +24,10 @@ use super::fit::{
 };
 use flowcast_terminal::{answers::write_page, output::Format, provenance};
 
-/// Models to compare.
+/// Models of messages that `fit --model` compares.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Models {
-    /// All models
+    /// All models of messages
     All,
 }
 

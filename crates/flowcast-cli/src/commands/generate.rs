@@ -36,7 +36,7 @@ pub(crate) struct Generate {
     /// Number of ranks, or of nodes for a stream; at most 2^24; hpl uses --grid instead
     #[arg(long, conflicts_with = "grid", value_parser = flowcast_terminal::shares::count::<u32>(..=1 << 24))]
     ranks: Option<u32>,
-    /// Number of iterations
+    /// Number of iterations of the program's loop
     #[arg(long, default_value_t = 10)]
     iterations: u32,
     /// Size of each message, such as 8KiB

@@ -50,7 +50,7 @@ subcommands! {
     }
 }
 
-/// Lab to build.
+/// Profile or lab file, and options of the lab that is built from it.
 #[derive(Debug, Args)]
 struct LabSelection {
     /// Built-in profile (see `flowcast lab profiles`) or lab file (TOML)

@@ -120,7 +120,7 @@ pub(crate) struct P2p {
     /// Sizes to measure, ascending, such as 1B,2KiB,64KiB
     #[arg(long, value_delimiter = ',', value_name = "SIZES", conflicts_with_all = ["size", "step"])]
     sizes: Option<Vec<Bytes>>,
-    /// Largest message size
+    /// Largest message size; the smallest is 1B
     #[arg(long, default_value = "64KiB", value_name = "SIZE")]
     size: Bytes,
     /// Difference between consecutive sizes, which start at 1B

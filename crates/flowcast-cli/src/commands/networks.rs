@@ -62,7 +62,7 @@ enum NetworkAction {
     },
     /// Save a network file in the user's data folder, for use by its name
     Save {
-        /// Network file
+        /// Network file to save
         file: PathBuf,
         /// Name to use instead of the name in the file
         #[arg(long)]
@@ -75,7 +75,7 @@ enum NetworkAction {
     },
     /// Rewrite a network file in the present schema; comments stay
     Upgrade {
-        /// Network file
+        /// Network file of any schema
         file: PathBuf,
         /// Output file; without it, the input file is replaced
         #[arg(short, long, value_name = "FILE.toml")]

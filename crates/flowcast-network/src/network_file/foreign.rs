@@ -2,6 +2,7 @@
 
 use toml::Table;
 
+use super::SCHEMA;
 use crate::{
     error::{NetworkError, field_error},
     former_schemas,
@@ -16,9 +17,6 @@ const REQUIRED: [&str; 6] = [
     "nic",
     "nic.latency",
 ];
-
-/// Schemas that are read, the newest first.
-const READ: [&str; 2] = ["flowcast/network/2", former_schemas::NETWORK];
 
 /// Requirements for a network file, for messages.
 const NETWORK_FILE: &str = "a network file: TOML with schema = \"flowcast/network/2\", name, [point_to_point] with rule, and [nic] \
@@ -123,9 +121,11 @@ pub(super) fn missing(error: &toml::de::Error, text: &str) -> Option<NetworkErro
         return None;
     }
     let schema = table.get("schema").and_then(toml::Value::as_str);
-    if let Some(schema) = schema.filter(|name| !READ.contains(name)) {
-        let problem = format!("found `{schema}`, expected `{}`", READ[0]);
-        return Some(field_error("schema", problem));
+    if let Some(schema) = schema.filter(|name| ![SCHEMA, former_schemas::NETWORK].contains(name)) {
+        return Some(NetworkError::Schema {
+            found: schema.to_owned(),
+            newest: SCHEMA,
+        });
     }
     let missing: Vec<&str> = REQUIRED
         .into_iter()

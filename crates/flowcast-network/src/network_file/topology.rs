@@ -87,9 +87,9 @@ section! {
         per_pair: Option<u32>,
         /// Assignment of the global cables of a group to its switches: `absolute` or `spread`.
         arrangement: Arrangement | default,
-        /// Cables inside groups.
+        /// Cables between switches of the same group.
         local_cables: CablesFile | default,
-        /// Cables between groups.
+        /// Cables between switches of different groups.
         global_cables: CablesFile | default,
     }
 
@@ -109,9 +109,9 @@ section! {
         per_pair: Option<u32>,
         /// Assignment of the global cables of a group to its switches: `absolute` or `spread`.
         arrangement: Arrangement | default,
-        /// Cables inside groups.
+        /// Cables between switches of the same group.
         local_cables: CablesFile | default,
-        /// Cables between groups.
+        /// Cables between switches of different groups.
         global_cables: CablesFile | default,
     }
 
@@ -119,7 +119,7 @@ section! {
     pub(crate) struct GraphFile {
         /// Switch of each node, in the order of the nodes.
         nodes: Vec<u32>,
-        /// Classes of cables.
+        /// Classes of cables; the cables of a class have one rate and one latency.
         cables: Vec<EdgesFile>,
     }
 

@@ -126,7 +126,7 @@ pub enum BlockLayout {
     Even {
         /// Bytes of the vector.
         total: u64,
-        /// Number of parts.
+        /// Number of parts, at least 1.
         parts: u32,
     },
     /// A vector in pieces of a given size, the last one shorter.

@@ -67,7 +67,7 @@ impl CableCheckCommand {
 /// Carry the frames of a lab's link emulators
 #[derive(Debug, Args)]
 pub(crate) struct ServeCables {
-    /// Lab file
+    /// Lab file with link emulators
     file: PathBuf,
 }
 

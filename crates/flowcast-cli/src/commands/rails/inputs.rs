@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use flowcast::{
     answers::ROWS,
@@ -68,15 +68,6 @@ impl MessageArgs {
 
 /// Given shares, or shares in proportion to the bandwidths.
 pub(super) fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
-    ensure!(
-        given.is_empty() || given.len() == rails.len(),
-        "--count: found {}, expected {}, one for each rail",
-        match given.len() {
-            1 => "1 value".to_owned(),
-            several => format!("{several} values"),
-        },
-        rails.len()
-    );
     Ok(if given.is_empty() {
         Shares::by_bandwidth(rails)?
     } else {

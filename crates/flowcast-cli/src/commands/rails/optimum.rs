@@ -27,7 +27,7 @@ pub(crate) struct FindOptimum {
     rails: RailArgs,
     #[command(flatten)]
     messages: MessageArgs,
-    /// Quantity to minimize
+    /// Time that the schedule minimizes
     #[arg(long, value_enum, default_value_t = Goal::Makespan)]
     objective: Goal,
     /// Number of branches after which the proof is given up

@@ -26,7 +26,7 @@ pub(crate) struct ValidateChart {
     /// JSON files of `flowcast validate app`, each of which is named after its file
     #[arg(required = true, value_name = "REPORT.json")]
     reports: Vec<PathBuf>,
-    /// Drawing to write
+    /// Output file of the drawing
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
     /// Draw only these predictions, separated by commas
