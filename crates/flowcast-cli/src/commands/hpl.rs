@@ -32,7 +32,7 @@ use flowcast_terminal::{
 };
 
 subcommands!(
-    /// Fit, predict and choose settings of High Performance Linpack on a cluster
+    /// Fit, predict and choose settings of High Performance Linpack
     Hpl {
         Fit(Fit),
         Predict(Predict),

@@ -23,7 +23,7 @@ use flowcast_terminal::{
     print_out, println_out, say,
 };
 
-/// List, print, draw, keep and upgrade network files
+/// List, print, draw, save and upgrade network files
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast networks\n  flowcast networks show gige-tcp > mine.toml\n  \

@@ -112,8 +112,11 @@ fn help_begins_with_a_verb_in_one_line_and_the_manual_page_has_the_same_options(
             VERBS.split(' ').any(|known| known == verb),
             "{command}: {first}"
         );
+        // The list of commands indents the text by 15 columns.
+        let is_listed = !command.is_empty() && !command.contains(' ');
+        let most = if is_listed { 65 } else { 80 };
         assert!(
-            first.len() <= 80 && page.contains(first),
+            first.len() <= most && page.contains(first),
             "{command}: {first}"
         );
         let missing: Vec<String> = options(&help)
