@@ -48,12 +48,12 @@ pub(crate) fn find_recorder(given: Option<&Path>) -> Option<RecorderPlace> {
     if let Some(path) = named(given) {
         return fs::canonicalize(path).ok().map(RecorderPlace::File);
     }
-    beside()
+    recorder_beside_command()
         .map(RecorderPlace::File)
         .or_else(|| embedded::is_here().then_some(RecorderPlace::Embedded))
 }
 
-fn beside() -> Option<PathBuf> {
+fn recorder_beside_command() -> Option<PathBuf> {
     let own = fs::canonicalize(env::current_exe().ok()?).ok()?;
     let folder = own.parent()?;
     let places = [

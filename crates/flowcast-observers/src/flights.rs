@@ -229,7 +229,7 @@ impl<'a> Flights<'a> {
     }
 
     /// Time at which the message could have begun to move.
-    pub(crate) fn asked(&self, slot: Slot) -> Option<Time> {
+    pub(crate) fn request_time(&self, slot: Slot) -> Option<Time> {
         known(self.times[self.source.number(slot)].asked)
     }
 

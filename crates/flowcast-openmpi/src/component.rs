@@ -158,7 +158,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     pieces::listen(&library);
     let settings = ComponentSettings::read()?;
     let rails = rails(&library)?;
-    let (costs, origin) = costs::given(&rails, &settings)?;
+    let (costs, origin) = costs::known_costs(&rails, &settings)?;
     let names: Vec<&str> = rails.iter().map(|rail| rail.name.as_str()).collect();
     let accounts = accounts::of_job_on_node(&names);
     let scheduler = ComponentScheduler::new(settings.scheduler, &costs, accounts)

@@ -44,7 +44,7 @@ impl fmt::Display for CostOrigin {
 ///
 /// # Errors
 /// A text that is not a rail, or a file that is not a network file.
-pub(crate) fn given(
+pub(crate) fn known_costs(
     rails: &[RailModule],
     settings: &ComponentSettings,
 ) -> Result<(Vec<LogGp>, CostOrigin), Refusal> {

@@ -28,20 +28,20 @@ pub struct RunTimes<T = Time> {
 }
 
 impl<T> RunTimes<T> {
-    /// Converts each time with the function `told`.
-    pub fn map<U>(self, told: impl Fn(T) -> U) -> RunTimes<U> {
+    /// Converts each time with the function `convert`.
+    pub fn map<U>(self, convert: impl Fn(T) -> U) -> RunTimes<U> {
         let [communication, computation] = [self.communication, self.computation]
-            .map(|times| times.into_iter().map(&told).collect());
+            .map(|times| times.into_iter().map(&convert).collect());
         let [calls, regions] = [self.calls, self.regions].map(|times| {
             let times = times.into_iter();
-            times.map(|(name, time)| (name, told(time))).collect()
+            times.map(|(name, time)| (name, convert(time))).collect()
         });
         RunTimes {
             communication,
             computation,
             calls,
             regions,
-            total: told(self.total),
+            total: convert(self.total),
         }
     }
 }

@@ -423,7 +423,7 @@ impl Session {
     }
 
     /// Bytes of messages assigned to a rail so far. Repeated messages count again.
-    pub fn given(&self, rail: RailId) -> Bytes {
+    pub fn bytes_assigned(&self, rail: RailId) -> Bytes {
         Bytes(self.given[rail.index()])
     }
 

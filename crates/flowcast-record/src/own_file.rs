@@ -99,7 +99,7 @@ impl Drop for OwnFile {
 /// Reports why the recording of this rank ends or did not begin. `flowcast record` shows the reason after the end of the
 /// program. If the reason cannot be stored for `flowcast record`, it is written as a line to the program's standard error,
 /// if possible.
-pub(crate) fn tell(line: &str) {
+pub(crate) fn report(line: &str) {
     let _uncancelled = Uncancelled::new();
     if leave(line).is_err() {
         let _ = without_signals(|| writeln!(io::stderr(), "flowcast record: {line}"));

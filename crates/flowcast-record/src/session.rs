@@ -12,7 +12,7 @@ use crate::{
     handles::Handles,
     library::LoadedMpi,
     neighbours::Neighbours,
-    own_file::{OwnFile, Uncancelled, tell},
+    own_file::{OwnFile, Uncancelled, report},
     requests::PendingRequests,
     threads::Thread,
 };
@@ -281,7 +281,7 @@ impl RecordingSession {
             if let (false, Some(out)) = (bytes.is_empty(), file.as_mut())
                 && let Err(error) = write_block(out, bytes)
             {
-                tell(&format!(
+                report(&format!(
                     "rank {rank}: its file can no longer be written ({error})"
                 ));
                 *file = None;
@@ -297,7 +297,7 @@ impl RecordingSession {
         self.flush();
         self.file = None;
         self.over = true;
-        tell(&format!(
+        report(&format!(
             "rank {}: out of memory; its recording ends here",
             self.rank
         ));

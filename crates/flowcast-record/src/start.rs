@@ -26,7 +26,7 @@ use crate::{
     library::LoadedMpi,
     lock::Lock,
     memory,
-    own_file::{FOLDER, OwnFile, Uncancelled, tell},
+    own_file::{FOLDER, OwnFile, Uncancelled, report},
     session::RecordingSession,
     synchronise::{Reading, read_clock},
     threads::{CPU_THRESHOLD, Thread},
@@ -111,13 +111,13 @@ fn begin_recording(
         return;
     }
     if let Some(reason) = single_rank_world(library) {
-        return tell(&reason);
+        return report(&reason);
     }
     let session = match begin_session(&folder, library) {
         Ok(session) => session,
         Err(error) => {
             let rank = library.world_rank();
-            return tell(&format!("rank {rank} is not recorded: {error}"));
+            return report(&format!("rank {rank} is not recorded: {error}"));
         }
     };
     let reading = read_clock(library);
@@ -141,7 +141,7 @@ fn begin_recording(
 #[cold]
 pub(crate) fn refuse(function: &WrappedFunction, reason: &str) {
     if function.kind == FunctionKind::Init {
-        tell(&format!(
+        report(&format!(
             "the program's MPI library cannot be recorded: {reason}"
         ));
     }
@@ -152,7 +152,7 @@ pub(crate) fn explain_absence(function: &WrappedFunction) {
     if EXPLAINED.swap(true, Ordering::Relaxed) {
         return;
     }
-    tell(if function.name == "Session_init" {
+    report(if function.name == "Session_init" {
         // A program that also calls `MPI_Init` is recorded from then on.
         "the program begins with MPI_Session_init, and sessions are not recorded"
     } else {
@@ -327,7 +327,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
 #[cold]
 pub(crate) fn give_up(reason: &str) {
     ON.store(false, Ordering::Relaxed);
-    tell(&format!(
+    report(&format!(
         "{reason} in a rank; the rank's recording ends here"
     ));
 }

@@ -112,10 +112,10 @@ fn watch() {
     if thread.spawn(move || end_by(signals)).is_ok() {
         // The descriptor stays open for the life of the process.
         TOLD.store(told.into_raw_fd(), Ordering::SeqCst);
-        // SAFETY: `tell` is async-signal-safe.
+        // SAFETY: `on_signal` is async-signal-safe.
         SIGNALS
             .into_iter()
-            .for_each(|signal| unsafe { replace_default(signal, tell) });
+            .for_each(|signal| unsafe { replace_default(signal, on_signal) });
     }
 }
 
@@ -144,7 +144,7 @@ fn end_by(mut signals: PipeReader) {
     }
 }
 
-extern "C" fn tell(signal: i32, from: *mut libc::siginfo_t, _: *mut libc::c_void) {
+extern "C" fn on_signal(signal: i32, from: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let program = PROGRAM.load(Ordering::SeqCst);
     if program != NO_PROGRAM {
         PASSED_ON.store(true, Ordering::SeqCst);

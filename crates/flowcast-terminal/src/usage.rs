@@ -21,7 +21,7 @@ pub(super) fn explained(error: &Error, command: &Command) -> Option<String> {
     if others.contains(found) {
         let usage = error.get(ContextKind::Usage)?.to_string();
         let other = name.replacen("--", "--other-", 1);
-        let mut options = asked(command, &usage).get_arguments();
+        let mut options = described_command(command, &usage).get_arguments();
         let hint = match options.any(|option| option.get_long() == other.strip_prefix("--")) {
             true => format!("use {other} for another"),
             false => "run the command once for each".to_owned(),
@@ -40,7 +40,7 @@ pub(super) fn explained(error: &Error, command: &Command) -> Option<String> {
 }
 
 /// Subcommand that a usage such as `Usage: flowcast hpl choose [OPTIONS]` describes.
-fn asked<'a>(mut command: &'a Command, usage: &str) -> &'a Command {
+fn described_command<'a>(mut command: &'a Command, usage: &str) -> &'a Command {
     for name in usage.split_whitespace().skip(2) {
         match command.find_subcommand(name) {
             Some(below) => command = below,

@@ -131,7 +131,7 @@ pub(super) fn run(
         format!("{model} is rejected: it predicts negative times for {count} of the points")
     }));
     let document = models_document(&compared, options);
-    let document = inputs.round_trips.told(document, notes);
+    let document = inputs.round_trips.with_notes(document, notes);
     if let Some(path) = page {
         let provenance = provenance::of_this_run();
         write_page(path, &document, Picture::Models, &provenance)?;

@@ -55,7 +55,7 @@ fn define(data: *mut c_void, define: impl FnOnce(&mut Definitions)) -> c_int {
     GO_ON
 }
 
-fn tell(data: *mut c_void, location: u64, time: u64, event: Event) -> c_int {
+fn on_event(data: *mut c_void, location: u64, time: u64, event: Event) -> c_int {
     // SAFETY: this is the data that was registered with these callbacks; nothing else uses it during a call.
     unsafe { &mut *data.cast::<Events<'_>>() }.event(location, time, event);
     GO_ON
@@ -159,7 +159,7 @@ macro_rules! events {
             _attributes: *mut c_void,
             $($argument: $type),*
         ) -> c_int {
-            tell(data, location, time, $event)
+            on_event(data, location, time, $event)
         })*
     };
 }

@@ -214,7 +214,11 @@ impl Observer for ReplayJournal<'_> {
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         self.reach(rank, start);
-        let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
+        let begun = self
+            .flights
+            .request_time(slot)
+            .unwrap_or(start)
+            .clamp(start, end);
         self.interval(rank, start, begun, Activity::LateReceiver);
         self.sending(rank, begun, end, Activity::Transfer);
         self.held_call(rank, slot, start, end);
@@ -222,7 +226,11 @@ impl Observer for ReplayJournal<'_> {
 
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         self.reach(rank, start);
-        let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
+        let begun = self
+            .flights
+            .request_time(slot)
+            .unwrap_or(start)
+            .clamp(start, end);
         self.sending(rank, start, begun, Activity::InterfaceWait);
         self.sending(rank, begun, end, Activity::Transfer);
         self.held_call(rank, slot, start, end);
@@ -245,7 +253,7 @@ impl Observer for ReplayJournal<'_> {
         }
         let sent = self
             .flights
-            .asked(slot)
+            .request_time(slot)
             .unwrap_or(before)
             .clamp(before, taken.max(before));
         self.interval(rank, before, sent, Activity::LateSender);

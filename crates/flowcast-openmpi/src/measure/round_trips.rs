@@ -18,7 +18,7 @@ use flowcast_units::{Bytes, Time, TimePerByte};
 use super::{
     backoff::Backoff,
     plan::plan,
-    stored_check::{StoredCheck, holding},
+    stored_check::{StoredCheck, check_stored},
     wire::{self, HEADER, WireHeader, WireKind, WireRoute},
 };
 use crate::{bindings::ProcessName, peers::RailPeer, state::State};
@@ -128,7 +128,7 @@ impl<'a> Partner<'a> {
     /// Checks whether a rail still matches its stored parameters, within about `time`.
     pub(super) fn holds(&mut self, rail: RailId, stored: &LogGp, time: Duration) -> StoredCheck {
         match self.route(rail) {
-            Some(route) => holding(stored, time, |train| self.round_trip(&route, train)),
+            Some(route) => check_stored(stored, time, |train| self.round_trip(&route, train)),
             None => StoredCheck::Unknown,
         }
     }

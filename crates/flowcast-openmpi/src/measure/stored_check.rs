@@ -38,7 +38,7 @@ pub(super) enum StoredCheck {
 }
 
 /// Compares a rail with its stored parameters, for about `time` at most. `round_trip` returns `None` after the deadline.
-pub(super) fn holding(
+pub(super) fn check_stored(
     stored: &LogGp,
     time: Duration,
     mut round_trip: impl FnMut(PrttPoint) -> Option<Time>,
@@ -83,7 +83,7 @@ mod tests {
     /// Checks the stored parameters against a rail with the parameters `now`. Returns the result and the number of trains.
     fn of(stored: &LogGp, now: &LogGp, noise: impl Fn(u32) -> f64) -> (StoredCheck, u32) {
         let mut count = 0;
-        let found = holding(stored, Duration::from_millis(80), |train| {
+        let found = check_stored(stored, Duration::from_millis(80), |train| {
             count += 1;
             Some(prtt(now, train) * noise(count))
         });

@@ -683,7 +683,7 @@ fn a_rail_that_was_silent_is_used_again() {
     let rails = [rail(ill), rail(addresses[1])];
     let mut link = RailLink::connect(&rails, impatient(), LinkWaiting::Sleep).unwrap();
     let course = course(Discipline::RoundRobin, false);
-    let given = |link: &RailLink| link.session().given(RailId(0)).0;
+    let given = |link: &RailLink| link.session().bytes_assigned(RailId(0)).0;
     whole(
         count(&mut link, course, 3000, Bytes(300), &mut |_, _| {}).unwrap(),
         3000,

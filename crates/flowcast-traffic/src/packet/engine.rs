@@ -222,7 +222,7 @@ impl PacketEngine {
                 noted.arrive(now, connection);
             }
             let is_due = self.connections[connection].receive(now, frame);
-            while let Some(message) = self.connections[connection].stream.tell() {
+            while let Some(message) = self.connections[connection].stream.take_completion() {
                 self.arrived.push_back(message);
                 self.change(connection);
             }

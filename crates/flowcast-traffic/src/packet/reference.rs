@@ -188,7 +188,7 @@ fn by_twin(messages: &[PacketMessage], fabric: &Fabric, wire: &Wire) -> CarriedP
         detoured: Vec::new(),
     };
     for mut connection in twin.connections {
-        while let Some((message, completion)) = connection.stream.tell() {
+        while let Some((message, completion)) = connection.stream.take_completion() {
             carried.completions[message] = completion;
         }
         connection

@@ -186,7 +186,7 @@ impl PacketStream {
 
     /// Returns a message that has arrived and was not reported yet: its number and its completion.
     #[inline]
-    pub(super) fn tell(&mut self) -> Option<(usize, FlowCompletion)> {
+    pub(super) fn take_completion(&mut self) -> Option<(usize, FlowCompletion)> {
         if self.told == self.done {
             return None;
         }

@@ -51,14 +51,14 @@ pub(super) fn of_peer(address: &str, token: &TokenArgs) -> Result<Check> {
     let learned = greet_clock(&mut transport)
         .and_then(|()| learn(&mut transport, &ClockPlan::default()))
         .map_err(|error| explained(error.into()))?;
-    Ok(beside(
+    Ok(compare_clocks(
         &learned,
         (learned.line.offset - wall_clock(transport.now()).offset).as_seconds(),
     ))
 }
 
 /// Compares clocks. Wall clocks are compared modulo whole days.
-fn beside(learned: &LearnedClock, ahead: f64) -> Check {
+fn compare_clocks(learned: &LearnedClock, ahead: f64) -> Check {
     const NAME: &str = "clock of the peer";
     const DAY: f64 = 86_400.0;
     let ahead = (ahead + DAY / 2.0).rem_euclid(DAY) - DAY / 2.0;
@@ -88,14 +88,14 @@ mod tests {
             learned.line.drift = drift;
             learned
         };
-        let verdict = |drift: f64, ahead: f64| beside(&drifting(drift), ahead).verdict;
+        let verdict = |drift: f64, ahead: f64| compare_clocks(&drifting(drift), ahead).verdict;
         assert_eq!(verdict(5e-5, -0.01), Verdict::Good);
         // One of the clocks has passed midnight.
         assert_eq!(verdict(0.0, 86_399.99), Verdict::Good);
         assert_eq!(verdict(0.0, 2.0), Verdict::Bad);
         assert_eq!(verdict(-6e-4, 0.0), Verdict::Bad);
         assert!(
-            beside(&drifting(1e-6), -0.25)
+            compare_clocks(&drifting(1e-6), -0.25)
                 .found
                 .starts_with("250.0 ms behind")
         );

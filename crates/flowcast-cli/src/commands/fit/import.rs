@@ -85,7 +85,7 @@ impl ImportedFiles {
     }
 
     /// Adds to a result the sections and lines that were left out, and notes on the fit.
-    pub(in crate::commands) fn told(
+    pub(in crate::commands) fn with_notes(
         &self,
         document: Document,
         about_fit: impl IntoIterator<Item = String>,
@@ -143,5 +143,5 @@ pub(in crate::commands) fn run(
             percent(fit.error_worst)
         ));
     let note = fit.left_out.then(|| NO_BYTES.to_owned());
-    format.print(&imported.told(document, note))
+    format.print(&imported.with_notes(document, note))
 }

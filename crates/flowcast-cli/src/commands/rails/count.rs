@@ -108,7 +108,7 @@ pub(super) fn run(
                 shares.push(RailShare {
                     at_s: at,
                     given: ids(count)
-                        .map(|rail| link.session().given(rail).0)
+                        .map(|rail| link.session().bytes_assigned(rail).0)
                         .collect(),
                     slowdown: ids(count)
                         .map(|rail| link.session().slowdown(rail).0)
@@ -120,7 +120,9 @@ pub(super) fn run(
     .map_err(exchange_error)?;
     let seconds = start.elapsed().as_secs_f64();
     let (counts, session) = (link.counts(), link.session());
-    let given: Vec<Bytes> = ids(count).map(|rail| session.given(rail)).collect();
+    let given: Vec<Bytes> = ids(count)
+        .map(|rail| session.bytes_assigned(rail))
+        .collect();
     let changed = (0..).zip(rails);
     let changed =
         changed.filter_map(|(id, rail)| Some((&rail.name, session.remeasured(RailId(id))?)));

@@ -76,7 +76,7 @@ impl Executor {
         job["trace_bytes"] = content.len().into();
         job["ranges"] = ranges(sets).into();
         let mut worker = Worker::start()?;
-        worker.tell(&job, &content)?;
+        worker.send_job(&job, &content)?;
         let mut lines = Lines::new();
         let mut expected = sets.iter();
         for line in worker.lines()? {
@@ -135,7 +135,7 @@ impl Worker {
         ))
     }
 
-    fn tell(&mut self, job: &Value, content: &[u8]) -> Result<()> {
+    fn send_job(&mut self, job: &Value, content: &[u8]) -> Result<()> {
         let input = self
             .0
             .stdin

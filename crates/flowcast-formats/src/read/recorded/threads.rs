@@ -168,7 +168,7 @@ impl<'a> ThreadWalk<'a> {
         let Some(step) = queue.front().copied() else {
             return;
         };
-        if let Some(thing) = self.lacks(place.0, &step) {
+        if let Some(thing) = self.missing_event(place.0, &step) {
             self.waiting.entry(thing).or_default().push(place);
             return;
         }
@@ -183,7 +183,7 @@ impl<'a> ThreadWalk<'a> {
     }
 
     /// Returns the counter that is still too low for this step, or `None` if the step can be executed.
-    fn lacks(&self, rank: Rank, step: &ActionStep) -> Option<ThreadEvent> {
+    fn missing_event(&self, rank: Rank, step: &ActionStep) -> Option<ThreadEvent> {
         let actions = &self.ranks[rank.index()];
         let (thing, wanted) = match step.action {
             Action::WaitRecv(post) => {

@@ -65,7 +65,7 @@ impl Translation<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recorded_by_hand::{TestCall, read, told};
+    use super::super::recorded_by_hand::{TestCall, notes_of, read};
     use flowcast_program::opcodes::Op;
     use flowcast_units::Rank;
 
@@ -104,7 +104,7 @@ mod tests {
         ];
         let program = read([&calls, &[("Recv", &[0, 0, 5, 0], 0)]]);
         assert_eq!(
-            told(&program),
+            notes_of(&program),
             ["1 calls of MPI_Ineighbor_allgather left out of the replay"]
         );
         assert!(

@@ -217,7 +217,7 @@ fn group(words: &[i64]) -> Vec<Rank> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recorded_by_hand::{TestCall, read, told};
+    use super::super::recorded_by_hand::{TestCall, notes_of, read};
     use flowcast_program::{
         Program,
         access::{Access, LockKind, TransferKind},
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(accesses(&program, 0), [lock, PUT, unlock, PUT, flush]);
         let unknown = "1 calls of MPI_Win_lock without a recorded lock type; treated as shared";
         assert_eq!(
-            told(&program),
+            notes_of(&program),
             [unknown, "1 calls of MPI_Win_start left out of the replay"]
         );
     }

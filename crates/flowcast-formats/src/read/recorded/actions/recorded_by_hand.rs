@@ -54,6 +54,6 @@ fn file(rank: Rank, calls: &[TestCall<'_>]) -> RankFile {
 }
 
 /// Returns the descriptions of the ignored records.
-pub(super) fn told(program: &Program) -> Vec<String> {
+pub(super) fn notes_of(program: &Program) -> Vec<String> {
     program.ignored().iter().map(ToString::to_string).collect()
 }
