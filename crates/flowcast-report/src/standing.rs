@@ -16,7 +16,7 @@ pub struct Interval {
     /// Probability that the interval contains the measured time. It is below the requested one if the accuracy record has
     /// too few errors.
     pub level: f64,
-    /// Description of the included errors: `parameters (64 draws) and the model's error on 72 patterns`.
+    /// Description of the included errors: `parameters (slopes of 2 replays) and the model's error on 72 patterns`.
     pub covers: String,
 }
 

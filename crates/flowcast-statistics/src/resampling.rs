@@ -58,6 +58,23 @@ pub fn normal_share(score: f64) -> f64 {
     Normal::standard().cdf(score)
 }
 
+/// Independent normal scores, indexed by draw, then by variable. Those of a variable are a Latin hypercube (McKay, Beckman and
+/// Conover): each draw is in another of `draws` equally probable intervals.
+pub fn stratified_scores(variables: usize, draws: usize, seed: u64) -> Vec<Vec<f64>> {
+    let mut resampler = Resampler::from_seed(seed);
+    let strata = (0..draws).map(|at| normal_score((at as f64 + 0.5) / draws as f64));
+    let of_strata: Vec<f64> = strata.collect();
+    let mut all = vec![Vec::with_capacity(variables); draws];
+    for _ in 0..variables {
+        let mut scores = of_strata.clone();
+        resampler.shuffle(&mut scores);
+        all.iter_mut()
+            .zip(scores)
+            .for_each(|(draw, score)| draw.push(score));
+    }
+    all
+}
+
 /// Interval that contains the share `level` of the estimates, with equal shares below and above it.
 ///
 /// # Errors

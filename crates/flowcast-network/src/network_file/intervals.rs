@@ -1,8 +1,8 @@
 //! The section `[intervals]`: its validation, and networks drawn from it.
 //!
 //! Drawn values are never negative. Each value is computed from a normal score; the file's correlations apply to these
-//! scores. Before they are correlated, the scores of each field are a Latin hypercube (McKay, Beckman and Conover): each of
-//! `n` draws is in another of `n` equally probable intervals. Fewer draws are needed than with independent scores.
+//! scores. Before they are correlated, the scores of each field are a Latin hypercube
+//! ([`stratified_scores`]): fewer draws are needed than with independent scores.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,7 @@ use crate::{
     parameter_interval::ParameterInterval,
     quantity::Quantity,
 };
-use flowcast_statistics::{
-    linear_system::cholesky,
-    resampling::{Resampler, normal_score},
-};
+use flowcast_statistics::{linear_system::cholesky, resampling::stratified_scores};
 
 impl Network {
     /// Value of a field, by the dotted name that `--set` uses. `*` stands for the first index of a list, and a machine
@@ -43,6 +40,31 @@ impl Network {
         }
     }
 
+    /// Returns the fields that have an interval and for which `matters` returns `true`, as they vary together.
+    ///
+    /// # Errors
+    /// The correlations contradict each other.
+    pub fn variation(&self, matters: &dyn Fn(&str) -> bool) -> Result<Variation<'_>, NetworkError> {
+        let fields: Vec<(&str, &ParameterInterval)> = self
+            .intervals
+            .iter()
+            .map(|(name, interval)| (name.as_str(), interval))
+            .filter(|(name, _)| matters(name))
+            .collect();
+        let bare = Network {
+            intervals: BTreeMap::new(),
+            accuracy: Vec::new(),
+            provenance: BTreeMap::new(),
+            ..self.clone()
+        };
+        Ok(Variation {
+            network: self,
+            table: bare.to_table(),
+            factor: cholesky(&correlations(&fields)).ok_or_else(contradiction)?,
+            fields,
+        })
+    }
+
     /// Returns `draws` networks. Each has other values for the fields that have an interval and for which `matters` returns
     /// `true`; equal seeds give equal networks. The networks have no intervals, accuracy record or provenance. Empty if no
     /// such field has an interval.
@@ -55,43 +77,54 @@ impl Network {
         draws: usize,
         seed: u64,
     ) -> Result<Vec<Network>, NetworkError> {
-        let fields: Vec<(&str, &ParameterInterval)> = self
-            .intervals
-            .iter()
-            .map(|(name, interval)| (name.as_str(), interval))
-            .filter(|(name, _)| matters(name))
-            .collect();
-        if fields.is_empty() {
+        let variation = self.variation(matters)?;
+        if variation.fields.is_empty() {
             return Ok(Vec::new());
         }
-        let bare = Network {
-            intervals: BTreeMap::new(),
-            accuracy: Vec::new(),
-            provenance: BTreeMap::new(),
-            ..self.clone()
-        };
-        let table = bare.to_table();
-        let scores = scores(&fields, draws, seed).ok_or_else(contradiction)?;
-        (0..draws)
-            .map(|draw: usize| {
-                let mut table = table.clone();
-                for (place, (name, interval)) in fields.iter().enumerate() {
-                    self.draw_field(&mut table, name, interval, scores[place][draw]);
-                }
-                let file: NetworkFile = table.try_into().map_err(Box::new)?;
-                Network::try_from(file)
-            })
-            .collect()
+        let scores = stratified_scores(variation.fields.len(), draws, seed);
+        scores.iter().map(|scores| variation.at(scores)).collect()
+    }
+}
+
+/// Uncertain fields of a network and their joint distribution.
+pub struct Variation<'a> {
+    network: &'a Network,
+    table: Table,
+    fields: Vec<(&'a str, &'a ParameterInterval)>,
+    /// Cholesky factor of the fields' correlations.
+    factor: Vec<Vec<f64>>,
+}
+
+impl Variation<'_> {
+    /// Names of the fields.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|(name, _)| *name)
     }
 
-    fn draw_field(&self, table: &mut Table, name: &str, interval: &ParameterInterval, score: f64) {
+    /// Returns the network at independent normal scores, one for each field. A score of 0 leaves its field at the file's
+    /// value.
+    ///
+    /// # Errors
+    /// The file format rejects a value.
+    pub fn at(&self, scores: &[f64]) -> Result<Network, NetworkError> {
+        let mut table = self.table.clone();
+        for ((name, interval), row) in self.fields.iter().zip(&self.factor) {
+            let weighted = row.iter().zip(scores);
+            let score = weighted.map(|(weight, score)| weight * score).sum();
+            self.vary(&mut table, name, interval, score);
+        }
+        let file: NetworkFile = table.try_into().map_err(Box::new)?;
+        Network::try_from(file)
+    }
+
+    fn vary(&self, table: &mut Table, name: &str, interval: &ParameterInterval, score: f64) {
         let Some(value) = quantity_in(table, name) else {
             return;
         };
         let drawn = interval.at(value.number(), score);
         put(table, name, value.with_number(drawn));
         // A field with its own interval does not follow another field.
-        for twin in twins(name).filter(|twin| !self.intervals.contains_key(twin)) {
+        for twin in twins(name).filter(|twin| !self.network.intervals.contains_key(twin)) {
             let Some(before) = quantity_in(table, &twin) else {
                 continue;
             };
@@ -106,39 +139,6 @@ impl Network {
             }
         }
     }
-}
-
-/// Stratified normal scores with the correlations of the fields, indexed by field, then by draw; `None` if the correlations
-/// contradict each other.
-fn scores(fields: &[(&str, &ParameterInterval)], draws: usize, seed: u64) -> Option<Vec<Vec<f64>>> {
-    let mut resampler = Resampler::from_seed(seed);
-    let of_strata: Vec<f64> = (0..draws)
-        .map(|at| normal_score((at as f64 + 0.5) / draws as f64))
-        .collect();
-    let independent: Vec<Vec<f64>> = fields
-        .iter()
-        .map(|_: &(&str, &ParameterInterval)| {
-            let mut scores = of_strata.clone();
-            resampler.shuffle(&mut scores);
-            scores
-        })
-        .collect();
-    let factor = cholesky(&correlations(fields))?;
-    Some(
-        factor
-            .iter()
-            .map(|row: &Vec<f64>| {
-                (0..draws)
-                    .map(|draw: usize| {
-                        row.iter()
-                            .zip(&independent)
-                            .map(|(weight, scores)| weight * scores[draw])
-                            .sum()
-                    })
-                    .collect()
-            })
-            .collect(),
-    )
 }
 
 fn correlations(fields: &[(&str, &ParameterInterval)]) -> Vec<Vec<f64>> {

@@ -24,7 +24,7 @@
 
 pub mod field_names;
 mod foreign;
-mod intervals;
+pub mod intervals;
 mod overrides;
 #[cfg(test)]
 #[path = "tests/page.rs"]

@@ -1,9 +1,9 @@
-//! Evidence for a prediction's margin: predictions on drawn networks, and earlier errors of the model.
+//! Evidence for a prediction's margin: the effect of uncertain parameters, and earlier errors of the model.
 
 use flowcast_network::{
     accuracy::{self, Accuracy, CaseKind, residuals, residuals_elsewhere},
     network::Network,
-    sharing::{model::Model, protocol::SEGMENT},
+    sharing::model::Model,
 };
 use flowcast_program::parallel;
 use flowcast_replay::{SimulateError, outcome::Outcome};
@@ -12,44 +12,10 @@ use flowcast_statistics::{
     StatsError,
     conformal::{self, Margin},
 };
-use flowcast_units::{Bytes, Time};
+use flowcast_units::Time;
 
 use super::IntervalOptions;
 use crate::Error;
-
-/// Number of drawn networks if a walk without events predicts several at the same time.
-pub(super) const DRAWS_TOGETHER: usize = 64;
-/// Largest and smallest number of drawn networks if they are replayed one by one.
-pub(super) const DRAWS_ONE_BY_ONE: (usize, usize) = (16, 4);
-/// Approximate time limit for all draws if the caller does not set their number.
-const TIMEOUT: Time = Time::from_nanos(10e9);
-/// Approximate cost of a message under a fluid model, and of a packet with its acknowledgement.
-const PER_MESSAGE: Time = Time::from_nanos(10e3);
-const PER_PACKET: Time = Time::from_nanos(150.0);
-
-/// Number of draws that can be replayed in the available time; `None` if there are too few for an interval.
-pub(super) fn draws_in_time(
-    outcome: &Outcome,
-    network: &Network,
-    model: Option<Model>,
-) -> Option<usize> {
-    let segment = network
-        .sharing
-        .packet
-        .segment
-        .unwrap_or(Bytes(SEGMENT))
-        .0
-        .max(1);
-    let packets = if model == Some(Model::Packet) {
-        outcome.bytes.0 as f64 / segment as f64
-    } else {
-        0.0
-    };
-    let one = PER_MESSAGE * outcome.messages as f64 + PER_PACKET * packets;
-    let (most, least) = DRAWS_ONE_BY_ONE;
-    let draws = (TIMEOUT.as_nanos() / one.as_nanos().max(1.0)).min(most as f64) as usize;
-    (draws >= least).then_some(draws)
-}
 
 /// `true` if a field of the network file can have an influence under a model.
 pub fn matters(field: &str, model: Option<Model>) -> bool {
@@ -76,57 +42,57 @@ pub fn may_vary(network: &Network, model: Option<Model>) -> bool {
     network.intervals.keys().any(|field| matters(field, model))
 }
 
-/// Predictions on drawn networks.
+/// Effect of uncertain parameters on a predicted time.
 #[derive(Default)]
-pub(super) struct Drawn {
-    makespans: Vec<Time>,
+pub(super) struct ParameterEffect {
+    /// Logarithms of times on networks with other values, relative to the predicted time.
+    pub(super) logarithms: Vec<f64>,
     /// Number of networks that the model rejected.
-    refused: usize,
-    /// `true` if there are intervals to draw from, but a replay takes too long for draws.
-    is_too_long: bool,
+    pub(super) rejected: usize,
+    /// Origin of the times, such as `64 draws`.
+    pub(super) origin: String,
 }
 
-impl Drawn {
-    /// Creates the predictions on `of` drawn networks. Networks without a makespan were rejected by the model.
-    pub(super) fn some(makespans: Vec<Time>, of: usize) -> Drawn {
-        Drawn {
-            refused: of - makespans.len(),
-            makespans,
-            ..Drawn::default()
+impl ParameterEffect {
+    /// Effect from relative times on drawn networks; `None` for networks that the model rejected.
+    pub(super) fn of_draws(ratios: &[Option<f64>]) -> ParameterEffect {
+        let known = ratios.iter().flatten().filter(|ratio| **ratio > 0.0);
+        let logarithms: Vec<f64> = known.map(|ratio| ratio.ln()).collect();
+        ParameterEffect {
+            rejected: ratios.iter().filter(|ratio| ratio.is_none()).count(),
+            origin: format!("{} draws", ratios.len()),
+            logarithms,
         }
     }
+}
 
-    pub(super) fn too_long() -> Drawn {
-        Drawn {
-            is_too_long: true,
-            ..Drawn::default()
-        }
-    }
-
-    /// Replays on each of the networks. `replay` gets the number of a network, and the network.
-    pub(super) fn each(
-        networks: &[Network],
-        options: &IntervalOptions<'_>,
-        replay: impl Fn(usize, &Network) -> Result<Outcome, Error> + Sync,
-    ) -> Result<Drawn, Error> {
-        let numbers: Vec<usize> = (0..networks.len()).collect();
-        let mut drawn = Drawn::default();
-        let outcomes = parallel::map(&numbers, options.threads, |draw| {
-            let outcome = replay(*draw, &networks[*draw]);
-            (options.on_draws)(1, networks.len());
-            outcome
-        });
-        for outcome in outcomes {
-            match outcome {
-                Ok(outcome) => drawn.makespans.push(outcome.makespan()),
-                Err(Error::Sharing(_) | Error::Replay(SimulateError::Sharing(_))) => {
-                    drawn.refused += 1
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(drawn)
-    }
+/// Replays on each of the networks and returns the times relative to `predicted`; `None` for a network that the model
+/// rejects. `replay` gets the number of a network, and the network.
+pub(super) fn relative_times(
+    networks: &[Network],
+    predicted: Time,
+    options: &IntervalOptions<'_>,
+    replay: impl Fn(usize, &Network) -> Result<Outcome, Error> + Sync,
+) -> Result<Vec<Option<f64>>, Error> {
+    let numbers: Vec<usize> = (0..networks.len()).collect();
+    (options.on_draws)(0, networks.len());
+    let outcomes = parallel::map(&numbers, options.threads, |number| {
+        let outcome = replay(*number, &networks[*number]);
+        (options.on_draws)(1, networks.len());
+        outcome
+    });
+    let ratio = |outcome: Outcome| match predicted {
+        Time::ZERO => 1.0,
+        predicted => outcome.makespan().as_nanos() / predicted.as_nanos(),
+    };
+    outcomes
+        .into_iter()
+        .map(|outcome| match outcome {
+            Ok(outcome) => Ok(Some(ratio(outcome))),
+            Err(Error::Sharing(_) | Error::Replay(SimulateError::Sharing(_))) => Ok(None),
+            Err(error) => Err(error),
+        })
+        .collect()
 }
 
 /// Errors of a model that apply to a prediction.
@@ -204,58 +170,49 @@ impl<'a> ModelErrors<'a> {
 
 /// Evidence for a prediction's margin.
 pub(super) struct MarginEvidence<'a> {
-    pub(super) drawn: &'a Drawn,
+    pub(super) parameters: &'a ParameterEffect,
     pub(super) errors: &'a ModelErrors<'a>,
 }
 
 impl MarginEvidence<'_> {
-    /// Interval of a prediction. `single` is the time with which draws are compared.
+    /// Interval of a prediction.
     pub(super) fn interval(
         &self,
         predicted: Time,
-        single: Time,
         level: f64,
     ) -> Result<Option<Interval>, StatsError> {
-        let further = self
-            .drawn
-            .makespans
-            .iter()
-            .filter(|time: &&Time| **time > Time::ZERO && single > Time::ZERO);
-        let further: Vec<f64> = further
-            .map(|time| (time.as_nanos() / single.as_nanos()).ln())
-            .collect();
+        let further = &self.parameters.logarithms;
         if further.is_empty() && self.errors.residuals.is_empty() {
             return Ok(None);
         }
         let Margin { low, high, level } =
-            conformal::margin(&self.errors.residuals, &further, level)?;
+            conformal::margin(&self.errors.residuals, further, level)?;
         let misfit = 1.0 + self.errors.misfit;
         Ok(Some(Interval {
             predicted,
             low: predicted * low.exp().min(1.0 / misfit),
             high: predicted * high.exp().max(misfit),
             level,
-            covers: self.covers(further.len()),
+            covers: self.covers(),
         }))
     }
 
-    fn covers(&self, draws: usize) -> String {
-        let parameters = match self.drawn.refused {
-            0 => format!("parameters ({draws} draws)"),
-            refused => {
-                format!(
-                    "parameters ({draws} of {} draws, the model has no prediction for the others)",
-                    draws + refused
-                )
+    fn covers(&self) -> String {
+        let ParameterEffect {
+            logarithms,
+            rejected,
+            origin,
+        } = self.parameters;
+        let parameters = match rejected {
+            0 => format!("parameters ({origin})"),
+            rejected => {
+                format!("parameters ({origin}; the model has no prediction for {rejected} of them)")
             }
         };
-        match (draws, self.errors.covers()) {
-            (0, Some(errors)) if self.drawn.is_too_long => {
-                format!("{errors}, not the parameters, because replays take long")
-            }
-            (0, errors) => errors.unwrap_or_default(),
-            (_, None) => format!("{parameters}, not the model's own error"),
-            (_, Some(errors)) => format!("{parameters} and {errors}"),
+        match (logarithms.is_empty(), self.errors.covers()) {
+            (true, errors) => errors.unwrap_or_default(),
+            (false, None) => format!("{parameters}, not the model's own error"),
+            (false, Some(errors)) => format!("{parameters} and {errors}"),
         }
     }
 }

@@ -1,38 +1,35 @@
 //! Margins of predictions: intervals that contain the measured time with a given probability.
 //!
-//! The network file quantifies two sources of uncertainty. The **parameters** have intervals. Networks are drawn from these
-//! ([`Network::drawn`]), and the prediction is repeated on each of them: 64 times if messages do not meet, because a walk
-//! over the program predicts 32 networks at the same time, otherwise up to 16 times. The **model** differs from the machine.
-//! Its errors on earlier measurements are in the file's [accuracy record](flowcast_network::accuracy). For a program, these
-//! are errors on programs, from laboratories if no program ran on this network. No interval is narrower than the misfit of
-//! the parameters. Each error is added to each deviation on a drawn network. The ends of the interval are the sums with the
-//! ranks of split conformal prediction ([`margin`](flowcast_statistics::conformal::margin)). Errors on the predicted case
-//! itself are left out. An interval always contains the prediction itself.
+//! The network file quantifies two sources of uncertainty. The **parameters** have intervals ([`Variation`]). Their effect
+//! on the time comes from slopes, which cost at most two further replays ([`slopes`]). The **model** differs from the
+//! machine. Its errors on earlier measurements are in the file's [accuracy record](flowcast_network::accuracy). For a
+//! program, these are errors on programs, from laboratories if no program ran on this network. No interval is narrower than
+//! the misfit of the parameters. Each error is added to each deviation by the parameters. The ends of the interval are the
+//! sums with the ranks of split conformal prediction ([`margin`](flowcast_statistics::conformal::margin)). Errors on the
+//! predicted case itself are left out. An interval always contains the prediction itself.
 
 mod evidence;
+mod slopes;
 
 use flowcast_network::{
     accuracy::CaseKind,
     cluster::pattern::Steps,
     network::Network,
+    network_file::intervals::Variation,
     sharing::{model::Model, rates::transient_windows},
 };
 use flowcast_program::parallel;
-use flowcast_replay::{
-    outcome::Outcome,
-    sweep::{self, WhatIf},
-};
+use flowcast_replay::outcome::Outcome;
 use flowcast_report::standing::Interval;
-use flowcast_traffic::flows::concurrent::{self, predict_ends};
+use flowcast_traffic::flows::concurrent::{FlowsPrediction, predict_ends};
 use flowcast_units::Time;
 
 use crate::{Error, Options, PatternPrediction, Prepared, PreparedProgram};
-use evidence::{
-    DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, MarginEvidence, ModelErrors, draws_in_time,
-};
+use evidence::{MarginEvidence, ModelErrors, ParameterEffect, relative_times};
 pub use evidence::{matters, may_vary};
+use slopes::{DRAWS, REACH, Slope, of_replays, of_walk, spread};
 
-/// Number of flows above which a pattern takes the smaller number of draws.
+/// Number of flows above which the effect of parameters on a pattern comes from slopes.
 const MANY_FLOWS: usize = 400;
 
 /// Requested properties of an interval.
@@ -42,7 +39,8 @@ pub struct IntervalOptions<'a> {
     pub level: f64,
     /// Seed of the random numbers; equal seeds give equal intervals.
     pub seed: u64,
-    /// Number of drawn networks; `None` for a number that depends on the work of a replay.
+    /// Number of networks that are drawn from the parameters' intervals and replayed; `None` for slopes from at most two
+    /// replays.
     pub draws: Option<usize>,
     /// Threads that predict on them; 0 means 1. The interval does not depend on their number.
     pub threads: usize,
@@ -93,10 +91,11 @@ impl Prepared<'_> {
                     network: folded.first().network,
                     model,
                     name: Some(folded.first().name_in_ledger()),
-                    usual_draws: Some(DRAWS_TOGETHER),
                 };
-                margin.interval(outcome, options, |networks| {
-                    Drawn::each(&networks, options, |_, network| folded.outcome_on(network))
+                let replay = |_, network: &Network| folded.outcome_on(network);
+                margin.interval(outcome, options, replay, |variation, _| {
+                    let slopes = of_walk(&folded.pieces(), variation, None)?;
+                    Ok((slopes, Vec::new()))
                 })
             }
             Prepared::Schedule(schedule) => {
@@ -108,12 +107,14 @@ impl Prepared<'_> {
                     network,
                     model,
                     name: model.map(|model| model.name().to_owned()),
-                    usual_draws: draws_in_time(outcome, network, model),
                 };
-                margin.interval(outcome, options, |networks| {
-                    Drawn::each(&networks, options, |_, network| {
-                        schedule.outcome_on(network)
-                    })
+                let replay = |_, network: &Network| schedule.outcome_on(network);
+                margin.interval(outcome, options, replay, |variation, replays| {
+                    let times = replays(&upper_ends(variation)?)?;
+                    let slopes = times
+                        .iter()
+                        .map(|time| Slope::from_end(time.unwrap_or(1.0)));
+                    Ok((slopes.collect(), times))
                 })
             }
         }
@@ -134,49 +135,44 @@ impl PreparedProgram<'_> {
             return Ok(None);
         }
         let (network, model) = (self.network, self.model().contention.model());
-        let walks = may_vary(network, model) && self.engine()?.is_free();
         let margin = MarginSource {
             network,
             model,
             name: Some(self.name_in_ledger()),
-            usual_draws: if walks {
-                Some(DRAWS_TOGETHER)
-            } else {
-                draws_in_time(outcome, network, model)
-            },
         };
-        margin.interval(outcome, options, |networks| {
-            if walks {
-                return self.walked(networks);
+        // Hosts that differ slightly run tightly coupled exchanges in another order.
+        let replay = |draw: usize, network: &Network| {
+            let seed = options.seed + 1 + draw as u64;
+            Ok(self.on(network).engine()?.disturbed(seed).run()?)
+        };
+        margin.interval(outcome, options, replay, |variation, replays| {
+            if self.engine()?.is_free() {
+                let slopes = of_walk(&[(self, 1)], variation, Some(outcome.makespan()))?;
+                return Ok((slopes, Vec::new()));
             }
-            // Hosts that differ slightly run tightly coupled exchanges in another order.
-            Drawn::each(&networks, options, |draw, network| {
-                let seed = options.seed + 1 + draw as u64;
-                Ok(self.on(network).engine()?.disturbed(seed).run()?)
-            })
+            let alone = of_walk(&[(self, 1)], variation, None)?;
+            of_replays(&alone, variation, replays)
         })
     }
 
     fn name_in_ledger(&self) -> String {
         format!("{}/{}", self.model().name(), self.collectives.name)
     }
-
-    /// Makespans on many networks, from one walk.
-    fn walked(&self, networks: Vec<Network>) -> Result<Drawn, Error> {
-        let what_ifs: Vec<WhatIf> = networks
-            .into_iter()
-            .map(|network: Network| {
-                let placement = self.placement.on(&network.machine);
-                WhatIf::placed(network, placement, self.rendezvous)
-            })
-            .collect();
-        let outcomes = sweep::run(self.program(), &what_ifs)?;
-        Ok(Drawn::some(
-            outcomes.iter().map(|outcome| outcome.makespan()).collect(),
-            what_ifs.len(),
-        ))
-    }
 }
+
+/// Networks with one uncertain field each at its upper end.
+fn upper_ends(variation: &Variation<'_>) -> Result<Vec<Network>, Error> {
+    let fields = variation.fields().count();
+    let at = |field: usize| {
+        let mut scores = vec![0.0; fields];
+        scores[field] = REACH;
+        Ok(variation.at(&scores)?)
+    };
+    (0..fields).map(at).collect()
+}
+
+/// Replays on networks: times relative to the prediction.
+type Replays<'a> = &'a dyn Fn(&[Network]) -> Result<Vec<Option<f64>>, Error>;
 
 /// Sources of a makespan's margin.
 struct MarginSource<'a> {
@@ -184,24 +180,42 @@ struct MarginSource<'a> {
     model: Option<Model>,
     /// Name of the model in the accuracy record; without it no errors are known.
     name: Option<String>,
-    /// Default number of draws; `None` if a replay takes too long for draws.
-    usual_draws: Option<usize>,
 }
 
 impl MarginSource<'_> {
+    /// `slopes` returns the slopes of the time, and the relative times of the replays that it needed.
     fn interval(
         self,
         outcome: &Outcome,
         options: &IntervalOptions<'_>,
-        replay: impl FnOnce(Vec<Network>) -> Result<Drawn, Error>,
+        replay: impl Fn(usize, &Network) -> Result<Outcome, Error> + Sync,
+        slopes: impl FnOnce(
+            &Variation<'_>,
+            Replays<'_>,
+        ) -> Result<(Vec<Slope>, Vec<Option<f64>>), Error>,
     ) -> Result<Option<Interval>, Error> {
         let MarginSource { network, model, .. } = self;
-        let drawn = &match options.draws.or(self.usual_draws) {
-            _ if !may_vary(network, model) => Drawn::default(),
-            None => Drawn::too_long(),
+        let makespan = outcome.makespan();
+        let replays: Replays<'_> =
+            &|networks: &[Network]| relative_times(networks, makespan, options, &replay);
+        let matters = |field: &str| matters(field, model);
+        let parameters = &match options.draws {
+            _ if !may_vary(network, model) => ParameterEffect::default(),
             Some(draws) => {
-                (options.on_draws)(0, draws);
-                replay(network.drawn(&|field: &str| matters(field, model), draws, options.seed)?)?
+                let networks = network.drawn(&matters, draws, options.seed)?;
+                ParameterEffect::of_draws(&replays(&networks)?)
+            }
+            None => {
+                let (slopes, times) = slopes(&network.variation(&matters)?, replays)?;
+                ParameterEffect {
+                    logarithms: spread(&slopes, options.seed),
+                    rejected: times.iter().filter(|time| time.is_none()).count(),
+                    origin: match times.len() {
+                        0 => "slopes of a walk".to_owned(),
+                        1 => "slopes of 1 replay".to_owned(),
+                        count => format!("slopes of {count} replays"),
+                    },
+                }
             }
         };
         let errors = &self
@@ -210,8 +224,7 @@ impl MarginSource<'_> {
                 ModelErrors::from_network(network, &name, CaseKind::Programs, options.held_out)
             })
             .unwrap_or_default();
-        let makespan = outcome.makespan();
-        Ok(MarginEvidence { drawn, errors }.interval(makespan, makespan, options.level)?)
+        Ok(MarginEvidence { parameters, errors }.interval(makespan, options.level)?)
     }
 }
 
@@ -238,35 +251,42 @@ pub fn pattern_intervals(
         method.model.name()
     };
     let is_slow = is_transient || method.model == Model::Packet || flows.len() > MANY_FLOWS;
-    let draws = asked.draws.unwrap_or(if is_slow {
-        DRAWS_ONE_BY_ONE.0
+    let matters = |field: &str| matters(field, Some(method.model));
+    let variation = network.variation(&matters)?;
+    let by_slopes = is_slow && asked.draws.is_none();
+    let networks = if by_slopes {
+        upper_ends(&variation)?
     } else {
-        DRAWS_TOGETHER
-    });
-    let networks = network.drawn(
-        &|field: &str| matters(field, Some(method.model)),
-        draws,
-        asked.seed,
-    )?;
-    (asked.on_draws)(0, draws);
+        network.drawn(&matters, asked.draws.unwrap_or(DRAWS), asked.seed)?
+    };
+    (asked.on_draws)(0, networks.len());
     let drawn = parallel::map(&networks, asked.threads, |network| {
         let drawn = predict_ends(flows, &steps.racks, network, method);
-        (asked.on_draws)(1, draws);
-        drawn
+        (asked.on_draws)(1, networks.len());
+        drawn.ok()
     });
-    let drawn: Vec<concurrent::FlowsPrediction> = drawn.into_iter().flatten().collect();
     // Medians of several seeds differ from the result of a single run, so draws are compared with a single run.
     let single = match options.runs {
-        Some(_) if !drawn.is_empty() => &predict_ends(flows, &steps.racks, network, method)?,
+        Some(_) if !networks.is_empty() => &predict_ends(flows, &steps.racks, network, method)?,
         _ => prediction,
     };
-    let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&concurrent::FlowsPrediction) -> Time| {
-        let drawn = &Drawn::some(drawn.iter().map(of).collect(), networks.len());
-        MarginEvidence { drawn, errors }.interval(of(prediction), of(single), asked.level)
+    let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&FlowsPrediction) -> Time| {
+        let ratio = |drawn: &FlowsPrediction| of(drawn).as_nanos() / of(single).as_nanos();
+        let ratios: Vec<Option<f64>> = drawn.iter().map(|one| one.as_ref().map(ratio)).collect();
+        let mut parameters = ParameterEffect::of_draws(&ratios);
+        if by_slopes && !networks.is_empty() {
+            let slopes = ratios
+                .iter()
+                .map(|ratio| Slope::from_end(ratio.unwrap_or(1.0)));
+            parameters.logarithms = spread(&slopes.collect::<Vec<_>>(), asked.seed);
+            parameters.origin = format!("slopes of {} predictions", networks.len());
+        }
+        let parameters = &parameters;
+        MarginEvidence { parameters, errors }.interval(of(prediction), asked.level)
     };
     let Some(makespan) = interval(
         &ModelErrors::from_network(network, name, CaseKind::Patterns, asked.held_out),
-        &concurrent::FlowsPrediction::makespan,
+        &FlowsPrediction::makespan,
     )?
     else {
         return Ok(None);

@@ -109,7 +109,7 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
     let found = interval_of(&network, &independent, &asked).unwrap();
     assert_eq!(
         found.covers,
-        "parameters (64 draws) and the model's error on 999 programs"
+        "parameters (slopes of a walk) and the model's error on 999 programs"
     );
     // Two messages one after the other, 10 ms each at 100 MB/s: the ends follow from those of the bandwidth.
     let at = |rate: &str| {
@@ -172,7 +172,7 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
     assert!(wider.low < found.low && wider.high > found.high);
     assert_eq!(
         interval_of(&network, &shared, &asked).unwrap().covers,
-        "parameters (16 draws) and the model's error on 999 programs"
+        "parameters (slopes of 2 replays) and the model's error on 999 programs"
     );
 }
 
@@ -195,7 +195,7 @@ fn the_models_errors_widen_the_interval_and_those_of_the_held_out_program_are_le
     let both = interval_of(&network, &fair, &asked).unwrap();
     assert_eq!(
         both.covers,
-        "parameters (16 draws) and the model's error on 19 programs"
+        "parameters (slopes of 2 replays) and the model's error on 19 programs"
     );
     network.intervals.clear();
     let alone = interval_of(&network, &fair, &asked).unwrap();
@@ -293,6 +293,54 @@ fn a_network_without_intervals_and_accuracy_record_has_no_margin() {
         )
         .is_some()
     );
+}
+
+/// Width of the interval of a program by slopes, relative to the width by 64 draws.
+fn width_by_slopes(trace: &Trace, network: &Network, model: Model) -> f64 {
+    let options = Options {
+        contention: Contention::Shared(model),
+        ..Options::default()
+    };
+    let prepared = Prepared::new(trace, Some(network), &options).unwrap();
+    let outcome = prepared.predict(Outputs::default(), &[]).unwrap().outcome;
+    let [slopes, draws] = [None, Some(64)].map(|draws| {
+        let asked = IntervalOptions {
+            draws,
+            ..IntervalOptions::default()
+        };
+        let found = prepared.interval(&outcome, &asked).unwrap().unwrap();
+        (found.high.as_seconds() / found.low.as_seconds()).ln()
+    });
+    println!(
+        "{} on {} by {}: {:.2} % by slopes, {:.2} % by 64 draws",
+        trace.name(),
+        network.name,
+        model.name(),
+        slopes * 50.0,
+        draws * 50.0
+    );
+    slopes / draws
+}
+
+#[test]
+fn slopes_give_the_width_of_64_draws() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lu.S.4.dim.gz");
+    let lu = flowcast::read_files(file, |name| std::fs::read(name)).unwrap();
+    let [chains, racks] = [CHAINS_NETWORK, RACKS_NETWORK].map(|text| {
+        let mut network = Network::from_toml(text, &[]).unwrap();
+        network.accuracy.clear();
+        network
+    });
+    let mut wide = network(&format!(
+        "{OF_BANDWIDTH}\"nic.latency\" = {{ low = \"4us\", high = \"30us\", level = 0.9 }}\n"
+    ));
+    wide.name = "wide".to_owned();
+    for network in [&chains, &racks, &wide] {
+        for model in [Model::Independent, Model::Fair, Model::AlphaFair] {
+            let ratio = width_by_slopes(&lu, network, model);
+            assert!((0.9..1.1).contains(&ratio), "{ratio}");
+        }
+    }
 }
 
 #[test]
