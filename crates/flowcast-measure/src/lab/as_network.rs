@@ -54,11 +54,7 @@ pub fn network_of(spec: &LabSpec) -> Network {
     } else {
         network::Duplex::Full
     };
-    let backbone = spec
-        .backbone
-        .as_ref()
-        .filter(|_| spec.cluster.racks > 1)
-        .map(|backbone| backbone.bandwidth);
+    let backbone = spec.backbone_rate().filter(|_| spec.cluster.racks > 1);
     let mut network = Network {
         title: format!("The lab {}", spec.name),
         source: "the lab file; flow cuts: RR-5910 table 2, Gigabit Ethernet, LAM".to_owned(),

@@ -38,11 +38,10 @@ pub fn ring(spec: &LabSpec, rail: usize) -> Rate {
     };
     // A ring crosses the border between two racks once in each direction, and its acknowledgements go the other way.
     let crossing = spec
-        .backbone
-        .as_ref()
+        .backbone_rate()
         .filter(|_| spec.cluster.racks > 1)
         .map_or(f64::INFINITY, |backbone| {
-            backbone.bandwidth.as_bytes_per_second() * share.with_acknowledgements
+            backbone.as_bytes_per_second() * share.with_acknowledgements
         });
     Rate::from_bytes_per_second(own.min(crossing).min(bus_limit(spec, share, 2.0)))
 }

@@ -31,6 +31,10 @@ pub struct LabSpec {
     /// Description in one line.
     #[serde(default)]
     pub title: String,
+    /// Factor by which the network is slower than the rates and delays of the file say, so that computation takes a smaller
+    /// part of a program's time; 1 to 1000.
+    #[serde(default = "real_time", skip_serializing_if = "is_real_time")]
+    pub slow_motion: f64,
     /// Numbers of nodes and racks.
     pub cluster: ClusterSpec,
     /// Network interfaces of each node.
@@ -181,6 +185,14 @@ fn one() -> u32 {
     1
 }
 
+fn real_time() -> f64 {
+    1.0
+}
+
+fn is_real_time(factor: &f64) -> bool {
+    *factor == real_time()
+}
+
 fn usual_bus_share() -> f64 {
     1.5
 }
@@ -242,28 +254,40 @@ impl LabSpec {
 
     /// Returns the wire rate of the bus that a node's directions share, if there is one.
     pub fn bus_rate(&self) -> Option<Rate> {
-        let all: f64 = self
-            .nic
-            .bandwidth
-            .0
-            .iter()
-            .map(|rate| rate.as_bytes_per_second())
-            .sum();
+        let all = self.nic.bandwidth.0.iter();
+        let all: f64 = all.map(|rate| rate.as_bytes_per_second()).sum();
         (self.nic.duplex == Duplex::Bus)
-            .then(|| Rate::from_bytes_per_second(all * self.nic.bus_share))
+            .then(|| self.slowed(Rate::from_bytes_per_second(all * self.nic.bus_share)))
+    }
+
+    /// Returns the wire rate of a rack's uplink, if the racks have a backbone.
+    pub fn backbone_rate(&self) -> Option<Rate> {
+        let backbone = self.backbone.as_ref();
+        backbone.map(|backbone| self.slowed(backbone.bandwidth))
     }
 
     /// Returns the wire rate of a rail. If a link emulator has two rates, returns the rate of frames from node 0.
     pub fn wire_rate(&self, rail: usize) -> Rate {
-        self.direction(rail, Node(0))
-            .map_or(self.nic.bandwidth.0[rail], |direction| direction.rate)
+        self.direction(rail, Node(0)).map_or_else(
+            || self.slowed(self.nic.bandwidth.0[rail]),
+            |direction| direction.rate,
+        )
     }
 
     /// Returns the direction of a rail's link emulator that starts at a node, if the lab has link emulators.
     pub fn direction(&self, rail: usize, from: Node) -> Option<DirectionSpec> {
-        self.cable
-            .as_ref()
-            .map(|cable| cable.direction(rail, from.index(), self.nic.bandwidth.0[rail]))
+        let cable = self.cable.as_ref()?;
+        let of = cable.direction(rail, from.index(), self.nic.bandwidth.0[rail]);
+        Some(DirectionSpec {
+            rate: self.slowed(of.rate),
+            delay: of.delay * self.slow_motion,
+            jitter: of.jitter * self.slow_motion,
+            ..of
+        })
+    }
+
+    fn slowed(&self, rate: Rate) -> Rate {
+        Rate::from_bytes_per_second(rate.as_bytes_per_second() / self.slow_motion)
     }
 
     fn validate(&self) -> Result<(), LabError> {
@@ -274,6 +298,7 @@ impl LabSpec {
         if self.title.chars().any(char::is_control) {
             return refused("title", self.title.escape_default(), "one line of text");
         }
+        in_range("slow_motion", self.slow_motion, 1.0, 1000.0)?;
         in_range("cluster.nodes", self.cluster.nodes, 1, 500)?;
         in_range(
             "cluster.ranks_per_node",
@@ -296,6 +321,7 @@ impl LabSpec {
             .chain(self.backbone.as_ref().map(|backbone| &backbone.bandwidth))
         {
             plausible_rate("bandwidth", *rate)?;
+            plausible_rate("bandwidth (divided by slow_motion)", self.slowed(*rate))?;
         }
         if !(1.0..=2.0).contains(&self.nic.bus_share) {
             return refused("nic.bus_share", self.nic.bus_share, "a factor from 1 to 2");

@@ -171,7 +171,7 @@ fn chain(draw: Draw, at: u32, spec: &LabSpec) -> NamedPattern {
     named(
         format!("chain {seed}"),
         "chain",
-        staggered_chain_at(&directions, spec.nic.bandwidth.0[0]),
+        staggered_chain_at(&directions, spec.wire_rate(0)),
         spec,
     )
 }

@@ -252,6 +252,34 @@ mod tests {
     }
 
     #[test]
+    fn slow_motion_divides_rates_and_multiplies_delays_and_timeouts() {
+        let set = |name, delay: &str| {
+            let slow = ("slow_motion".to_owned(), "10".to_owned());
+            let more = (delay.to_owned(), "40us".to_owned());
+            let overrides = [slow, more];
+            profile(name, &overrides[..if delay.is_empty() { 1 } else { 2 }]).unwrap()
+        };
+        let racks = set("two-racks", "");
+        let switch = file(&racks, "switch.tc");
+        assert_eq!(switch.matches("tbf rate 5000000bit").count(), 8);
+        assert_eq!(switch.matches("tbf rate 15000000bit").count(), 2);
+        assert!(file(&racks, "node7.tc").contains("tbf rate 5000000bit"));
+        assert!(file(&racks, "node7.ip").contains(" rto_min 2000ms\n"));
+        let bus = file(&set("bus", ""), "node0.tc");
+        assert!(
+            bus.contains("rate 7500000bit") && bus.contains("htb rate 100000bit"),
+            "{bus}"
+        );
+        let cable = set("cable", "cable.delay");
+        let direction = cable.direction(0, Node(1)).unwrap();
+        assert_eq!(direction.delay.as_micros(), 400.0);
+        assert_eq!(direction.rate.as_bytes_per_second() * 8e-6, 10.0);
+        let again = LabSpec::from_toml(&racks.to_toml(), &[]).unwrap();
+        assert_eq!(again, racks);
+        assert!(!file(&profile("fair", &[]).unwrap(), "node0.ip").contains("rto_min"));
+    }
+
+    #[test]
     fn a_cable_replaces_bridge_and_shaping() {
         let spec = profile("cable", &[]).unwrap();
         let links = file(&spec, "switch.ip");

@@ -11,6 +11,9 @@ use crate::lab::{
     spec::{LabSpec, Window},
 };
 
+/// Shortest retransmission timeout of Linux (`TCP_RTO_MIN`), in milliseconds.
+const SHORTEST_TIMEOUT_MS: f64 = 200.0;
+
 /// Returns the node's part of the plan.
 pub(super) fn files(spec: &LabSpec, node: Node) -> [(String, String); 4] {
     // With a link emulator, frames leave the kernel, and no device behind the interface fills in checksums.
@@ -75,9 +78,14 @@ fn links(spec: &LabSpec, node: Node) -> String {
             text,
             "addr add {address}/16 dev {interface}\nlink set {interface} up"
         );
+        // TCP's shortest timeout keeps its proportion to the times of the network.
+        let timeout = match spec.slow_motion {
+            1.0 => String::new(),
+            factor => format!(" rto_min {:.0}ms", factor * SHORTEST_TIMEOUT_MS),
+        };
         let _ = writeln!(
             text,
-            "route replace {} dev {interface} scope link src {address} congctl {}",
+            "route replace {} dev {interface} scope link src {address} congctl {}{timeout}",
             names::network(rail),
             spec.tcp.congestion_control
         );

@@ -18,7 +18,7 @@ pub(super) fn switch(spec: &LabSpec) -> String {
         return text;
     }
     for rail in rails(spec) {
-        let rate = spec.nic.bandwidth.0[rail];
+        let rate = spec.wire_rate(rail);
         for node in spec.nodes() {
             text.push_str(&bucket(
                 spec,
@@ -27,17 +27,9 @@ pub(super) fn switch(spec: &LabSpec) -> String {
                 spec.queues.port,
             ));
         }
-        for (port, backbone) in trunk_ports(spec, rail)
-            .iter()
-            .zip(std::iter::repeat(&spec.backbone))
-        {
-            if let Some(backbone) = backbone {
-                text.push_str(&bucket(
-                    spec,
-                    port,
-                    backbone.bandwidth,
-                    spec.queues.backbone,
-                ));
+        if let Some(backbone) = spec.backbone_rate() {
+            for port in trunk_ports(spec, rail) {
+                text.push_str(&bucket(spec, &port, backbone, spec.queues.backbone));
             }
         }
     }
@@ -53,12 +45,8 @@ pub(super) fn node(spec: &LabSpec, node: Node) -> String {
     for rail in rails(spec) {
         let interface = names::interface(rail);
         if spec.nic.duplex != Duplex::Half {
-            text.push_str(&bucket(
-                spec,
-                &interface,
-                spec.nic.bandwidth.0[rail],
-                spec.queues.host,
-            ));
+            let rate = spec.wire_rate(rail);
+            text.push_str(&bucket(spec, &interface, rate, spec.queues.host));
         }
         if let Some(shared) = shared_device(spec, rail) {
             let _ = writeln!(text, "qdisc add dev {interface} clsact");
@@ -76,7 +64,7 @@ pub(super) fn node(spec: &LabSpec, node: Node) -> String {
             text.push_str(&bucket(
                 spec,
                 &format!("ifb{rail}"),
-                spec.nic.bandwidth.0[rail],
+                spec.wire_rate(rail),
                 spec.queues.host,
             ));
         }),
@@ -107,7 +95,7 @@ fn bucket(spec: &LabSpec, device: &str, rate: Rate, queue: Bytes) -> String {
 fn bus(spec: &LabSpec, node: Node) -> String {
     let rate = spec.bus_rate().expect("only a bus is shaped as a bus");
     let (own, sends) = match spec.nic.bus_order {
-        BusOrder::ReceiveFirst => (Rate::from_bytes_per_second(125_000.0), 1),
+        BusOrder::ReceiveFirst => (Rate::from_bytes_per_second(125_000.0 / spec.slow_motion), 1),
         BusOrder::Equal => (
             Rate::from_bytes_per_second(rate.as_bytes_per_second() / 2.0),
             0,
