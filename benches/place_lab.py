@@ -82,7 +82,7 @@ def prepare(options):
 
 def record(options, name):
     if not (options.folder / f"{name}.rec").exists():
-        run(options, "flowcast", "record", "-o", f"{name}.rec", "--waiting", "50us", "--", *MPIRUN, "--oversubscribe",
+        run(options, "flowcast", "record", "-o", f"{name}.rec", "--", *MPIRUN, "--oversubscribe",
             *f"./{PROGRAMS[name]}".split(), environment=ENVIRONMENT)
 
 
@@ -152,7 +152,7 @@ def measure(options, chosen):
                 (options.folder / f"{file}.rankfile").write_text(text)
                 shutil.rmtree(options.folder / "run.rec", ignore_errors=True)
                 told = run(options, "flowcast", "lab", "run", "place-lab", "--", options.flowcast, "record", "-o", "run.rec", "--json",
-                           "--waiting", "50us", "--", *MPIRUN, "--rankfile", f"{file}.rankfile",
+                           "--", *MPIRUN, "--rankfile", f"{file}.rankfile",
                            *f"./{PROGRAMS[name]}".split(), environment=ENVIRONMENT, seconds=120)
                 summary = json.loads(next(line for line in reversed(told.splitlines()) if line.startswith("{")))
                 result = {"program": name, "mapping": rule, "round": number, "seconds": summary["run_s"]}

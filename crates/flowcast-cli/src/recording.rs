@@ -14,7 +14,7 @@ use flowcast::{
     formats::read::{self, recorded_files},
     recording::{decode::RankFile, format},
     trace::ReadOptions,
-    units::{Bytes, Time},
+    units::Bytes,
 };
 use tempfile::TempDir;
 
@@ -120,8 +120,8 @@ pub(crate) struct Loading<'a> {
     pub buffer: Bytes,
     /// Maximum size of the output of each rank.
     pub budget: Option<Bytes>,
-    /// Sleep time of a waiting rank where the MPI library yields.
-    pub idle_sleep: Option<Time>,
+    /// `true` if only the times of the run and of its regions are needed, and all other calls are left alone.
+    pub only_times: bool,
     /// `true` if ranks read each other's clocks.
     pub clocks: bool,
 }
@@ -206,11 +206,8 @@ impl Loading<'_> {
                 budget.0.to_string().into(),
             ));
         }
-        if let Some(sleep) = self.idle_sleep {
-            variables.push((
-                "FLOWCAST_IDLE_SLEEP_NS".to_owned(),
-                format!("{:.0}", sleep.as_nanos()).into(),
-            ));
+        if self.only_times {
+            variables.push(("FLOWCAST_RECORD_TIMES".to_owned(), "1".into()));
         }
         if self.clocks {
             variables.push(("FLOWCAST_RECORD_CLOCKS".to_owned(), "1".into()));

@@ -32,7 +32,8 @@ pub fn worked(files: &[RankFile]) -> Vec<Time> {
     files.iter().map(worked_by).collect()
 }
 
-fn worked_by(file: &RankFile) -> Time {
+/// Processor time of a rank between MPI's calls.
+pub fn worked_by(file: &RankFile) -> Time {
     let range = between(file);
     // The time before `MPI_Finalize` still belongs to the program.
     let calls = file.items[range.start..]

@@ -32,8 +32,9 @@ static HOLDER: AtomicI32 = AtomicI32::new(0);
 /// Objects that have been examined. An object that does not fit in is examined each time.
 static SEEN: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
 
-/// Examines what has been loaded since the last call. `entries` lists the wrapped names in alphabetical order.
-pub(crate) fn update(entries: &'static [WrappedName]) {
+/// Examines what has been loaded since the last call. `entries` lists the wrapped names in alphabetical order. With
+/// `only_times`, only those that delimit a run and its regions are redirected.
+pub(crate) fn update(entries: &'static [WrappedName], only_times: bool) {
     let (loaded, removed) = objects::changes();
     if (loaded, removed) == (LOADED.load(Relaxed), REMOVED.load(Relaxed)) {
         return;
@@ -54,7 +55,7 @@ pub(crate) fn update(entries: &'static [WrappedName]) {
         SEEN.iter().for_each(|place| place.store(0, Relaxed));
         forget_removed(entries);
     }
-    look_at_new(entries);
+    look_at_new(entries, only_times);
     LOADED.store(loaded, Relaxed);
     REMOVED.store(removed, Relaxed);
     HOLDER.store(0, Relaxed);
@@ -103,12 +104,12 @@ fn forget_removed(entries: &[WrappedName]) {
     }
 }
 
-fn look_at_new(entries: &[WrappedName]) {
+fn look_at_new(entries: &[WrappedName], only_times: bool) {
     let mut writer = None;
     let new = |object: &Object| !is_own(object) && !is_seen(object.identity());
     objects::each(|object| {
         if new(object) {
-            take_over(object, entries, &mut writer);
+            take_over(object, entries, only_times, &mut writer);
         }
         true
     });
@@ -126,11 +127,19 @@ fn look_at_new(entries: &[WrappedName]) {
 }
 
 /// Redirects the functions of MPI that this object is the first to define to their wrappers.
-fn take_over(object: &Object, entries: &[WrappedName], writer: &mut Option<Writer>) {
+fn take_over(
+    object: &Object,
+    entries: &[WrappedName],
+    only_times: bool,
+    writer: &mut Option<Writer>,
+) {
     if SERVING.load(Relaxed) == 0 && OWN.iter().all(|symbol| object.find(*symbol).is_some()) {
         SERVING.store(object.identity(), Relaxed);
     }
-    for entry in entries.iter().filter(|entry| entry.owner() == 0) {
+    let redirected = |entry: &&WrappedName| {
+        entry.owner() == 0 && (!only_times || entry.function.kind.delimits())
+    };
+    for entry in entries.iter().filter(redirected) {
         let symbol = entry.symbol();
         let Some(real) = object.find(symbol) else {
             continue;

@@ -69,6 +69,14 @@ pub(crate) enum FunctionKind {
     Other,
 }
 
+impl FunctionKind {
+    /// `true` for the begin and the end of a run and of its regions.
+    pub(crate) fn delimits(self) -> bool {
+        use FunctionKind::{Abort, Finalize, Init, Pcontrol};
+        matches!(self, Init | Finalize | Abort | Pcontrol)
+    }
+}
+
 /// Bytes that a collective sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BufferShape {

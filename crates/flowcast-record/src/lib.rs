@@ -27,7 +27,6 @@ pub mod encoder;
 mod entry;
 mod functions;
 mod handles;
-mod idle;
 mod library;
 #[cfg_attr(sanitized, allow(dead_code))]
 mod loading;

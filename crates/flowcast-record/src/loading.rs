@@ -17,6 +17,9 @@ use crate::{binding, library, objects::Symbol, own_file::Uncancelled, wrappers::
 /// and the program does not begin.
 const ASK: &CStr = c"FLOWCAST_RECORD_ASK";
 const FOLDER: &CStr = c"FLOWCAST_RECORD";
+/// Environment variable that leaves all calls alone except the first, the last and the marks of regions, so that a run has
+/// times and no further cost.
+const TIMES: &CStr = c"FLOWCAST_RECORD_TIMES";
 
 type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 
@@ -51,7 +54,7 @@ fn update() {
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
-        binding::update(&ENTRIES);
+        binding::update(&ENTRIES, is_set(TIMES));
         *errno = before;
     }
 }

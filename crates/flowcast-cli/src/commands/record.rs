@@ -52,9 +52,6 @@ pub(crate) struct Record {
     /// Memory for the calls of a rank that are not yet on disk
     #[arg(long, value_name = "SIZE", default_value = "256KiB")]
     buffer: Bytes,
-    /// Time for which a waiting rank sleeps instead of yielding (see `flowcast validate app`)
-    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
-    waiting: Option<Time>,
     /// Read rank 0's clock at every rank at the start and the end of the program, so that times of several hosts are on one
     /// axis (some hundred messages for each rank)
     #[arg(long)]
@@ -89,7 +86,7 @@ impl Record {
             folder,
             buffer: self.buffer,
             budget: self.max_file_size,
-            idle_sleep: self.waiting,
+            only_times: false,
             clocks: self.clocks,
         };
         let ended = loading.run(

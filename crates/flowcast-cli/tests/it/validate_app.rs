@@ -22,15 +22,20 @@ struct Bench {
 impl Bench {
     /// Compiles the micro-benchmarks of `regions.c` into a temporary folder.
     fn new() -> Bench {
+        Bench::of("regions")
+    }
+
+    /// Compiles a program into a temporary folder.
+    fn of(program: &str) -> Bench {
         let bench = Bench {
             folder: tempfile::tempdir().unwrap(),
         };
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/regions.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
         let mut compiler = Command::new("mpicc.openmpi");
         let output = compiler
             .args(["-O2", "-w", "-o"])
-            .arg(bench.path("regions"))
-            .arg(source)
+            .arg(bench.path(program))
+            .arg(source.join(program).with_extension("c"))
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", said(&output));
@@ -259,6 +264,55 @@ mod open_mpi {
             "{}",
             said(&none)
         );
+    }
+
+    /// In slow motion, the ranks of a lab are as if each had a processor of its own.
+    #[test]
+    #[ignore = "needs Open MPI: cargo xtask test record"]
+    fn ranks_that_poll_on_other_nodes_do_not_change_the_time_of_a_program() {
+        if let Err(reason) = check_machine() {
+            eprintln!(
+                "skipped: ranks_that_poll_on_other_nodes_do_not_change_the_time_of_a_program: {reason}"
+            );
+            return;
+        }
+        let bench = Bench::of("waiters");
+        let [two, eight] = ["2", "8"].map(|ranks| {
+            let report = format!("{ranks}.html");
+            let of_lab = "--lab asymmetric --lab-set slow_motion=10 --lab-set cluster.nodes=8 \
+                          --lab-set cluster.ranks_per_node=1 --no-self-test --repetitions 3 \
+                          --model independent --json --report";
+            let run = [
+                "--",
+                "mpirun.openmpi",
+                "-np",
+                ranks,
+                "./waiters",
+                "60",
+                "20000",
+            ];
+            let mut arguments = vec!["validate", "app"];
+            arguments.extend(of_lab.split_whitespace().chain([&*report]).chain(run));
+            json(&bench.flowcast(&arguments))
+        });
+        let times = |document: &Value| -> Vec<f64> {
+            let runs = document["runs"].as_array().unwrap().iter();
+            runs.map(|run| run["total_s"].as_f64().unwrap()).collect()
+        };
+        let [alone, beside] = [&two, &eight].map(|document| median(times(document).into_iter()));
+        let share = eight["processor_share"].as_f64().unwrap();
+        eprintln!(
+            "alone {:?}, beside six ranks that poll {:?}: {:+.1} %; ranks compute for {:.2} % of the processors' time",
+            times(&two),
+            times(&eight),
+            (beside / alone - 1.0) * 100.0,
+            share * 100.0
+        );
+        assert!(eight["runs"][0]["calls_s"].as_object().unwrap().is_empty());
+        assert!(two["processor_share"].is_null() && share < 0.05, "{share}");
+        // Times are not reliable while other programs run.
+        let disturbed = &eight["provenance"]["disturbed_by"];
+        assert!(!disturbed.is_null() || (beside / alone - 1.0).abs() < 0.1);
     }
 
     #[test]

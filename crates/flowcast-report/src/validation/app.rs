@@ -29,8 +29,10 @@ pub struct AppValidation {
     pub title: String,
     /// Names of the predictors.
     pub predictors: Vec<String>,
-    /// Measured times of the runs.
+    /// Measured times of the runs in which no call was recorded: the total and the regions.
     pub runs: Vec<RunTimes>,
+    /// Measured times of the recorded runs, with those of ranks and calls.
+    pub recorded: Vec<RunTimes>,
     /// Times that each predictor gives for each recording and seed; at least one each.
     pub predicted: Vec<Vec<RunTimes>>,
     /// Processor time in the recorded run, indexed by rank.
@@ -121,7 +123,7 @@ impl AppValidation {
                 time_of(&run.regions, &region)
             })?);
         }
-        for rank in 0..self.runs.first().map_or(0, |run| run.communication.len()) {
+        for rank in 0..self.ranks() {
             rows.push(self.row(
                 MeasuredQuantity::Rank,
                 &rank.to_string(),
@@ -142,7 +144,11 @@ impl AppValidation {
         name: &str,
         of: impl Fn(&RunTimes) -> Time,
     ) -> Result<QuantityRow, StatsError> {
-        let values: Vec<f64> = self.runs.iter().map(|run| of(run).as_seconds()).collect();
+        let source = match quantity {
+            MeasuredQuantity::Total | MeasuredQuantity::Region => &self.runs,
+            MeasuredQuantity::Rank | MeasuredQuantity::Call => &self.recorded,
+        };
+        let values: Vec<f64> = source.iter().map(|run| of(run).as_seconds()).collect();
         let measured = median(&values)?;
         let said = self.predicted.iter().map(|runs: &Vec<RunTimes>| {
             runs.iter()
@@ -154,15 +160,14 @@ impl AppValidation {
             .iter()
             .map(|values| Ok(Time::from_seconds(median(values)?)))
             .collect::<Result<_, StatsError>>()?;
-        let whole = self
-            .runs
+        let whole = source
             .iter()
             .map(|run| run.total)
             .max()
             .unwrap_or_default()
             .as_seconds();
         let ranks = if quantity == MeasuredQuantity::Call {
-            self.runs[0].communication.len().max(1) as f64
+            self.ranks().max(1) as f64
         } else {
             1.0
         };
@@ -180,8 +185,27 @@ impl AppValidation {
         })
     }
 
+    fn ranks(&self) -> usize {
+        self.recorded
+            .first()
+            .map_or(0, |run| run.communication.len())
+    }
+
+    /// Returns the additional time of the recorded runs, as a fraction of the time of the others; medians of both.
+    ///
+    /// # Errors
+    /// No run.
+    pub fn recording_cost(&self) -> Result<f64, StatsError> {
+        let [plain, recorded] = [&self.runs, &self.recorded].map(|runs| {
+            let totals: Vec<f64> = runs.iter().map(|run| run.total.as_seconds()).collect();
+            median(&totals)
+        });
+        Ok(recorded? / plain? - 1.0)
+    }
+
     fn names(&self, of: fn(&RunTimes) -> &BTreeMap<String, Time>) -> Vec<String> {
-        let all = self.runs.iter().chain(self.predicted.iter().flatten());
+        let measured = self.runs.iter().chain(&self.recorded);
+        let all = measured.chain(self.predicted.iter().flatten());
         let names: BTreeSet<&String> = all.flat_map(|run| of(run).keys()).collect();
         names.into_iter().cloned().collect()
     }
@@ -192,11 +216,10 @@ impl AppValidation {
     /// The same as for [`AppValidation::rows`].
     pub fn fared(&self) -> Result<Vec<PredictorAccuracy>, StatsError> {
         let rows = self.rows()?;
-        let communication = self.row(
-            MeasuredQuantity::Total,
-            "communication",
-            |run: &RunTimes| run.communication.iter().copied().sum::<Time>(),
-        )?;
+        let communication =
+            self.row(MeasuredQuantity::Rank, "communication", |run: &RunTimes| {
+                run.communication.iter().copied().sum::<Time>()
+            })?;
         (0..self.predictors.len())
             .map(|at| {
                 Ok(PredictorAccuracy {
@@ -280,6 +303,7 @@ mod tests {
                 run(2.2, 1.0, [1.0, 1.5], 0.4),
                 run(2.1, 1.0, [1.0, 1.5], 0.4),
             ],
+            recorded: vec![run(2.142, 1.0, [1.0, 1.5], 0.4)],
             predicted: vec![
                 vec![run(2.31, 0.8, [1.1, 1.4], 0.4)],
                 vec![run(2.1, 1.05, [1.0, 1.5], 0.2)],
@@ -305,6 +329,8 @@ mod tests {
         near(high.as_seconds() - 2.1, 2.1 - low.as_seconds());
         assert!((high.as_seconds() - 2.1 - 0.248_413_77).abs() < 1e-6);
         assert_eq!(rows[2].error(0), None);
+        assert_eq!(rows[3].interval, None);
+        near(validation().recording_cost().unwrap(), 0.02);
         near(rows[5].error(1).unwrap(), -0.5);
     }
 

@@ -14,7 +14,10 @@ mod streams;
 mod threads;
 mod wildcards;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use super::{parts::OpenPart, scan::bytes_of};
 use actions::{CallSum, FILES, RankActions};
@@ -24,7 +27,7 @@ use flowcast_program::{
     link::{ProgramParts, link},
     parallel::for_each_mut,
     program::{Communicator, IgnoredRecords, Program, SharedBytes},
-    recorded_times::has_threads,
+    recorded_times::{has_threads, worked_by},
 };
 use flowcast_recording::{
     decode::{self, Members, RankFile},
@@ -371,31 +374,12 @@ impl WallFault {
         if files.iter().any(has_threads) {
             return Some(WallFault::Threads);
         }
-        let mut machines: BTreeMap<&str, Vec<(&str, u64)>> = BTreeMap::new();
-        for file in files {
-            let [clock, host, cores] = [CLOCK, "host", "cores"]
-                .map(|key| file.header.fields.get(key).map_or("", String::as_str));
-            let kernel = if clock.is_empty() { host } else { clock };
-            let processors = cores.parse().unwrap_or(u64::MAX);
-            machines.entry(kernel).or_default().push((host, processors));
+        let machines = machines(files);
+        if machines.iter().any(RecordedMachine::takes_turns) {
+            return Some(WallFault::Turns);
         }
-        match () {
-            () if machines.values().any(|ranks| {
-                ranks
-                    .iter()
-                    .any(|(_, processors)| ranks.len() as u64 > *processors)
-            }) =>
-            {
-                Some(WallFault::Turns)
-            }
-            () if machines
-                .values()
-                .any(|ranks| ranks.iter().any(|(host, _)| *host != ranks[0].0)) =>
-            {
-                Some(WallFault::OneMachine)
-            }
-            () => None,
-        }
+        let is_lab = machines.iter().any(|machine| machine.hosts.len() > 1);
+        is_lab.then_some(WallFault::OneMachine)
     }
 
     fn words(self) -> &'static str {
@@ -408,6 +392,90 @@ impl WallFault {
                 "the recorded hosts are one machine, as in a lab, and share its processors"
             }
         }
+    }
+}
+
+/// Machine on which ranks of a recording ran. The hosts of a lab are one machine.
+struct RecordedMachine<'a> {
+    hosts: BTreeSet<&'a str>,
+    ranks: Vec<&'a RankFile>,
+    /// The smallest number that one of its ranks has found.
+    processors: u64,
+}
+
+impl RecordedMachine<'_> {
+    fn takes_turns(&self) -> bool {
+        self.ranks.len() as u64 > self.processors
+    }
+}
+
+fn machines(files: &[RankFile]) -> Vec<RecordedMachine<'_>> {
+    let mut machines: BTreeMap<&str, RecordedMachine<'_>> = BTreeMap::new();
+    for file in files {
+        let [clock, host, cores] = [CLOCK, "host", "cores"]
+            .map(|key| file.header.fields.get(key).map_or("", String::as_str));
+        let kernel = if clock.is_empty() { host } else { clock };
+        let machine = machines.entry(kernel).or_insert_with(|| RecordedMachine {
+            hosts: BTreeSet::new(),
+            ranks: Vec::new(),
+            processors: u64::MAX,
+        });
+        machine.hosts.insert(host);
+        machine.ranks.push(file);
+        machine.processors = machine.processors.min(cores.parse().unwrap_or(u64::MAX));
+    }
+    machines.into_values().collect()
+}
+
+/// Machine of a recording with more ranks than processors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SharedProcessors {
+    /// Number of ranks on the machine.
+    pub ranks: usize,
+    /// Number of its processors.
+    pub processors: u64,
+    /// Fraction of the processors' time in which the ranks compute, from 0 to 1.
+    pub share: f64,
+}
+
+impl SharedProcessors {
+    /// Fraction from which ranks that take turns are no longer like ranks with processors of their own.
+    pub const NEGLIGIBLE: f64 = 0.05;
+
+    /// The machine of a recording whose ranks compute for the largest fraction of its processors' time during a run of this
+    /// duration; `None` if no machine has more ranks than processors.
+    pub fn from_files(files: &[RankFile], run: Time) -> Option<SharedProcessors> {
+        let shared = machines(files)
+            .into_iter()
+            .filter(RecordedMachine::takes_turns);
+        shared
+            .map(|machine| {
+                let computed: Time = machine.ranks.iter().map(|file| worked_by(file)).sum();
+                let offered = run.as_seconds() * machine.processors as f64;
+                SharedProcessors {
+                    ranks: machine.ranks.len(),
+                    processors: machine.processors,
+                    share: computed.as_seconds() / offered.max(f64::MIN_POSITIVE),
+                }
+            })
+            .max_by(|one, other| one.share.total_cmp(&other.share))
+    }
+
+    /// `true` if the ranks compute so much that they delay each other.
+    pub fn distorts(&self) -> bool {
+        self.share >= SharedProcessors::NEGLIGIBLE
+    }
+}
+
+impl fmt::Display for SharedProcessors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ranks share {} processors and compute for {:.1} % of their time",
+            self.ranks,
+            self.processors,
+            self.share * 100.0
+        )
     }
 }
 

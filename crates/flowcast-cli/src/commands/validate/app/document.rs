@@ -67,8 +67,14 @@ pub(super) fn document(
             MeasuredQuantity::Region,
             "regions, each on the rank with the longest time",
         ),
-        (MeasuredQuantity::Rank, "communication of each rank"),
-        (MeasuredQuantity::Call, "calls, sum over all ranks"),
+        (
+            MeasuredQuantity::Rank,
+            "communication of each rank in the recorded run",
+        ),
+        (
+            MeasuredQuantity::Call,
+            "calls of the recorded run, sum over all ranks",
+        ),
     ] {
         let part = all.iter().filter(|row| row.quantity == quantity);
         document = document.shown(quantities(names, part).heading(heading));
@@ -89,6 +95,7 @@ pub(super) fn document(
             }
         });
     }
+    let cost = validation.recording_cost()?;
     let runs = validation.runs.iter();
     Ok(document
         .noted(of_runs(&validation.provenance))
@@ -99,11 +106,17 @@ pub(super) fn document(
             validation.worked.len(),
             Rounded(validation.worked.iter().copied().sum::<Time>())
         ))
+        .line(format!(
+            "the recorded run took {} {} than the median of the timed runs",
+            percent(cost.abs(), 1),
+            if cost < 0.0 { "less" } else { "longer" }
+        ))
         .most(ROWS, "the page has")
         .field("program", &validation.title)
         .field("ranks", validation.worked.len())
         .field("rows", row_fields(names, &all))
         .field("runs", runs.map(|run| json(run.clone().map(Time::as_seconds))).collect::<Value>())
+        .field("recording_cost", cost)
         .field("thread_cpu_s", &validation.worked)
         .field("provenance", &validation.provenance))
 }

@@ -14,12 +14,15 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     IntervalOptions, RecordingPrediction,
-    formats::read::Clock,
+    formats::read::{Clock, SharedProcessors},
     model::{machine::NodeGroup, network::Network, sharing::model::Model},
     report::{chart_page::Picture, validation::app::AppValidation},
     statements::DISTURBED_BY,
-    trace::recorded_times::worked,
-    units::{Bytes, Time},
+    trace::{
+        recorded_times::{measured as times_of, worked},
+        run_times::RunTimes,
+    },
+    units::Bytes,
 };
 use flowcast_measure::lab::{LabSpec, network_of};
 
@@ -48,15 +51,12 @@ use flowcast_terminal::{
 
 pub(super) use chart::ValidateChart;
 
-/// Sleep time of waiting ranks in a lab, in microseconds.
-const IDLE_SLEEP_US: f64 = 50.0;
-
 /// Run and record an MPI program and compare it with predictions
 ///
-/// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call). The times of each run
-/// are stored: in total, by region (MPI_Pcontrol), by rank, by type of call. One more run is recorded and predicted with
-/// each model and each evaluation of collectives. Computation takes its wall time, or its thread CPU time if ranks share
-/// processors or sleep, as in a lab. Each finished run is stored in FILE.html.journal immediately.
+/// The program runs several times, here or in a lab, and is only timed: in total and by region (MPI_Pcontrol). One more run
+/// is recorded, with the times of ranks and calls, and predicted with each model and each evaluation of collectives. The
+/// output says how much longer it took. Computation takes its wall time, or its thread CPU time if ranks share processors,
+/// as in a lab. Each finished run is stored in FILE.html.journal immediately.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast validate app --network fitted.toml --repetitions 6 --report cg.html -- mpirun -np 4 ./cg.S.x\n  \
@@ -108,14 +108,6 @@ pub(crate) struct ValidateApp {
     /// Factor for all computation
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     compute_scale: f64,
-    #[arg(
-        long, value_name = "TIME", value_parser = Time::parse,
-        help = format!(
-            "Time that waiting ranks sleep instead of yielding, so that ranks with work get the processors immediately; \
-             0ns: they yield [default: {IDLE_SLEEP_US}us in a lab, else 0ns]"
-        )
-    )]
-    waiting: Option<Time>,
     /// Number of timed runs of the program; at most 100000
     #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
     repetitions: usize,
@@ -189,9 +181,12 @@ impl ValidateApp {
             Some(networks) => networks,
             None => self.networks(measured.header.lab.as_ref(), &predictors)?,
         };
-        let (validation, predicted) = self.validation(&measured, &mut predictors, &network)?;
+        let (validation, predicted, shared) =
+            self.validation(&measured, &mut predictors, &network)?;
         let fared = validation.fared()?;
-        let document = document(&validation, &fared, &predicted, &network)?;
+        let document = document(&validation, &fared, &predicted, &network)?
+            .noted(shared.as_ref().map(SharedProcessors::to_string))
+            .field("processor_share", shared.map(|shared| shared.share));
         let provenance = &validation.provenance;
         write_page(&self.report, &document, Picture::Program, provenance)?;
         self.going.format.print(&document)?;
@@ -255,9 +250,6 @@ impl ValidateApp {
             lab: self.lab.as_deref(),
             self_test: !self.going.no_self_test,
             recorder: self.recorder.as_deref(),
-            idle_sleep: self
-                .waiting
-                .or(self.lab.is_some().then(|| Time::from_micros(IDLE_SLEEP_US))),
             runs: self.repetitions,
             record_runs: self.count,
             max_time: self.going.time_limit,
@@ -312,7 +304,11 @@ impl ValidateApp {
         measured: &MeasuredRuns,
         predictors: &mut [Predictor],
         network: &Network,
-    ) -> Result<(AppValidation, Vec<RecordingPrediction>)> {
+    ) -> Result<(
+        AppValidation,
+        Vec<RecordingPrediction>,
+        Option<SharedProcessors>,
+    )> {
         let recordings: Vec<_> = measured
             .recordings
             .iter()
@@ -348,6 +344,13 @@ impl ValidateApp {
             ..IntervalOptions::default()
         };
         let predicted = predictors::settle(predictors, first, &setting, &asked)?;
+        let recorded: Vec<RunTimes> = recordings.iter().map(|files| times_of(files)).collect();
+        let shared = SharedProcessors::from_files(first, recorded[0].total);
+        let mut provenance = self.provenance(measured, network, clock);
+        if let Some(shared) = shared.filter(SharedProcessors::distorts) {
+            let place = provenance.entry(DISTURBED_BY.to_owned());
+            place.or_insert_with(|| shared.to_string());
+        }
         let validation = AppValidation {
             title: measured.header.title(),
             predictors: predictors
@@ -355,11 +358,12 @@ impl ValidateApp {
                 .map(|predictor| predictor.name.clone())
                 .collect(),
             runs: measured.runs.clone(),
+            recorded,
             predicted: predictors::predict(&recordings, predictors, &setting)?,
             worked: worked(first),
-            provenance: self.provenance(measured, network, clock),
+            provenance,
         };
-        Ok((validation, predicted))
+        Ok((validation, predicted, shared))
     }
 
     fn provenance(

@@ -1,4 +1,4 @@
-//! Runs a program several times with the recorder loaded, and keeps each finished run in the journal.
+//! Runs a program several times, some of them recorded and the others only timed, and keeps each finished run in the journal.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use flowcast::{
-    recording::format,
+    recording::{decode::RankFile, format},
     table::command_line,
     trace::{recorded_times::measured, run_times::RunTimes},
     units::{Bytes, Node, Rounded, Time},
@@ -127,7 +127,6 @@ pub(super) struct Plan<'a> {
     pub lab: Option<&'a str>,
     pub self_test: bool,
     pub recorder: Option<&'a Path>,
-    pub idle_sleep: Option<Time>,
     pub runs: usize,
     pub record_runs: usize,
     pub max_time: Option<Time>,
@@ -210,11 +209,8 @@ impl Plan<'_> {
             .file_name()
             .context("found no file name, expected --report FILE.html")?;
         let folder = self.folder_beside()?;
-        let times = self.run(
-            place,
-            recorder,
-            &prepare(folder.path(), before.disturbed_by.clone())?,
-        )?;
+        let to = prepare(folder.path(), before.disturbed_by.clone())?;
+        let times = measured(&self.run(place, recorder, &to, false)?);
         fs::rename(folder.path(), &kept)
             .with_context(|| format!("cannot write {}", kept.display()))?;
         // The temporary folder has its final name now.
@@ -228,9 +224,16 @@ impl Plan<'_> {
         Ok(RunLine::Recorded(name.to_string_lossy().into_owned()))
     }
 
+    /// Times a run in which no call is recorded.
     fn time(&self, place: &RunPlace, recorder: &Path, number: usize) -> Result<RunLine> {
         let folder = self.folder_beside()?;
-        let times = self.run(place, recorder, &fs::canonicalize(folder.path())?)?;
+        let files = self.run(place, recorder, &fs::canonicalize(folder.path())?, true)?;
+        let RunTimes { total, regions, .. } = measured(&files);
+        let times = RunTimes {
+            total,
+            regions,
+            ..RunTimes::default()
+        };
         say!(
             "flowcast: timed run {number} of {}: {}",
             self.runs,
@@ -249,15 +252,20 @@ impl Plan<'_> {
         tempfile::tempdir_in(beside).with_context(|| format!("cannot write {}", beside.display()))
     }
 
-    /// Executes one run. The recording remains in the folder.
-    fn run(&self, place: &RunPlace, recorder: &Path, folder: &Path) -> Result<RunTimes> {
-        let idle_sleep = self.idle_sleep;
+    /// Executes one run and returns its recording, which remains in the folder.
+    fn run(
+        &self,
+        place: &RunPlace,
+        recorder: &Path,
+        folder: &Path,
+        only_times: bool,
+    ) -> Result<Vec<RankFile>> {
         let loading = Loading {
             recorder,
             folder,
             buffer: Bytes(1 << 20),
             budget: None,
-            idle_sleep,
+            only_times,
             clocks: false,
         };
         let ended = loading.run(
@@ -278,14 +286,14 @@ impl Plan<'_> {
         if !ended.status.success() {
             return Err(Finding(format!("the program ended with {}", ended.status_text())).into());
         }
-        let times = measured(&open_recording(folder)?);
-        if times.total == Time::ZERO {
+        let files = open_recording(folder)?;
+        if measured(&files).total == Time::ZERO {
             return Err(Finding(
                 "found no time between MPI_Init and MPI_Finalize, expected some".to_owned(),
             )
             .into());
         }
-        Ok(times)
+        Ok(files)
     }
 }
 
