@@ -201,12 +201,16 @@ impl PacketEngine {
         if let Some(jitter) = self.jitter.as_mut() {
             // Frames over a shared port stay behind those that its host has delayed.
             let later = if is_first {
-                jitter.of_frame(at.full_frame())
+                let full = at.full_frame();
+                let next = self.routes.at(frame.route(), 1);
+                let next = self.links.get(next as usize);
+                jitter.of_frame(next.map_or(Picos::ZERO, |next| next.wait(departure).min(full)))
             } else {
                 Picos::ZERO
             };
-            departure = at.put_off(departure, later);
+            departure = self.links[link as usize].put_off(departure, later);
         }
+        let at = &mut self.links[link as usize];
         if at.push(departure, frame) {
             self.set(link as usize, departure);
         }

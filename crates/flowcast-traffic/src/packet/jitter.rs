@@ -3,7 +3,8 @@
 //!
 //! Deterministic drop-tail queues lock phase: of two flows that arrive at the rate at which the queue is emptied, one loses
 //! packets again and again. A random delay of each packet, up to the time of one frame on the link, prevents this (Floyd
-//! and Jacobson, Internetworking 3(3), 1992, section 4). Frames stay in order, and no capacity is lost.
+//! and Jacobson, Internetworking 3(3), 1992, section 4). The delay is not longer than the frame would wait at the next link
+//! anyway, so a message over idle links takes no longer. Frames stay in order, and no capacity is lost.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -95,7 +95,7 @@ impl PacketLink {
     /// queue is full.
     #[inline]
     pub(super) fn admit(&mut self, now: Picos, service: Picos) -> Option<Picos> {
-        if self.free.since(now + self.burst) + service > self.longest_wait {
+        if self.wait(now) + service > self.longest_wait {
             return None;
         }
         Some(self.admit_own(now, service))
@@ -113,6 +113,12 @@ impl PacketLink {
             .max(now + Picos(1))
             .max(self.passed + Picos(1));
         self.passed + self.latency
+    }
+
+    /// Time for which a frame that arrives at `at` would wait behind those that have arrived before.
+    #[inline]
+    pub(super) fn wait(&self, at: Picos) -> Picos {
+        self.free.since(at + self.burst)
     }
 
     /// Delays a departure by `later`, or more if it would otherwise not be after the previous departure.

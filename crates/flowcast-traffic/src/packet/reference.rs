@@ -108,7 +108,9 @@ impl Reference {
             Some(mut departure) => {
                 if let Some(jitter) = self.jitter.as_mut() {
                     let later = if is_first {
-                        jitter.of_frame(self.links[link].full_frame())
+                        let next = self.links.get(self.routes.at(frame.route(), 1) as usize);
+                        let wait = next.map_or(Picos::ZERO, |next| next.wait(departure));
+                        jitter.of_frame(wait.min(self.links[link].full_frame()))
                     } else {
                         Picos::ZERO
                     };
