@@ -16,7 +16,7 @@ use flowcast::{
         ReplayEngine, costs::Rendezvous, placement::Placement, time_part::TimePart, walk::Replay,
     },
     trace::{Program, Trace, compiled},
-    units::{Rate, Time},
+    units::{Bytes, Rate, Time},
 };
 use proptest::prelude::*;
 
@@ -365,6 +365,31 @@ fn transfers_share_bandwidth_where_messages_do() {
                 .all(|(one, other)| (one - other).abs() < 11.0),
             "{found:?}"
         );
+    }
+}
+
+/// A transfer in the sender's buffer releases no rank; only messages do.
+#[test]
+fn transfers_pass_a_send_buffer_beside_messages_that_wait_for_their_receiver() {
+    let program = program(&[
+        "30:0:1:1:1000000 30:7:1:1:0 2:1:-1:200000:7:1:1",
+        "3:0:-1:200000:7:1:0",
+    ]);
+    let mut network = network(MessageRule::Hockney, 0);
+    let packet = &mut network.sharing.packet;
+    (packet.window, packet.first_window) = (Some(Bytes(160_000)), Some(Bytes(160_000)));
+    packet.send_buffer = Some(Bytes(256_000));
+    network.point_to_point.rendezvous_from = Some(Bytes(65_536));
+    for processors in [0, 1] {
+        network.machine.processors = processors;
+        let placement = Placement::new(&network.machine, None, 2).unwrap();
+        let waits = Rendezvous::from_network(&network, None);
+        let engine = ReplayEngine::sharing(&program, &network, placement, waits, Model::Packet);
+        let [sent, received] = ends_by(&program, &engine.unwrap())[..] else {
+            panic!("two ranks")
+        };
+        // The sender continues when the end of its message fits into the buffer.
+        assert!(1_000_000.0 < sent && sent < received && received > 1_200_000.0);
     }
 }
 

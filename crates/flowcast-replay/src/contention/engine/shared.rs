@@ -150,9 +150,10 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
         self.moved(number);
     }
 
-    /// Lets the sender of a message continue if it waited for its receiver.
+    /// Lets the sender of a message continue if it waited for its receiver. Nothing waits for the data of an access.
     fn let_go(&mut self, slot: Slot) {
-        if self.has_rendezvous && self.handshakes.holds(slot) {
+        let is_message = slot.0 < self.program.messages();
+        if self.has_rendezvous && is_message && self.handshakes.holds(slot) {
             self.release_sender(self.in_transit.numbers[slot]);
         }
     }
