@@ -4,7 +4,7 @@ import numpy as np
 from mpi4py import MPI
 
 world = MPI.COMM_WORLD
-rows, width, groups, steps = 4000, 64, 32, int(sys.argv[1]) if len(sys.argv) > 1 else 60
+rows, width, groups, steps = 800, 64, 128, int(sys.argv[1]) if len(sys.argv) > 1 else 60
 points = np.random.default_rng(world.rank).normal(size=(rows // world.size, width))
 centres = points[:groups].copy()
 world.Bcast(centres, root=0)
