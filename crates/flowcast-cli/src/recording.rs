@@ -120,7 +120,7 @@ pub(crate) struct Loading<'a> {
     pub buffer: Bytes,
     /// Maximum size of the output of each rank.
     pub budget: Option<Bytes>,
-    /// `true` if only the times of the run and of its regions are needed, and all other calls are left alone.
+    /// `true` if only the times of the run and of its regions are needed, and no other call is intercepted.
     pub only_times: bool,
     /// `true` if ranks read each other's clocks.
     pub clocks: bool,

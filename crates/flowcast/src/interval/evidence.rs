@@ -14,7 +14,10 @@ use flowcast_statistics::{
 };
 use flowcast_units::Time;
 
-use super::IntervalOptions;
+use super::{
+    IntervalOptions,
+    slopes::{ScoreSlope, spread},
+};
 use crate::Error;
 
 /// `true` if a field of the network file can have an influence under a model.
@@ -46,22 +49,34 @@ pub fn may_vary(network: &Network, model: Option<Model>) -> bool {
 #[derive(Default)]
 pub(super) struct ParameterEffect {
     /// Logarithms of times on networks with other values, relative to the predicted time.
-    pub(super) logarithms: Vec<f64>,
+    logarithms: Vec<f64>,
     /// Number of networks that the model rejected.
-    pub(super) rejected: usize,
-    /// Origin of the times, such as `64 draws`.
-    pub(super) origin: String,
+    rejected: usize,
+    /// Origin of the times, such as `slopes of 2 replays`.
+    origin: String,
 }
 
 impl ParameterEffect {
-    /// Effect from relative times on drawn networks; `None` for networks that the model rejected.
-    pub(super) fn of_draws(ratios: &[Option<f64>]) -> ParameterEffect {
-        let known = ratios.iter().flatten().filter(|ratio| **ratio > 0.0);
-        let logarithms: Vec<f64> = known.map(|ratio| ratio.ln()).collect();
+    /// Effect along independent slopes. `times` are the relative times that they needed, and `what` is the name of one.
+    pub(super) fn new(
+        slopes: &[ScoreSlope],
+        times: &[Option<f64>],
+        what: &str,
+        seed: u64,
+    ) -> ParameterEffect {
+        let rejected = times.iter().filter(|time| time.is_none()).count();
+        let origin = match times.len() {
+            0 | 1 => format!("slopes of a {what}"),
+            count => format!("slopes of {count} {what}s"),
+        };
+        let logarithms = match slopes {
+            [] => Vec::new(),
+            slopes => spread(slopes, seed),
+        };
         ParameterEffect {
-            rejected: ratios.iter().filter(|ratio| ratio.is_none()).count(),
-            origin: format!("{} draws", ratios.len()),
             logarithms,
+            rejected,
+            origin,
         }
     }
 }

@@ -27,10 +27,7 @@ use flowcast_units::Time;
 use crate::{Error, Options, PatternPrediction, Prepared, PreparedProgram};
 use evidence::{MarginEvidence, ModelErrors, ParameterEffect, relative_times};
 pub use evidence::{matters, may_vary};
-use slopes::{DRAWS, REACH, Slope, of_replays, of_walk, spread};
-
-/// Number of flows above which the effect of parameters on a pattern comes from slopes.
-const MANY_FLOWS: usize = 400;
+use slopes::{REACH, ScoreSlope, of_replays, of_walk};
 
 /// Requested properties of an interval.
 #[derive(Clone, Copy)]
@@ -39,9 +36,6 @@ pub struct IntervalOptions<'a> {
     pub level: f64,
     /// Seed of the random numbers; equal seeds give equal intervals.
     pub seed: u64,
-    /// Number of networks that are drawn from the parameters' intervals and replayed; `None` for slopes from at most two
-    /// replays.
-    pub draws: Option<usize>,
     /// Threads that predict on them; 0 means 1. The interval does not depend on their number.
     pub threads: usize,
     /// Name of the predicted case in the accuracy record, whose own errors are left out; `cg` also leaves out `cg/S/4`.
@@ -55,7 +49,6 @@ impl Default for IntervalOptions<'_> {
         IntervalOptions {
             level: 0.9,
             seed: 1,
-            draws: None,
             threads: 1,
             held_out: None,
             on_draws: &|_, _| (),
@@ -111,10 +104,7 @@ impl Prepared<'_> {
                 let replay = |_, network: &Network| schedule.outcome_on(network);
                 margin.interval(outcome, options, replay, |variation, replays| {
                     let times = replays(&upper_ends(variation)?)?;
-                    let slopes = times
-                        .iter()
-                        .map(|time| Slope::from_end(time.unwrap_or(1.0)));
-                    Ok((slopes.collect(), times))
+                    Ok((one_sided(&times), times))
                 })
             }
         }
@@ -160,6 +150,12 @@ impl PreparedProgram<'_> {
     }
 }
 
+/// Slopes with equal sides from the relative times at upper ends; no slope where the model rejects the network.
+fn one_sided(times: &[Option<f64>]) -> Vec<ScoreSlope> {
+    let ends = times.iter().map(|time| time.unwrap_or(1.0));
+    ends.map(ScoreSlope::from_end).collect()
+}
+
 /// Networks with one uncertain field each at its upper end.
 fn upper_ends(variation: &Variation<'_>) -> Result<Vec<Network>, Error> {
     let fields = variation.fields().count();
@@ -192,38 +188,26 @@ impl MarginSource<'_> {
         slopes: impl FnOnce(
             &Variation<'_>,
             Replays<'_>,
-        ) -> Result<(Vec<Slope>, Vec<Option<f64>>), Error>,
+        ) -> Result<(Vec<ScoreSlope>, Vec<Option<f64>>), Error>,
     ) -> Result<Option<Interval>, Error> {
         let MarginSource { network, model, .. } = self;
         let makespan = outcome.makespan();
-        let replays: Replays<'_> =
-            &|networks: &[Network]| relative_times(networks, makespan, options, &replay);
-        let matters = |field: &str| matters(field, model);
-        let parameters = &match options.draws {
-            _ if !may_vary(network, model) => ParameterEffect::default(),
-            Some(draws) => {
-                let networks = network.drawn(&matters, draws, options.seed)?;
-                ParameterEffect::of_draws(&replays(&networks)?)
-            }
-            None => {
-                let (slopes, times) = slopes(&network.variation(&matters)?, replays)?;
-                ParameterEffect {
-                    logarithms: spread(&slopes, options.seed),
-                    rejected: times.iter().filter(|time| time.is_none()).count(),
-                    origin: match times.len() {
-                        0 => "slopes of a walk".to_owned(),
-                        1 => "slopes of 1 replay".to_owned(),
-                        count => format!("slopes of {count} replays"),
-                    },
-                }
-            }
-        };
+        let mut parameters = ParameterEffect::default();
+        if may_vary(network, model) {
+            let replays =
+                |networks: &[Network]| relative_times(networks, makespan, options, &replay);
+            let variation = network.variation(&|field: &str| matters(field, model))?;
+            let (slopes, times) = slopes(&variation, &replays)?;
+            let what = if times.is_empty() { "walk" } else { "replay" };
+            parameters = ParameterEffect::new(&slopes, &times, what, options.seed);
+        }
         let errors = &self
             .name
             .map(|name| {
                 ModelErrors::from_network(network, &name, CaseKind::Programs, options.held_out)
             })
             .unwrap_or_default();
+        let parameters = &parameters;
         Ok(MarginEvidence { parameters, errors }.interval(makespan, options.level)?)
     }
 }
@@ -250,38 +234,27 @@ pub fn pattern_intervals(
     } else {
         method.model.name()
     };
-    let is_slow = is_transient || method.model == Model::Packet || flows.len() > MANY_FLOWS;
-    let matters = |field: &str| matters(field, Some(method.model));
-    let variation = network.variation(&matters)?;
-    let by_slopes = is_slow && asked.draws.is_none();
-    let networks = if by_slopes {
-        upper_ends(&variation)?
-    } else {
-        network.drawn(&matters, asked.draws.unwrap_or(DRAWS), asked.seed)?
-    };
+    let variation = network.variation(&|field: &str| matters(field, Some(method.model)))?;
+    let networks = upper_ends(&variation)?;
     (asked.on_draws)(0, networks.len());
-    let drawn = parallel::map(&networks, asked.threads, |network| {
-        let drawn = predict_ends(flows, &steps.racks, network, method);
+    let varied = parallel::map(&networks, asked.threads, |network| {
+        let varied = predict_ends(flows, &steps.racks, network, method);
         (asked.on_draws)(1, networks.len());
-        drawn.ok()
+        varied.ok()
     });
-    // Medians of several seeds differ from the result of a single run, so draws are compared with a single run.
+    // Medians of several seeds differ from the result of a single run, so ends are compared with a single run.
     let single = match options.runs {
         Some(_) if !networks.is_empty() => &predict_ends(flows, &steps.racks, network, method)?,
         _ => prediction,
     };
     let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&FlowsPrediction) -> Time| {
-        let ratio = |drawn: &FlowsPrediction| of(drawn).as_nanos() / of(single).as_nanos();
-        let ratios: Vec<Option<f64>> = drawn.iter().map(|one| one.as_ref().map(ratio)).collect();
-        let mut parameters = ParameterEffect::of_draws(&ratios);
-        if by_slopes && !networks.is_empty() {
-            let slopes = ratios
-                .iter()
-                .map(|ratio| Slope::from_end(ratio.unwrap_or(1.0)));
-            parameters.logarithms = spread(&slopes.collect::<Vec<_>>(), asked.seed);
-            parameters.origin = format!("slopes of {} predictions", networks.len());
-        }
-        let parameters = &parameters;
+        let times = varied.iter().map(|one| {
+            let time = of(one.as_ref()?);
+            Some(time.as_nanos() / of(single).as_nanos())
+        });
+        let times: Vec<Option<f64>> = times.collect();
+        let parameters =
+            &ParameterEffect::new(&one_sided(&times), &times, "prediction", asked.seed);
         MarginEvidence { parameters, errors }.interval(of(prediction), asked.level)
     };
     let Some(makespan) = interval(

@@ -2,8 +2,9 @@
 //!
 //! The logarithm of the time is piecewise linear in the normal scores of the uncertain fields: one slope below the file's
 //! values, one above. Without contention, one walk over the program has a lane for each end of each field. With contention,
-//! this walk gives the direction in which the time varies most, and the model replays the ends of this direction. Fields
-//! that the walk does not read, such as those of the sharing model, are a second direction.
+//! this walk gives the direction in which the time varies most and the proportion of its two sides, and the model replays
+//! one end of this direction. Fields that the walk does not read, such as those of the sharing model, are a second
+//! direction.
 
 use flowcast_network::{network::Network, network_file::intervals::Variation};
 use flowcast_replay::{
@@ -18,35 +19,31 @@ use crate::{Error, PreparedProgram};
 /// Normal score of the replayed ends: 80 % of a distribution lies between them.
 pub(super) const REACH: f64 = 1.281_551_565_544_6;
 /// Number of scores that represent the distribution of a time.
-pub(super) const DRAWS: usize = 64;
+const DRAWS: usize = 64;
 
 /// Slopes of the logarithm of a time along a normal score, below and above 0.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slope {
+pub(super) struct ScoreSlope {
     below: f64,
     above: f64,
 }
 
-impl Slope {
+impl ScoreSlope {
     /// Slope with equal sides, from the relative time at the upper end.
-    pub(super) fn from_end(ratio: f64) -> Slope {
+    pub(super) fn from_end(ratio: f64) -> ScoreSlope {
         let slope = logarithm(ratio) / REACH;
-        Slope {
+        ScoreSlope {
             below: slope,
             above: slope,
         }
     }
 
     /// Slope from the relative times at both ends.
-    fn from_ends([below, above]: [f64; 2]) -> Slope {
-        Slope {
+    fn from_ends([below, above]: [f64; 2]) -> ScoreSlope {
+        ScoreSlope {
             below: -logarithm(below) / REACH,
             above: logarithm(above) / REACH,
         }
-    }
-
-    fn mean(self) -> f64 {
-        f64::midpoint(self.below, self.above)
     }
 }
 
@@ -57,20 +54,15 @@ fn logarithm(ratio: f64) -> f64 {
 }
 
 /// Logarithms of times, relative to the predicted one, if the scores along these slopes are independent.
-pub(super) fn spread(slopes: &[Slope], seed: u64) -> Vec<f64> {
-    let draws = stratified_scores(slopes.len(), DRAWS, seed);
-    let along = |score: f64, slope: &Slope| {
-        score
-            * if score < 0.0 {
-                slope.below
-            } else {
-                slope.above
-            }
-    };
-    draws
-        .iter()
-        .map(|scores: &Vec<f64>| scores.iter().zip(slopes).map(|(s, of)| along(*s, of)).sum())
-        .collect()
+pub(super) fn spread(slopes: &[ScoreSlope], seed: u64) -> Vec<f64> {
+    let draws = stratified_scores(slopes.len(), DRAWS, seed).into_iter();
+    let sums = draws.map(|scores| {
+        let along = scores.iter().zip(slopes);
+        along
+            .map(|(score, of)| score * if *score < 0.0 { of.below } else { of.above })
+            .sum()
+    });
+    sums.collect()
 }
 
 /// Slopes of the time without contention along each field. The pieces of a program follow each other, each as often as its
@@ -80,7 +72,7 @@ pub(super) fn of_walk(
     pieces: &[(&PreparedProgram<'_>, u64)],
     variation: &Variation<'_>,
     predicted: Option<Time>,
-) -> Result<Vec<Slope>, Error> {
+) -> Result<Vec<ScoreSlope>, Error> {
     let fields = variation.fields().count();
     let mut networks = Vec::new();
     for field in 0..fields {
@@ -107,7 +99,7 @@ pub(super) fn of_walk(
     let own = predicted.map_or(times[times.len() - 1], Time::as_seconds);
     let ends = times.chunks_exact(2).take(fields);
     Ok(ends
-        .map(|ends| Slope::from_ends([ends[0] / own, ends[1] / own]))
+        .map(|ends| ScoreSlope::from_ends([ends[0] / own, ends[1] / own]))
         .collect())
 }
 
@@ -128,73 +120,50 @@ fn makespans_alone(
 }
 
 /// Slopes with contention along at most two directions, from the slopes without. `replay` returns the relative times on the
-/// networks, and `None` for a network that the model rejects.
+/// networks, and `None` for a network that the model rejects, for which the walk stands in.
 pub(super) fn of_replays(
-    alone: &[Slope],
+    alone: &[ScoreSlope],
     variation: &Variation<'_>,
     replay: impl FnOnce(&[Network]) -> Result<Vec<Option<f64>>, Error>,
-) -> Result<(Vec<Slope>, Vec<Option<f64>>), Error> {
-    let gradient: Vec<f64> = alone.iter().map(|slope| slope.mean()).collect();
-    let length = gradient.iter().map(|of| of * of).sum::<f64>().sqrt();
-    let unread: Vec<f64> = gradient
-        .iter()
-        .map(|of| f64::from(u8::from(*of == 0.0)))
-        .collect();
-    let mut directions = Vec::new();
-    if length > 0.0 {
-        directions.push(gradient.iter().map(|of| of / length).collect::<Vec<f64>>());
+) -> Result<(Vec<ScoreSlope>, Vec<Option<f64>>), Error> {
+    let mut directions = vec![
+        alone
+            .iter()
+            .map(|of| f64::midpoint(of.below, of.above))
+            .collect::<Vec<f64>>(),
+        alone
+            .iter()
+            .map(|of| f64::from(u8::from(of.below == 0.0 && of.above == 0.0)))
+            .collect(),
+    ];
+    directions.retain(|direction| direction.iter().any(|part| *part != 0.0));
+    if directions.is_empty() {
+        // Nothing depends on the fields.
+        return Ok((vec![ScoreSlope::from_end(1.0)], Vec::new()));
     }
-    if unread.contains(&1.0) {
-        directions.push(unread);
+    let mut networks = Vec::new();
+    for direction in &mut directions {
+        let length = direction.iter().map(|part| part * part).sum::<f64>().sqrt();
+        direction
+            .iter_mut()
+            .for_each(|part| *part *= REACH / length);
+        networks.push(variation.at(direction)?);
     }
-    let ends = match directions.len() {
-        1 => vec![(0, -REACH), (0, REACH)],
-        count => (0..count).map(|direction| (direction, REACH)).collect(),
-    };
-    let networks: Vec<Network> = ends
-        .iter()
-        .map(|(direction, end): &(usize, f64)| {
-            let scores: Vec<f64> = directions[*direction].iter().map(|of| of * end).collect();
-            variation.at(&scores)
-        })
-        .collect::<Result<_, _>>()?;
     let times = replay(&networks)?;
-    // The walk replaces ends that are not replayed, and those that the model rejects.
-    let along = |direction: &[f64]| {
-        let sides = direction.iter().zip(alone).map(|(part, slope)| {
-            let (ahead, behind) = if *part < 0.0 {
-                (slope.below, slope.above)
-            } else {
-                (slope.above, slope.below)
-            };
-            [part * behind, part * ahead]
-        });
-        let sum = sides.fold([0.0; 2], |sum, sides| {
-            [sum[0] + sides[0], sum[1] + sides[1]]
-        });
-        Slope {
-            below: sum[0],
-            above: sum[1],
+    let slopes = directions.iter().zip(&times).map(|(direction, time)| {
+        let [mut below, mut above] = [0.0; 2];
+        for (part, of) in direction.iter().zip(alone) {
+            below += part * if *part < 0.0 { of.above } else { of.below };
+            above += part * if *part < 0.0 { of.below } else { of.above };
         }
-    };
-    let mut slopes: Vec<Slope> = directions.iter().map(|of| along(of)).collect();
-    for ((direction, end), time) in ends.iter().zip(&times) {
-        let (Some(time), slope) = (time, &mut slopes[*direction]) else {
-            continue;
-        };
-        let replayed = logarithm(*time) / end;
-        match directions.len() {
-            1 if *end < 0.0 => slope.below = replayed,
-            1 => slope.above = replayed,
-            _ => {
-                let share = slope.below / slope.above;
-                let is_like = share.is_finite() && share > 0.0;
-                slope.below = replayed * if is_like { share } else { 1.0 };
-                slope.above = replayed;
-            }
+        let share = if above == 0.0 { 1.0 } else { below / above };
+        let above = time.map_or(above, logarithm) / REACH;
+        ScoreSlope {
+            below: above * share,
+            above,
         }
-    }
-    Ok((slopes, times))
+    });
+    Ok((slopes.collect(), times))
 }
 
 #[cfg(test)]
@@ -204,13 +173,13 @@ mod tests {
 
     #[test]
     fn the_spread_has_the_slopes_of_both_sides_and_adds_independent_directions() {
-        let one = Slope::from_ends([0.9, 1.3]);
+        let one = ScoreSlope::from_ends([0.9, 1.3]);
         let spread_of_one = spread(&[one], 1);
         assert_eq!(spread_of_one.len(), DRAWS);
         let at = |share: f64, of: &[f64]| quantile(of, share).unwrap().exp();
         assert!((at(0.1, &spread_of_one) - 0.9).abs() < 0.005);
         assert!((at(0.9, &spread_of_one) - 1.3).abs() < 0.02);
-        let two = Slope::from_end(1.1);
+        let two = ScoreSlope::from_end(1.1);
         let both = spread(&[two, two], 1);
         let variance = both.iter().map(|of| of * of).sum::<f64>() / DRAWS as f64;
         let expected = 2.0 * (1.1f64.ln() / REACH).powi(2);

@@ -20,7 +20,7 @@ use flowcast::{
     },
     pattern_intervals, predict, predict_pattern,
     statements::missing_margin_reason,
-    statistics::{conformal::share_interval, sample::median},
+    statistics::{conformal::share_interval, resampling::percentile_interval, sample::median},
     trace::Trace,
     units::{Bytes, Node, Time},
 };
@@ -134,20 +134,12 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
         Some(found.clone()),
         interval_of(&network, &independent, &asked)
     );
-    // Replays of the networks one by one give the same interval.
+    // A replay gives the same interval as the walk.
     let shared = Options {
         contention: Contention::Shared(Model::Fair),
         ..Options::default()
     };
-    let apart = interval_of(
-        &network,
-        &shared,
-        &IntervalOptions {
-            draws: Some(64),
-            ..asked
-        },
-    )
-    .unwrap();
+    let apart = interval_of(&network, &shared, &asked).unwrap();
     let factors = |one: &Interval| {
         [one.low, one.high].map(|end| end.as_seconds() / one.predicted.as_seconds())
     };
@@ -172,7 +164,7 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
     assert!(wider.low < found.low && wider.high > found.high);
     assert_eq!(
         interval_of(&network, &shared, &asked).unwrap().covers,
-        "parameters (slopes of 2 replays) and the model's error on 999 programs"
+        "parameters (slopes of a replay) and the model's error on 999 programs"
     );
 }
 
@@ -195,7 +187,7 @@ fn the_models_errors_widen_the_interval_and_those_of_the_held_out_program_are_le
     let both = interval_of(&network, &fair, &asked).unwrap();
     assert_eq!(
         both.covers,
-        "parameters (slopes of 2 replays) and the model's error on 19 programs"
+        "parameters (slopes of a replay) and the model's error on 19 programs"
     );
     network.intervals.clear();
     let alone = interval_of(&network, &fair, &asked).unwrap();
@@ -303,14 +295,17 @@ fn width_by_slopes(trace: &Trace, network: &Network, model: Model) -> f64 {
     };
     let prepared = Prepared::new(trace, Some(network), &options).unwrap();
     let outcome = prepared.predict(Outputs::default(), &[]).unwrap().outcome;
-    let [slopes, draws] = [None, Some(64)].map(|draws| {
-        let asked = IntervalOptions {
-            draws,
-            ..IntervalOptions::default()
-        };
-        let found = prepared.interval(&outcome, &asked).unwrap().unwrap();
-        (found.high.as_seconds() / found.low.as_seconds()).ln()
+    let asked = IntervalOptions::default();
+    let found = prepared.interval(&outcome, &asked).unwrap().unwrap();
+    let slopes = (found.high.as_seconds() / found.low.as_seconds()).ln();
+    let matters = |field: &str| flowcast::matters(field, Some(model));
+    let drawn = network.drawn(&matters, 64, 1).unwrap();
+    let times = drawn.iter().map(|network| {
+        let predicted = predict(trace, network, &options).unwrap();
+        predicted.outcome.makespan().as_seconds().ln()
     });
+    let (low, high) = percentile_interval(&times.collect::<Vec<_>>(), 0.9).unwrap();
+    let draws = high - low;
     println!(
         "{} on {} by {}: {:.2} % by slopes, {:.2} % by 64 draws",
         trace.name(),
@@ -323,22 +318,22 @@ fn width_by_slopes(trace: &Trace, network: &Network, model: Model) -> f64 {
 }
 
 #[test]
-fn slopes_give_the_width_of_64_draws() {
+fn slopes_give_nearly_the_width_of_64_draws() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lu.S.4.dim.gz");
     let lu = flowcast::read_files(file, |name| std::fs::read(name)).unwrap();
-    let [chains, racks] = [CHAINS_NETWORK, RACKS_NETWORK].map(|text| {
-        let mut network = Network::from_toml(text, &[]).unwrap();
-        network.accuracy.clear();
-        network
-    });
     let mut wide = network(&format!(
         "{OF_BANDWIDTH}\"nic.latency\" = {{ low = \"4us\", high = \"30us\", level = 0.9 }}\n"
     ));
     wide.name = "wide".to_owned();
-    for network in [&chains, &racks, &wide] {
+    let [chains, racks] =
+        [CHAINS_NETWORK, RACKS_NETWORK].map(|text| Network::from_toml(text, &[]).unwrap());
+    for mut network in [chains, racks, wide] {
+        network.accuracy.clear();
+        network.fit.misfit = None;
         for model in [Model::Independent, Model::Fair, Model::AlphaFair] {
-            let ratio = width_by_slopes(&lu, network, model);
-            assert!((0.9..1.1).contains(&ratio), "{ratio}");
+            exact(&mut network, model.name());
+            let ratio = width_by_slopes(&lu, &network, model);
+            assert!((0.8..1.25).contains(&ratio), "{ratio}");
         }
     }
 }
@@ -352,13 +347,7 @@ fn a_schedule_has_the_interval_of_its_parameters() {
     let prepared = Prepared::new(&trace, Some(&network), &Options::default()).unwrap();
     let outcome = prepared.predict(Outputs::default(), &[]).unwrap().outcome;
     let found = prepared
-        .interval(
-            &outcome,
-            &IntervalOptions {
-                draws: Some(64),
-                ..IntervalOptions::default()
-            },
-        )
+        .interval(&outcome, &IntervalOptions::default())
         .unwrap()
         .unwrap();
     let share = |time: Time| time.as_seconds() / outcome.makespan().as_seconds();
@@ -525,7 +514,7 @@ fn with_ledger(carried: &[Carried], network: &Network, model: Model) -> Network 
 }
 
 /// Compares every pattern with its intervals, each from the accuracy record without the pattern itself.
-fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> (Tally, Tally) {
+fn judge(carried: &[Carried], network: &Network, model: Model) -> (Tally, Tally) {
     let options = Options {
         contention: Contention::Shared(model),
         ..Options::default()
@@ -535,7 +524,6 @@ fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> 
         let predicted = predict_pattern(&one.pattern, network, &options).unwrap();
         let asked = IntervalOptions {
             held_out: Some(&one.name),
-            draws: Some(draws),
             ..IntervalOptions::default()
         };
         let steps = Steps {
@@ -576,7 +564,7 @@ fn nine_of_ten_measured_flows_lie_in_intervals_of_90_percent() {
     for (what, carried, network) in sets() {
         assert!(network.intervals.contains_key("nic.bandwidth"), "{what}");
         for model in [Model::Fair, Model::Asymmetric, Model::AlphaFair] {
-            let (flows, _) = judge(&carried, &with_ledger(&carried, &network, model), model, 4);
+            let (flows, _) = judge(&carried, &with_ledger(&carried, &network, model), model);
             assert!(
                 (0.85..=0.95).contains(&flows.share()),
                 "{what} {}: {}",
@@ -603,7 +591,7 @@ fn the_table_of_coverage_of_all_models() {
             let others = with_ledger(&carried, &network, model);
             for (accuracy_record, network) in [("other patterns", &others), ("conflicts", &network)]
             {
-                let (flows, patterns) = judge(&carried, network, model, 8);
+                let (flows, patterns) = judge(&carried, network, model);
                 println!(
                     "{}",
                     row(what, model.name(), accuracy_record, ("flows", &flows))
