@@ -131,8 +131,10 @@ pub(crate) fn validation_table(
             anyhow!("predicted: found the times of {runs_of} predictors, expected {expected}");
         return Err(raised(py, &error));
     }
+    let runs: Vec<RunTimes> = runs.into_iter().map(of_times).collect();
     let validation = AppValidation {
-        runs: runs.into_iter().map(of_times).collect(),
+        recorded: runs.clone(),
+        runs,
         predictors,
         predicted: predicted
             .into_iter()
