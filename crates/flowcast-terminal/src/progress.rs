@@ -64,12 +64,6 @@ impl Progress {
         self.0.inc(count);
     }
 
-    /// Adds completed units and sets the total.
-    pub fn add_of(&self, count: u64, length: u64) {
-        self.0.set_length(length);
-        self.add(count);
-    }
-
     /// Sets the units that an earlier run has completed. They do not count for the rate.
     pub fn begin_at(&self, done: u64) {
         self.0.set_position(done);

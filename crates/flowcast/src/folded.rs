@@ -208,14 +208,6 @@ impl<'a> PreparedFolded<'a> {
         })
     }
 
-    /// Times of the ranks on a network with other values.
-    pub(crate) fn outcome_on(&self, network: &Network) -> Result<Outcome, Error> {
-        match self.replay(network)? {
-            Some(folded) => Ok(folded.outcome),
-            None => Ok(self.unfolded()?.on(network).engine()?.run()?),
-        }
-    }
-
     /// The program without loops, with its collectives carried out in the same way.
     pub(crate) fn unfolded(&self) -> Result<PreparedProgram<'a>, Error> {
         let parts = self.parts.iter().map(FoldedPart::as_ref).collect();

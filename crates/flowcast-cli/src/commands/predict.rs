@@ -134,19 +134,15 @@ impl PredictQuestion<'_> {
         })
     }
 
-    /// Computes an interval if one is requested. Shows the number of drawn networks as progress.
-    pub(super) fn with_draws<T, E: Into<anyhow::Error>>(
+    /// Computes an interval if one is requested, and shows that it does.
+    pub(super) fn with_progress<T, E: Into<anyhow::Error>>(
         &self,
         predict: impl FnOnce(&IntervalOptions<'_>) -> Result<Option<T>, E>,
     ) -> Result<Option<T>> {
         let Some(options) = self.interval() else {
             return Ok(None);
         };
-        let progress = Progress::counted("predicting the margin", "draws", 0);
-        let options = IntervalOptions {
-            on_draws: &|done, of| progress.add_of(done as u64, of as u64),
-            ..options
-        };
+        let _progress = Progress::without_end("predicting the margin");
         predict(&options).map_err(Into::into)
     }
 
@@ -215,7 +211,7 @@ impl Predict {
             .map(Path::new);
         let beside = self.trace.outputs.beside_paraver();
         let mut outputs = self.trace.outputs.declared(&beside);
-        outputs.extend(self.report.iter().map(|path| Output::new("--report", path)));
+        outputs.extend(Output::each("--report", &self.report));
         declare(
             self.inputs.iter().map(PathBuf::as_path).chain(named),
             outputs,

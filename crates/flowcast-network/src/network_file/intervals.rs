@@ -96,13 +96,23 @@ pub struct Variation<'a> {
 }
 
 impl Variation<'_> {
-    /// Names of the fields.
-    pub fn fields(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().map(|(name, _)| *name)
+    /// Number of fields.
+    pub fn fields(&self) -> usize {
+        self.fields.len()
     }
 
-    /// Returns the network at independent normal scores, one for each field. A score of 0 leaves its field at the file's
-    /// value.
+    /// Returns the network with one field at a normal score. Fields that are correlated with it follow.
+    ///
+    /// # Errors
+    /// The file format rejects a value.
+    pub fn along(&self, field: usize, score: f64) -> Result<Network, NetworkError> {
+        let mut scores = vec![0.0; field];
+        scores.push(score);
+        self.at(&scores)
+    }
+
+    /// Returns the network at independent normal scores, one for each field. Fields at a score of 0, and those behind the
+    /// last score, have the file's values.
     ///
     /// # Errors
     /// The file format rejects a value.

@@ -5,8 +5,6 @@ use flowcast_network::{
     network::Network,
     sharing::model::Model,
 };
-use flowcast_program::parallel;
-use flowcast_replay::{SimulateError, outcome::Outcome};
 use flowcast_report::standing::Interval;
 use flowcast_statistics::{
     StatsError,
@@ -14,11 +12,7 @@ use flowcast_statistics::{
 };
 use flowcast_units::Time;
 
-use super::{
-    IntervalOptions,
-    slopes::{ScoreSlope, spread},
-};
-use crate::Error;
+use super::{IntervalOptions, slopes::Slopes};
 
 /// `true` if a field of the network file can have an influence under a model.
 pub fn matters(field: &str, model: Option<Model>) -> bool {
@@ -43,71 +37,6 @@ pub fn matters(field: &str, model: Option<Model>) -> bool {
 /// `true` if a field that has an influence has an interval.
 pub fn may_vary(network: &Network, model: Option<Model>) -> bool {
     network.intervals.keys().any(|field| matters(field, model))
-}
-
-/// Effect of uncertain parameters on a predicted time.
-#[derive(Default)]
-pub(super) struct ParameterEffect {
-    /// Logarithms of times on networks with other values, relative to the predicted time.
-    logarithms: Vec<f64>,
-    /// Number of networks that the model rejected.
-    rejected: usize,
-    /// Origin of the times, such as `slopes of 2 replays`.
-    origin: String,
-}
-
-impl ParameterEffect {
-    /// Effect along independent slopes. `times` are the relative times that they needed, and `what` is the name of one.
-    pub(super) fn new(
-        slopes: &[ScoreSlope],
-        times: &[Option<f64>],
-        what: &str,
-        seed: u64,
-    ) -> ParameterEffect {
-        let rejected = times.iter().filter(|time| time.is_none()).count();
-        let origin = match times.len() {
-            0 | 1 => format!("slopes of a {what}"),
-            count => format!("slopes of {count} {what}s"),
-        };
-        let logarithms = match slopes {
-            [] => Vec::new(),
-            slopes => spread(slopes, seed),
-        };
-        ParameterEffect {
-            logarithms,
-            rejected,
-            origin,
-        }
-    }
-}
-
-/// Replays on each of the networks and returns the times relative to `predicted`; `None` for a network that the model
-/// rejects. `replay` gets the number of a network, and the network.
-pub(super) fn relative_times(
-    networks: &[Network],
-    predicted: Time,
-    options: &IntervalOptions<'_>,
-    replay: impl Fn(usize, &Network) -> Result<Outcome, Error> + Sync,
-) -> Result<Vec<Option<f64>>, Error> {
-    let numbers: Vec<usize> = (0..networks.len()).collect();
-    (options.on_draws)(0, networks.len());
-    let outcomes = parallel::map(&numbers, options.threads, |number| {
-        let outcome = replay(*number, &networks[*number]);
-        (options.on_draws)(1, networks.len());
-        outcome
-    });
-    let ratio = |outcome: Outcome| match predicted {
-        Time::ZERO => 1.0,
-        predicted => outcome.makespan().as_nanos() / predicted.as_nanos(),
-    };
-    outcomes
-        .into_iter()
-        .map(|outcome| match outcome {
-            Ok(outcome) => Ok(Some(ratio(outcome))),
-            Err(Error::Sharing(_) | Error::Replay(SimulateError::Sharing(_))) => Ok(None),
-            Err(error) => Err(error),
-        })
-        .collect()
 }
 
 /// Errors of a model that apply to a prediction.
@@ -185,7 +114,7 @@ impl<'a> ModelErrors<'a> {
 
 /// Evidence for a prediction's margin.
 pub(super) struct MarginEvidence<'a> {
-    pub(super) parameters: &'a ParameterEffect,
+    pub(super) slopes: &'a Slopes,
     pub(super) errors: &'a ModelErrors<'a>,
 }
 
@@ -194,14 +123,14 @@ impl MarginEvidence<'_> {
     pub(super) fn interval(
         &self,
         predicted: Time,
-        level: f64,
+        options: &IntervalOptions<'_>,
     ) -> Result<Option<Interval>, StatsError> {
-        let further = &self.parameters.logarithms;
+        let further = self.slopes.spread(options.seed);
         if further.is_empty() && self.errors.residuals.is_empty() {
             return Ok(None);
         }
         let Margin { low, high, level } =
-            conformal::margin(&self.errors.residuals, further, level)?;
+            conformal::margin(&self.errors.residuals, &further, options.level)?;
         let misfit = 1.0 + self.errors.misfit;
         Ok(Some(Interval {
             predicted,
@@ -213,18 +142,15 @@ impl MarginEvidence<'_> {
     }
 
     fn covers(&self) -> String {
-        let ParameterEffect {
-            logarithms,
-            rejected,
-            origin,
-        } = self.parameters;
-        let parameters = match rejected {
-            0 => format!("parameters ({origin})"),
-            rejected => {
-                format!("parameters ({origin}; the model has no prediction for {rejected} of them)")
-            }
+        let Slopes {
+            rejected, source, ..
+        } = self.slopes;
+        let rejected = match rejected {
+            0 => String::new(),
+            count => format!("; the model has no prediction for {count} of them"),
         };
-        match (logarithms.is_empty(), self.errors.covers()) {
+        let parameters = format!("parameters (slopes of {source}{rejected})");
+        match (source.is_empty(), self.errors.covers()) {
             (true, errors) => errors.unwrap_or_default(),
             (false, None) => format!("{parameters}, not the model's own error"),
             (false, Some(errors)) => format!("{parameters} and {errors}"),

@@ -25,9 +25,9 @@ use flowcast_traffic::flows::concurrent::{FlowsPrediction, predict_ends};
 use flowcast_units::Time;
 
 use crate::{Error, Options, PatternPrediction, Prepared, PreparedProgram};
-use evidence::{MarginEvidence, ModelErrors, ParameterEffect, relative_times};
+use evidence::{MarginEvidence, ModelErrors};
 pub use evidence::{matters, may_vary};
-use slopes::{REACH, ScoreSlope, of_replays, of_walk};
+use slopes::{Slopes, relative_times, upper_ends};
 
 /// Requested properties of an interval.
 #[derive(Clone, Copy)]
@@ -40,8 +40,6 @@ pub struct IntervalOptions<'a> {
     pub threads: usize,
     /// Name of the predicted case in the accuracy record, whose own errors are left out; `cg` also leaves out `cg/S/4`.
     pub held_out: Option<&'a str>,
-    /// Called with the number of further networks that are done, and the number of networks that are drawn.
-    pub on_draws: &'a (dyn Fn(usize, usize) + Sync),
 }
 
 impl Default for IntervalOptions<'_> {
@@ -51,7 +49,6 @@ impl Default for IntervalOptions<'_> {
             seed: 1,
             threads: 1,
             held_out: None,
-            on_draws: &|_, _| (),
         }
     }
 }
@@ -80,15 +77,10 @@ impl Prepared<'_> {
         match self {
             Prepared::Program(program) => program.interval(outcome, options),
             Prepared::Folded(folded) => {
-                let margin = MarginSource {
-                    network: folded.first().network,
-                    model,
-                    name: Some(folded.first().name_in_ledger()),
-                };
-                let replay = |_, network: &Network| folded.outcome_on(network);
-                margin.interval(outcome, options, replay, |variation, _| {
-                    let slopes = of_walk(&folded.pieces(), variation, None)?;
-                    Ok((slopes, Vec::new()))
+                let first = folded.first();
+                let name = Some(first.name_in_ledger());
+                makespan_interval(first.network, model, name, outcome, options, |variation| {
+                    Slopes::of_walk(&folded.pieces(), variation, None)
                 })
             }
             Prepared::Schedule(schedule) => {
@@ -96,15 +88,13 @@ impl Prepared<'_> {
                 let Some(network) = schedule.network_in_use() else {
                     return Ok(None);
                 };
-                let margin = MarginSource {
-                    network,
-                    model,
-                    name: model.map(|model| model.name().to_owned()),
-                };
-                let replay = |_, network: &Network| schedule.outcome_on(network);
-                margin.interval(outcome, options, replay, |variation, replays| {
-                    let times = replays(&upper_ends(variation)?)?;
-                    Ok((one_sided(&times), times))
+                let name = model.map(|model| model.name().to_owned());
+                makespan_interval(network, model, name, outcome, options, |variation| {
+                    let (ends, makespan) = (upper_ends(variation)?, outcome.makespan());
+                    let times = relative_times(&ends, makespan, options, |_, network| {
+                        schedule.outcome_on(network)
+                    })?;
+                    Ok(Slopes::of_fields(&times, "replay"))
                 })
             }
         }
@@ -124,24 +114,21 @@ impl PreparedProgram<'_> {
         if self.further_rails.is_some() {
             return Ok(None);
         }
-        let (network, model) = (self.network, self.model().contention.model());
-        let margin = MarginSource {
-            network,
-            model,
-            name: Some(self.name_in_ledger()),
-        };
-        // Hosts that differ slightly run tightly coupled exchanges in another order.
-        let replay = |draw: usize, network: &Network| {
-            let seed = options.seed + 1 + draw as u64;
-            Ok(self.on(network).engine()?.disturbed(seed).run()?)
-        };
-        margin.interval(outcome, options, replay, |variation, replays| {
+        let model = self.model().contention.model();
+        let name = Some(self.name_in_ledger());
+        makespan_interval(self.network, model, name, outcome, options, |variation| {
+            let makespan = outcome.makespan();
             if self.engine()?.is_free() {
-                let slopes = of_walk(&[(self, 1)], variation, Some(outcome.makespan()))?;
-                return Ok((slopes, Vec::new()));
+                return Slopes::of_walk(&[(self, 1)], variation, Some(makespan));
             }
-            let alone = of_walk(&[(self, 1)], variation, None)?;
-            of_replays(&alone, variation, replays)
+            let alone = Slopes::of_walk(&[(self, 1)], variation, None)?;
+            alone.with_contention(variation, |networks| {
+                // Hosts that differ slightly run tightly coupled exchanges in another order.
+                relative_times(networks, makespan, options, |number, network| {
+                    let seed = options.seed + 1 + number as u64;
+                    Ok(self.on(network).engine()?.disturbed(seed).run()?)
+                })
+            })
         })
     }
 
@@ -150,66 +137,27 @@ impl PreparedProgram<'_> {
     }
 }
 
-/// Slopes with equal sides from the relative times at upper ends; no slope where the model rejects the network.
-fn one_sided(times: &[Option<f64>]) -> Vec<ScoreSlope> {
-    let ends = times.iter().map(|time| time.unwrap_or(1.0));
-    ends.map(ScoreSlope::from_end).collect()
-}
-
-/// Networks with one uncertain field each at its upper end.
-fn upper_ends(variation: &Variation<'_>) -> Result<Vec<Network>, Error> {
-    let fields = variation.fields().count();
-    let at = |field: usize| {
-        let mut scores = vec![0.0; fields];
-        scores[field] = REACH;
-        Ok(variation.at(&scores)?)
-    };
-    (0..fields).map(at).collect()
-}
-
-/// Replays on networks: times relative to the prediction.
-type Replays<'a> = &'a dyn Fn(&[Network]) -> Result<Vec<Option<f64>>, Error>;
-
-/// Sources of a makespan's margin.
-struct MarginSource<'a> {
-    network: &'a Network,
+/// Interval of a makespan. `name` is the model in the accuracy record; without it no errors are known.
+fn makespan_interval(
+    network: &Network,
     model: Option<Model>,
-    /// Name of the model in the accuracy record; without it no errors are known.
     name: Option<String>,
-}
-
-impl MarginSource<'_> {
-    /// `slopes` returns the slopes of the time, and the relative times of the replays that it needed.
-    fn interval(
-        self,
-        outcome: &Outcome,
-        options: &IntervalOptions<'_>,
-        replay: impl Fn(usize, &Network) -> Result<Outcome, Error> + Sync,
-        slopes: impl FnOnce(
-            &Variation<'_>,
-            Replays<'_>,
-        ) -> Result<(Vec<ScoreSlope>, Vec<Option<f64>>), Error>,
-    ) -> Result<Option<Interval>, Error> {
-        let MarginSource { network, model, .. } = self;
-        let makespan = outcome.makespan();
-        let mut parameters = ParameterEffect::default();
-        if may_vary(network, model) {
-            let replays =
-                |networks: &[Network]| relative_times(networks, makespan, options, &replay);
-            let variation = network.variation(&|field: &str| matters(field, model))?;
-            let (slopes, times) = slopes(&variation, &replays)?;
-            let what = if times.is_empty() { "walk" } else { "replay" };
-            parameters = ParameterEffect::new(&slopes, &times, what, options.seed);
-        }
-        let errors = &self
-            .name
-            .map(|name| {
-                ModelErrors::from_network(network, &name, CaseKind::Programs, options.held_out)
-            })
-            .unwrap_or_default();
-        let parameters = &parameters;
-        Ok(MarginEvidence { parameters, errors }.interval(makespan, options.level)?)
+    outcome: &Outcome,
+    options: &IntervalOptions<'_>,
+    slopes: impl FnOnce(&Variation<'_>) -> Result<Slopes, Error>,
+) -> Result<Option<Interval>, Error> {
+    let mut found = Slopes::default();
+    if may_vary(network, model) {
+        found = slopes(&network.variation(&|field: &str| matters(field, model))?)?;
     }
+    let errors = name.map(|name| {
+        ModelErrors::from_network(network, &name, CaseKind::Programs, options.held_out)
+    });
+    let evidence = MarginEvidence {
+        slopes: &found,
+        errors: &errors.unwrap_or_default(),
+    };
+    Ok(evidence.interval(outcome.makespan(), options)?)
 }
 
 /// Intervals of the flows of a pattern and of their makespan; `None` if the network file gives none
@@ -236,11 +184,8 @@ pub fn pattern_intervals(
     };
     let variation = network.variation(&|field: &str| matters(field, Some(method.model)))?;
     let networks = upper_ends(&variation)?;
-    (asked.on_draws)(0, networks.len());
     let varied = parallel::map(&networks, asked.threads, |network| {
-        let varied = predict_ends(flows, &steps.racks, network, method);
-        (asked.on_draws)(1, networks.len());
-        varied.ok()
+        predict_ends(flows, &steps.racks, network, method).ok()
     });
     // Medians of several seeds differ from the result of a single run, so ends are compared with a single run.
     let single = match options.runs {
@@ -248,14 +193,15 @@ pub fn pattern_intervals(
         _ => prediction,
     };
     let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&FlowsPrediction) -> Time| {
-        let times = varied.iter().map(|one| {
-            let time = of(one.as_ref()?);
-            Some(time.as_nanos() / of(single).as_nanos())
-        });
-        let times: Vec<Option<f64>> = times.collect();
-        let parameters =
-            &ParameterEffect::new(&one_sided(&times), &times, "prediction", asked.seed);
-        MarginEvidence { parameters, errors }.interval(of(prediction), asked.level)
+        let mut slopes = Slopes::default();
+        if !varied.is_empty() {
+            let times = varied.iter().map(|one: &Option<FlowsPrediction>| {
+                Some(of(one.as_ref()?).as_nanos() / of(single).as_nanos())
+            });
+            slopes = Slopes::of_fields(&times.collect::<Vec<_>>(), "prediction");
+        }
+        let slopes = &slopes;
+        MarginEvidence { slopes, errors }.interval(of(prediction), asked)
     };
     let Some(makespan) = interval(
         &ModelErrors::from_network(network, name, CaseKind::Patterns, asked.held_out),

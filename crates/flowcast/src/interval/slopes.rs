@@ -7,43 +7,171 @@
 //! direction.
 
 use flowcast_network::{network::Network, network_file::intervals::Variation};
+use flowcast_program::parallel;
 use flowcast_replay::{
     SimulateError,
+    outcome::Outcome,
     sweep::{self, WhatIf},
 };
 use flowcast_statistics::resampling::stratified_scores;
 use flowcast_units::Time;
 
+use super::IntervalOptions;
 use crate::{Error, PreparedProgram};
 
 /// Normal score of the replayed ends: 80 % of a distribution lies between them.
-pub(super) const REACH: f64 = 1.281_551_565_544_6;
+const REACH: f64 = 1.281_551_565_544_6;
 /// Number of scores that represent the distribution of a time.
 const DRAWS: usize = 64;
 
+/// Dependence of a predicted time on the uncertain fields of a network.
+#[derive(Debug, Default)]
+pub(super) struct Slopes {
+    /// Slopes along independent directions.
+    each: Vec<ScoreSlope>,
+    /// Number of networks that the model rejected.
+    pub(super) rejected: usize,
+    /// Origin of the slopes, such as `2 replays`.
+    pub(super) source: String,
+}
+
 /// Slopes of the logarithm of a time along a normal score, below and above 0.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ScoreSlope {
+#[derive(Debug, Clone, Copy, Default)]
+struct ScoreSlope {
     below: f64,
     above: f64,
 }
 
-impl ScoreSlope {
-    /// Slope with equal sides, from the relative time at the upper end.
-    pub(super) fn from_end(ratio: f64) -> ScoreSlope {
-        let slope = logarithm(ratio) / REACH;
-        ScoreSlope {
-            below: slope,
-            above: slope,
+impl Slopes {
+    /// Slopes along each field of the time without contention. The pieces of a program follow each other, each as often as
+    /// its number says. `predicted` is their time on the network itself; if it is unknown, the walk has one more lane.
+    pub(super) fn of_walk(
+        pieces: &[(&PreparedProgram<'_>, u64)],
+        variation: &Variation<'_>,
+        predicted: Option<Time>,
+    ) -> Result<Slopes, Error> {
+        let mut networks = Vec::new();
+        for field in 0..variation.fields() {
+            networks.push(variation.along(field, -REACH)?);
+            networks.push(variation.along(field, REACH)?);
+        }
+        if predicted.is_none() {
+            networks.push(variation.at(&[])?);
+        }
+        let mut times = vec![0.0; networks.len()];
+        for (piece, count) in pieces {
+            let makespans = makespans_alone(piece, &networks)?;
+            for (time, makespan) in times.iter_mut().zip(makespans) {
+                *time += makespan.as_seconds() * *count as f64;
+            }
+        }
+        let own = predicted.map_or_else(|| times[times.len() - 1], Time::as_seconds);
+        let ends = times.chunks_exact(2).take(variation.fields());
+        Ok(Slopes {
+            each: ends
+                .map(|ends| ScoreSlope {
+                    below: -logarithm(ends[0] / own) / REACH,
+                    above: logarithm(ends[1] / own) / REACH,
+                })
+                .collect(),
+            rejected: 0,
+            source: "a walk".to_owned(),
+        })
+    }
+
+    /// Slopes along each field with equal sides, from the relative times on the networks of [`upper_ends`]; `None` for a
+    /// network that the model rejects. `what` is a prediction on one of them.
+    pub(super) fn of_fields(times: &[Option<f64>], what: &str) -> Slopes {
+        let slopes = times.iter().map(|time| {
+            let slope = logarithm(time.unwrap_or(1.0)) / REACH;
+            ScoreSlope {
+                below: slope,
+                above: slope,
+            }
+        });
+        Slopes::new(slopes.collect(), times, what)
+    }
+
+    /// Slopes with contention along at most two directions. `replay` returns relative times as for [`Slopes::of_fields`].
+    /// The walk stands in for a replay that the model rejects.
+    pub(super) fn with_contention(
+        self,
+        variation: &Variation<'_>,
+        replay: impl FnOnce(&[Network]) -> Result<Vec<Option<f64>>, Error>,
+    ) -> Result<Slopes, Error> {
+        let alone = &self.each;
+        let mut directions: [Vec<f64>; 2] = [
+            alone
+                .iter()
+                .map(|of| f64::midpoint(of.below, of.above))
+                .collect(),
+            alone
+                .iter()
+                .map(|of| f64::from(of.below == 0.0 && of.above == 0.0))
+                .collect(),
+        ];
+        let mut networks = Vec::new();
+        for direction in &mut directions {
+            let length = direction.iter().map(|part| part * part).sum::<f64>().sqrt();
+            if length > 0.0 {
+                direction
+                    .iter_mut()
+                    .for_each(|part| *part *= REACH / length);
+                networks.push(variation.at(direction)?);
+            } else {
+                direction.clear();
+            }
+        }
+        let times = replay(&networks)?;
+        let read = directions.iter().filter(|direction| !direction.is_empty());
+        let slopes = read.zip(&times).map(|(direction, time)| {
+            let mut walked = ScoreSlope::default();
+            for (part, of) in direction.iter().zip(alone) {
+                let [below, above] = match *part < 0.0 {
+                    true => [of.above, of.below],
+                    false => [of.below, of.above],
+                };
+                walked.below += part / REACH * below;
+                walked.above += part / REACH * above;
+            }
+            let share = match walked.above {
+                0.0 => 1.0,
+                above => walked.below / above,
+            };
+            let above = time.map_or(walked.above, |time| logarithm(time) / REACH);
+            ScoreSlope {
+                below: above * share,
+                above,
+            }
+        });
+        Ok(Slopes::new(slopes.collect(), &times, "replay"))
+    }
+
+    fn new(each: Vec<ScoreSlope>, times: &[Option<f64>], what: &str) -> Slopes {
+        Slopes {
+            each,
+            rejected: times.iter().filter(|time| time.is_none()).count(),
+            source: match times.len() {
+                1 => format!("a {what}"),
+                count => format!("{count} {what}s"),
+            },
         }
     }
 
-    /// Slope from the relative times at both ends.
-    fn from_ends([below, above]: [f64; 2]) -> ScoreSlope {
-        ScoreSlope {
-            below: -logarithm(below) / REACH,
-            above: logarithm(above) / REACH,
+    /// Logarithms of times, relative to the predicted one, if the scores along the slopes are independent. Empty without
+    /// slopes.
+    pub(super) fn spread(&self, seed: u64) -> Vec<f64> {
+        if self.source.is_empty() {
+            return Vec::new();
         }
+        let draws = stratified_scores(self.each.len(), DRAWS, seed).into_iter();
+        let sums = draws.map(|scores| {
+            let along = scores.iter().zip(&self.each);
+            along
+                .map(|(score, of)| score * if *score < 0.0 { of.below } else { of.above })
+                .sum()
+        });
+        sums.collect()
     }
 }
 
@@ -53,54 +181,30 @@ fn logarithm(ratio: f64) -> f64 {
     if is_number { ratio.ln() } else { 0.0 }
 }
 
-/// Logarithms of times, relative to the predicted one, if the scores along these slopes are independent.
-pub(super) fn spread(slopes: &[ScoreSlope], seed: u64) -> Vec<f64> {
-    let draws = stratified_scores(slopes.len(), DRAWS, seed).into_iter();
-    let sums = draws.map(|scores| {
-        let along = scores.iter().zip(slopes);
-        along
-            .map(|(score, of)| score * if *score < 0.0 { of.below } else { of.above })
-            .sum()
-    });
-    sums.collect()
+/// Networks with one uncertain field each at its upper end.
+pub(super) fn upper_ends(variation: &Variation<'_>) -> Result<Vec<Network>, Error> {
+    let ends = (0..variation.fields()).map(|field| variation.along(field, REACH));
+    Ok(ends.collect::<Result<_, _>>()?)
 }
 
-/// Slopes of the time without contention along each field. The pieces of a program follow each other, each as often as its
-/// number says. `predicted` is the time without contention on the network itself; if it is unknown, the walk has one more
-/// lane.
-pub(super) fn of_walk(
-    pieces: &[(&PreparedProgram<'_>, u64)],
-    variation: &Variation<'_>,
-    predicted: Option<Time>,
-) -> Result<Vec<ScoreSlope>, Error> {
-    let fields = variation.fields().count();
-    let mut networks = Vec::new();
-    for field in 0..fields {
-        for end in [-REACH, REACH] {
-            let mut scores = vec![0.0; fields];
-            scores[field] = end;
-            networks.push(variation.at(&scores)?);
-        }
-    }
-    if predicted.is_none() {
-        networks.push(variation.at(&vec![0.0; fields])?);
-    }
-    let mut times = vec![0.0; networks.len()];
-    for (piece, count) in pieces {
-        let makespans = makespans_alone(piece, &networks)?;
-        let whole = makespans
-            .iter()
-            .map(|time| time.as_seconds() * *count as f64);
-        times
-            .iter_mut()
-            .zip(whole)
-            .for_each(|(sum, time)| *sum += time);
-    }
-    let own = predicted.map_or(times[times.len() - 1], Time::as_seconds);
-    let ends = times.chunks_exact(2).take(fields);
-    Ok(ends
-        .map(|ends| ScoreSlope::from_ends([ends[0] / own, ends[1] / own]))
-        .collect())
+/// Replays on each of the networks and returns the times relative to `predicted`; `None` for a network that the model
+/// rejects. `replay` gets the number of a network, and the network.
+pub(super) fn relative_times(
+    networks: &[Network],
+    predicted: Time,
+    options: &IntervalOptions<'_>,
+    replay: impl Fn(usize, &Network) -> Result<Outcome, Error> + Sync,
+) -> Result<Vec<Option<f64>>, Error> {
+    let numbers: Vec<usize> = (0..networks.len()).collect();
+    let outcomes = parallel::map(&numbers, options.threads, |number| {
+        replay(*number, &networks[*number])
+    });
+    let times = outcomes.into_iter().map(|outcome| match outcome {
+        Ok(outcome) => Ok(Some(outcome.makespan().as_nanos() / predicted.as_nanos())),
+        Err(Error::Sharing(_) | Error::Replay(SimulateError::Sharing(_))) => Ok(None),
+        Err(error) => Err(error),
+    });
+    times.collect()
 }
 
 /// Times of a program on many networks without contention, from one walk.
@@ -119,53 +223,6 @@ fn makespans_alone(
     Ok(outcomes.iter().map(|outcome| outcome.makespan()).collect())
 }
 
-/// Slopes with contention along at most two directions, from the slopes without. `replay` returns the relative times on the
-/// networks, and `None` for a network that the model rejects, for which the walk stands in.
-pub(super) fn of_replays(
-    alone: &[ScoreSlope],
-    variation: &Variation<'_>,
-    replay: impl FnOnce(&[Network]) -> Result<Vec<Option<f64>>, Error>,
-) -> Result<(Vec<ScoreSlope>, Vec<Option<f64>>), Error> {
-    let mut directions = vec![
-        alone
-            .iter()
-            .map(|of| f64::midpoint(of.below, of.above))
-            .collect::<Vec<f64>>(),
-        alone
-            .iter()
-            .map(|of| f64::from(u8::from(of.below == 0.0 && of.above == 0.0)))
-            .collect(),
-    ];
-    directions.retain(|direction| direction.iter().any(|part| *part != 0.0));
-    if directions.is_empty() {
-        // Nothing depends on the fields.
-        return Ok((vec![ScoreSlope::from_end(1.0)], Vec::new()));
-    }
-    let mut networks = Vec::new();
-    for direction in &mut directions {
-        let length = direction.iter().map(|part| part * part).sum::<f64>().sqrt();
-        direction
-            .iter_mut()
-            .for_each(|part| *part *= REACH / length);
-        networks.push(variation.at(direction)?);
-    }
-    let times = replay(&networks)?;
-    let slopes = directions.iter().zip(&times).map(|(direction, time)| {
-        let [mut below, mut above] = [0.0; 2];
-        for (part, of) in direction.iter().zip(alone) {
-            below += part * if *part < 0.0 { of.above } else { of.below };
-            above += part * if *part < 0.0 { of.below } else { of.above };
-        }
-        let share = if above == 0.0 { 1.0 } else { below / above };
-        let above = time.map_or(above, logarithm) / REACH;
-        ScoreSlope {
-            below: above * share,
-            above,
-        }
-    });
-    Ok((slopes.collect(), times))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,20 +230,22 @@ mod tests {
 
     #[test]
     fn the_spread_has_the_slopes_of_both_sides_and_adds_independent_directions() {
-        let one = ScoreSlope::from_ends([0.9, 1.3]);
-        let spread_of_one = spread(&[one], 1);
-        assert_eq!(spread_of_one.len(), DRAWS);
-        let at = |share: f64, of: &[f64]| quantile(of, share).unwrap().exp();
-        assert!((at(0.1, &spread_of_one) - 0.9).abs() < 0.005);
-        assert!((at(0.9, &spread_of_one) - 1.3).abs() < 0.02);
-        let two = ScoreSlope::from_end(1.1);
-        let both = spread(&[two, two], 1);
+        let slope = |below: f64, above: f64| ScoreSlope {
+            below: -below.ln() / REACH,
+            above: above.ln() / REACH,
+        };
+        let spread_of = |each: Vec<ScoreSlope>| Slopes::new(each, &[], "replay").spread(1);
+        let one = spread_of(vec![slope(0.9, 1.3)]);
+        let at = |share: f64| quantile(&one, share).unwrap().exp();
+        assert!((at(0.1) - 0.9).abs() < 0.005 && (at(0.9) - 1.3).abs() < 0.02);
+        let both = spread_of(vec![slope(1.0 / 1.1, 1.1); 2]);
         let variance = both.iter().map(|of| of * of).sum::<f64>() / DRAWS as f64;
         let expected = 2.0 * (1.1f64.ln() / REACH).powi(2);
         assert!(
             (variance / expected - 1.0).abs() < 0.25,
             "{variance} {expected}"
         );
-        assert_eq!(spread(&[], 1), [0.0; DRAWS]);
+        assert_eq!(spread_of(Vec::new()), [0.0; DRAWS]);
+        assert_eq!(Slopes::default().spread(1), [0.0; 0]);
     }
 }

@@ -66,7 +66,7 @@ fn predict(
     let args = asked.args;
     let predicted = predict_steps(steps, network, options)?;
     let intervals =
-        asked.with_draws(|draws| pattern_intervals(steps, network, options, &predicted, draws))?;
+        asked.with_progress(|how| pattern_intervals(steps, network, options, &predicted, how))?;
     let answer = PatternAnswer {
         predicted: &predicted,
         network,
