@@ -3,13 +3,21 @@
 use flowcast::{
     flows::{
         concurrent::{Method, predict_flows},
-        fluid::{Demand, Intervals, simulate, stepwise},
+        fluid::{Demand, Intervals, simulate},
     },
     model::{
         builtin,
         cluster::{flow::Flow, racks::Racks},
         network::{LinkRate, Network},
-        sharing::{fabric::Fabric, flow_cuts::Strictness, model::Model, rates::rate_model},
+        sharing::{
+            RateModel,
+            completion::FlowCompletion,
+            error::SharingError,
+            fabric::{Allocation, Fabric},
+            flow_cuts::Strictness,
+            model::Model,
+            rates::rate_model,
+        },
         topology::{CableKind, Topology, TopologyShape, tree::Level},
     },
     units::{Bytes, Node, Rate, Time},
@@ -18,6 +26,9 @@ use proptest::prelude::*;
 
 /// Limit for a flow, before neighbours are joined.
 const MOST_INTERVALS: usize = 128;
+
+/// Relative rounding of a clock, as in the simulation.
+const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
 const EXACT: [Model; 6] = [
     Model::Independent,
@@ -100,6 +111,56 @@ fn demands(flows: &[Flow], network: &Network) -> Vec<Demand> {
             work: network.nic.time_for(flow.size),
         })
         .collect()
+}
+
+/// The naive version of [`simulate`]: at each event the model allocates to all flows in flight.
+fn stepwise(
+    demands: &[Demand],
+    fabric: &Fabric,
+    model: &mut dyn RateModel,
+) -> Result<Vec<FlowCompletion>, SharingError> {
+    let mut completions: Vec<FlowCompletion> = demands
+        .iter()
+        .map(|flow| FlowCompletion {
+            end: flow.start,
+            ..FlowCompletion::default()
+        })
+        .collect();
+    let mut left: Vec<Time> = demands.iter().map(|flow| flow.work).collect();
+    let mut now = Time::ZERO;
+    loop {
+        let rounding = now * (1.0 + ROUNDING);
+        let open = (0..demands.len()).filter(|flow| left[*flow] > Time::ZERO);
+        let (active, waiting): (Vec<usize>, Vec<usize>) =
+            open.partition(|flow: &usize| demands[*flow].start <= rounding);
+        let start = waiting.iter().map(|flow| demands[*flow].start).min();
+        let shares = model.shares(fabric, &active)?;
+        let ends: Vec<Time> = active
+            .iter()
+            .zip(&shares)
+            .map(|(flow, allocation): (&usize, &Allocation)| {
+                now + left[*flow] * (1.0 / allocation.share.0)
+            })
+            .collect();
+        let Some(next) = ends.iter().copied().chain(start).min() else {
+            return Ok(completions);
+        };
+        let limit = next * (1.0 + ROUNDING);
+        for ((flow, allocation), end) in active.iter().zip(&shares).zip(ends) {
+            left[*flow] = if end <= limit {
+                Time::ZERO
+            } else {
+                left[*flow] - (next - now) * allocation.share.0
+            };
+            if end <= limit {
+                completions[*flow] = FlowCompletion {
+                    end,
+                    duration: end - demands[*flow].start,
+                };
+            }
+        }
+        now = next;
+    }
 }
 
 /// Largest relative difference of the flows' durations.

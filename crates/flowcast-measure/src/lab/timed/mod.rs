@@ -11,10 +11,7 @@ mod tcp;
 use std::time::Duration;
 
 use flowcast_network::cluster::flow::Flow;
-use flowcast_statistics::{
-    interval::{Decision, StoppingRule},
-    sample::median,
-};
+use flowcast_statistics::interval::{Decision, StoppingRule};
 use flowcast_units::Time;
 
 use crate::lab::{error::LabError, running::Lab};
@@ -106,20 +103,6 @@ impl PatternRun {
             .map(|repetition| repetition[flow].duration())
             .collect()
     }
-
-    /// Returns the median duration of each flow.
-    pub fn median_durations(&self) -> Vec<Time> {
-        let flows = self.repetitions.first().map_or(0, Vec::len);
-        let medians = (0..flows).map(|flow| {
-            let times = self.durations_of(flow);
-            let seconds: Vec<f64> = times.iter().map(|time| time.as_seconds()).collect();
-            let middle = median(&seconds);
-            Time::from_seconds(
-                middle.expect("at least one repetition ran, and its times are finite"),
-            )
-        });
-        medians.collect()
-    }
 }
 
 /// Carries a pattern over TCP between nodes of a lab, on its first rail, until its durations are known.
@@ -175,6 +158,8 @@ fn is_precise(run: &PatternRun, rule: &StoppingRule) -> Result<Option<bool>, Lab
 
 #[cfg(test)]
 mod tests {
+    use flowcast_statistics::sample::median;
+
     use super::*;
 
     /// Carrier of two flows; the duration of the second flow comes from a list.
@@ -206,6 +191,11 @@ mod tests {
         }
     }
 
+    fn median_of(run: &PatternRun, flow: usize) -> f64 {
+        let durations = run.durations_of(flow).into_iter();
+        median(&durations.map(Time::as_seconds).collect::<Vec<_>>()).unwrap()
+    }
+
     #[test]
     fn repetitions_end_when_the_least_certain_flow_is_precise_and_exclude_warm_ups() {
         let mut carrier = Listed(
@@ -214,10 +204,10 @@ mod tests {
         );
         let run = repeat(&mut carrier, &options(2, 5)).unwrap();
         assert_eq!((run.repetitions.len(), run.is_precise), (5, false));
-        assert!((run.median_durations()[1].as_seconds() - 0.0501).abs() < 1e-9);
+        assert!((median_of(&run, 1) - 0.0501).abs() < 1e-9);
         let mut carrier = Listed(vec![50.0, 50.2, 50.1, 77.0], 0);
         let run = repeat(&mut carrier, &options(0, 5)).unwrap();
         assert_eq!((run.repetitions.len(), run.is_precise), (3, true));
-        assert!((run.median_durations()[0].as_seconds() - 0.1).abs() < 1e-9);
+        assert!((median_of(&run, 0) - 0.1).abs() < 1e-9);
     }
 }
