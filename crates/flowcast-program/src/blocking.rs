@@ -2,29 +2,24 @@
 
 use crate::{
     opcodes::{self, Op},
-    program::{CollectiveMode, Program, RankStream},
+    program::{CollectiveCall, CollectiveMode, Program, RankStream},
 };
 use flowcast_units::Rank;
 
 /// Returns the program with its non-blocking collectives made blocking at their starts, and the number of changed collective
 /// instructions. Returns `None` if the program has no non-blocking collective.
 pub fn with_blocking_collectives(program: &Program) -> Option<(Program, u64)> {
-    let is_non_blocking =
-        |call: u32| program.calls[call as usize].mode == CollectiveMode::NonBlocking;
-    if !(0..program.calls.len() as u32).any(is_non_blocking) {
+    if !program.calls.iter().any(CollectiveCall::is_non_blocking) {
         return None;
     }
-    let ops = (0..program.ranks() as u32).flat_map(|rank| program.ops(Rank(rank)));
-    let concerned = ops
-        .filter(|(_, op)| matches!(op, Op::Collective { call, .. } if is_non_blocking(*call)))
-        .count();
+    let calls = program.collective_ops();
+    let concerned = calls.filter(|(_, call, _)| program.calls[*call as usize].is_non_blocking());
+    let concerned = concerned.count();
     let mut changed = program.clone();
-    for call in changed
-        .calls
-        .iter_mut()
-        .filter(|call| call.mode == CollectiveMode::NonBlocking)
-    {
-        call.mode = CollectiveMode::Blocking;
+    for call in &mut changed.calls {
+        if call.is_non_blocking() {
+            call.mode = CollectiveMode::Blocking;
+        }
     }
     for (rank, stream) in (0u32..).zip(&mut changed.streams) {
         let first_slot = stream.first_slot;

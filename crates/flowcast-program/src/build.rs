@@ -68,24 +68,8 @@ impl MatchRoute {
     }
 }
 
-/// A collective call before the index of its communicator is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CallRecord {
-    /// Collective operation.
-    pub op: CollectiveOp,
-    /// Communicator, by its number in the trace.
-    pub communicator: i32,
-    /// Time at which the ranks of the call continue.
-    pub mode: CollectiveMode,
-    /// `true` if this rank is the root.
-    pub is_root: bool,
-    /// Root of a root-synchronous call.
-    pub root: Option<Rank>,
-    /// Bytes that this rank sends.
-    pub send: Bytes,
-    /// Bytes that this rank receives.
-    pub recv: Bytes,
-}
+/// A collective call that names its communicator by the number in the trace.
+pub type CallRecord = CollectiveCall<i32>;
 
 impl CallRecord {
     /// A call that moves no data and has no root.
@@ -98,28 +82,6 @@ impl CallRecord {
             root: None,
             send: Bytes(0),
             recv: Bytes(0),
-        }
-    }
-
-    /// Returns the call with the index of its communicator.
-    pub fn resolved(self, communicator: u32) -> CollectiveCall {
-        let CallRecord {
-            op,
-            mode,
-            is_root,
-            root,
-            send,
-            recv,
-            ..
-        } = self;
-        CollectiveCall {
-            op,
-            communicator,
-            mode,
-            is_root,
-            root,
-            send,
-            recv,
         }
     }
 }
@@ -277,23 +239,23 @@ impl RankBuilder {
     /// Appends a computation of this time as a record of its own.
     #[inline]
     pub fn compute(&mut self, time: Time) {
-        opcodes::push(&mut self.words, Op::Compute(time), Record::Begins);
+        self.push(Op::Compute(time), Record::Begins);
     }
 
     /// Appends a computation that belongs to the record before it.
     pub fn compute_further(&mut self, time: Time) {
-        opcodes::push(&mut self.words, Op::Compute(time), Record::Continues);
+        self.push(Op::Compute(time), Record::Continues);
     }
 
     /// Appends a computation on an accelerator.
     pub fn accelerator(&mut self, time: Time) {
-        opcodes::push(&mut self.words, Op::Accelerator(time), Record::Begins);
+        self.push(Op::Accelerator(time), Record::Begins);
     }
 
     /// Appends a record without effect on time.
     #[inline]
     pub fn nothing(&mut self) {
-        opcodes::push(&mut self.words, Op::Nothing, Record::Begins);
+        self.push(Op::Nothing, Record::Begins);
     }
 
     /// Appends a send. Returns its route, with which [`RankBuilder::send_again`] repeats it.
@@ -323,8 +285,7 @@ impl RankBuilder {
     pub fn send_again(&mut self, route: u32, record: Record) {
         self.route_sends[route as usize] += 1;
         self.sends += 1;
-        opcodes::push(
-            &mut self.words,
+        self.push(
             Op::Send {
                 class: route,
                 slot: Slot(0),
@@ -352,7 +313,7 @@ impl RankBuilder {
     #[inline]
     pub fn recv(&mut self, channel: u32, record: Record) -> Result<(), RecordFault> {
         self.post(channel)?;
-        opcodes::push(&mut self.words, Op::Recv, record);
+        self.push(Op::Recv, record);
         Ok(())
     }
 
@@ -379,7 +340,7 @@ impl RankBuilder {
     #[inline]
     pub(crate) fn irecv_again(&mut self, channel: u32, record: Record) -> Result<u32, RecordFault> {
         let slot = self.post(channel)?;
-        opcodes::push(&mut self.words, Op::Irecv, record);
+        self.push(Op::Irecv, record);
         Ok(slot)
     }
 
@@ -388,8 +349,9 @@ impl RankBuilder {
         self.posts.len() as u32
     }
 
-    /// Appends an instruction of another program that names no message, collective or event.
-    pub(super) fn copied(&mut self, op: Op, record: Record) {
+    /// Appends an instruction.
+    #[inline]
+    pub(super) fn push(&mut self, op: Op, record: Record) {
         opcodes::push(&mut self.words, op, record);
     }
 
@@ -414,13 +376,13 @@ impl RankBuilder {
             .get_mut(channel as usize)
             .and_then(PendingReceives::pop)
             .ok_or(RecordFault::WaitWithoutReceive)?;
-        opcodes::push(&mut self.words, Op::WaitRecv(slot), Record::Begins);
+        self.push(Op::WaitRecv(slot), Record::Begins);
         Ok(())
     }
 
     /// Appends a wait for the receive in a slot of this rank.
     pub fn wait_slot(&mut self, slot: u32, record: Record) {
-        opcodes::push(&mut self.words, Op::WaitRecv(slot), record);
+        self.push(Op::WaitRecv(slot), record);
     }
 
     /// Number of sends so far, which is the number of the next one.
@@ -435,7 +397,7 @@ impl RankBuilder {
             return Err(RecordFault::TooMany);
         }
         self.awaited_sends = self.awaited_sends.max(ago + 1);
-        opcodes::push(&mut self.words, Op::WaitSend(ago), record);
+        self.push(Op::WaitSend(ago), record);
         Ok(())
     }
 
@@ -462,14 +424,13 @@ impl RankBuilder {
         }
         let instance = further.collective_counts[on];
         further.collective_counts[on] += 1;
-        if call.mode == CollectiveMode::NonBlocking {
+        if call.is_non_blocking() {
             further
                 .started_collectives
                 .push_back((call.communicator, instance));
             further.immediates.push((call.communicator, instance));
         }
-        opcodes::push(
-            &mut self.words,
+        self.push(
             Op::Collective {
                 call: number,
                 instance,
@@ -508,11 +469,7 @@ impl RankBuilder {
         // The payload names for linking the communicator on which the instance is counted.
         let on = self.further().collectives_on.number(communicator);
         let at = self.words.len();
-        opcodes::push(
-            &mut self.words,
-            Op::WaitCollective(instance),
-            Record::Begins,
-        );
+        self.push(Op::WaitCollective(instance), Record::Begins);
         opcodes::patch(&mut self.words, at, on, None);
     }
 
@@ -523,7 +480,7 @@ impl RankBuilder {
         if number > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
-        opcodes::push(&mut self.words, Op::Event(number), Record::Begins);
+        self.push(Op::Event(number), Record::Begins);
         Ok(())
     }
 
@@ -533,17 +490,13 @@ impl RankBuilder {
         if number > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
-        opcodes::push(&mut self.words, Op::Access(number), record);
+        self.push(Op::Access(number), record);
         Ok(())
     }
 
     /// Appends a record that is counted and left out, by the number of its kind.
     pub fn ignored(&mut self, kind: u32) {
-        opcodes::push(
-            &mut self.words,
-            Op::Ignored(kind & MAX_PAYLOAD),
-            Record::Begins,
-        );
+        self.push(Op::Ignored(kind & MAX_PAYLOAD), Record::Begins);
         self.count(kind);
     }
 

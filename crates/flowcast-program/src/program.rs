@@ -51,11 +51,11 @@ pub enum CollectiveMode {
 
 /// A collective call by one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CollectiveCall {
+pub struct CollectiveCall<C = u32> {
     /// Collective operation.
     pub op: CollectiveOp,
-    /// Index of the communicator.
-    pub communicator: u32,
+    /// Communicator, by its index unless stated otherwise.
+    pub communicator: C,
     /// Time at which the ranks of the call continue.
     pub mode: CollectiveMode,
     /// `true` if this rank is the root.
@@ -66,6 +66,35 @@ pub struct CollectiveCall {
     pub send: Bytes,
     /// Bytes that this rank receives.
     pub recv: Bytes,
+}
+
+impl<C> CollectiveCall<C> {
+    /// `true` for a call that another call waits for.
+    pub fn is_non_blocking(&self) -> bool {
+        self.mode == CollectiveMode::NonBlocking
+    }
+
+    /// Returns the call with another name of its communicator.
+    pub(crate) fn over<D>(self, communicator: D) -> CollectiveCall<D> {
+        let CollectiveCall {
+            op,
+            mode,
+            is_root,
+            root,
+            send,
+            recv,
+            ..
+        } = self;
+        CollectiveCall {
+            op,
+            communicator,
+            mode,
+            is_root,
+            root,
+            send,
+            recv,
+        }
+    }
 }
 
 /// A set of ranks.
@@ -286,6 +315,16 @@ impl Program {
     /// Instructions of a rank, decoded, each with the number of its record.
     pub fn ops(&self, rank: Rank) -> impl Iterator<Item = (u32, Op)> + '_ {
         opcodes::iterate(self.words(rank))
+    }
+
+    /// Calls of collectives by all streams: the stream, the index of the call and that of the execution.
+    pub fn collective_ops(&self) -> impl Iterator<Item = (Rank, u32, u32)> + '_ {
+        Rank::all(self.streams()).flat_map(|rank| {
+            self.ops(rank).filter_map(move |(_, op)| match op {
+                Op::Collective { call, instance } => Some((rank, call, instance)),
+                _ => None,
+            })
+        })
     }
 
     /// First slot of a rank.

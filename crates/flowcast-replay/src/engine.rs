@@ -113,12 +113,9 @@ impl<'a> ReplayEngine<'a> {
     ) -> Result<ReplayEngine<'a>, SimulateError> {
         let (network, model) = as_followed(program, network, model)?;
         let replay = Replay::new(program, &network, placement, rendezvous)?;
-        let (machine, nodes) = limits(model, &network, &replay.placement);
-        let links = contention::is_needed(&machine, &nodes)
-            .then(|| Box::new(Links::new(program, &machine, &nodes)));
         Ok(ReplayEngine {
+            limits: limits(program, &network, &replay.placement, model),
             replay,
-            limits: links,
             shared: Some(Box::new(SharedNetwork {
                 network,
                 model,
@@ -174,11 +171,8 @@ impl<'a> ReplayEngine<'a> {
         }
         let mut replay = Replay::new(program, &first.network, first.placement.clone(), rendezvous)?;
         replay.costs.free_interfaces();
-        let (machine, nodes) = limits(Model::Packet, &first.network, &replay.placement);
-        let links = contention::is_needed(&machine, &nodes)
-            .then(|| Box::new(Links::new(program, &machine, &nodes)));
         Ok(ReplayEngine {
-            limits: links,
+            limits: limits(program, &first.network, &replay.placement, Model::Packet),
             rails: Some(Box::new(SeveralNetworks {
                 rails: followed,
                 rule,
@@ -451,27 +445,25 @@ fn as_followed(
     })
 }
 
-/// Limits of ranks and messages beyond a model. Packets queue at interfaces and switches instead of waiting for links and
-/// buses between nodes.
-fn limits<'n>(
+/// Links and buses that messages also wait for under a model; `None` if there are enough. Packets queue at interfaces and
+/// switches instead of waiting for links and buses between nodes.
+fn limits(
+    program: &Program,
+    network: &Network,
+    placement: &Placement,
     model: Model,
-    network: &'n Network,
-    placement: &'n Placement,
-) -> (Cow<'n, Network>, Cow<'n, Placement>) {
-    if model != Model::Packet {
-        return (Cow::Borrowed(network), Cow::Borrowed(placement));
+) -> Option<Box<Links>> {
+    let (mut network, mut placement) = (Cow::Borrowed(network), Cow::Borrowed(placement));
+    if model == Model::Packet {
+        let machine = &mut network.to_mut().machine;
+        machine.buses = 0;
+        for site in &mut machine.further_sites {
+            site.buses = 0;
+        }
+        placement = Cow::Owned(placement.into_owned().without_links());
     }
-    let mut machine = network.clone();
-    machine.machine.buses = 0;
-    machine
-        .machine
-        .further_sites
-        .iter_mut()
-        .for_each(|site| site.buses = 0);
-    (
-        Cow::Owned(machine),
-        Cow::Owned(placement.clone().without_links()),
-    )
+    contention::is_needed(&network, &placement)
+        .then(|| Box::new(Links::new(program, &network, &placement)))
 }
 
 #[cfg(test)]

@@ -27,7 +27,6 @@ pub use ti::{needs_messages, ti_rank};
 
 use flowcast_program::{
     key_map::KeyMap,
-    opcodes::Op,
     program::{CollectiveCall, Communicator, MessageClass, Program},
     slot::Slot,
 };
@@ -80,12 +79,8 @@ impl<'a> WriterTables<'a> {
     /// Builds the tables from the whole program.
     pub fn new(program: &'a Program) -> WriterTables<'a> {
         let mut executions = vec![Vec::new(); program.instances().len()];
-        for rank in Rank::all(program.streams()) {
-            for (_, op) in program.ops(rank) {
-                if let Op::Collective { call, instance } = op {
-                    executions[instance as usize].push((rank, call));
-                }
-            }
+        for (rank, call, instance) in program.collective_ops() {
+            executions[instance as usize].push((rank, call));
         }
         let mut tags = KeyMap::default();
         for class in program.classes() {

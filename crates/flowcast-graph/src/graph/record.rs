@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use flowcast_network::network::MessageRule;
 use flowcast_program::{
-    opcodes::Op,
     paraver_events::REGION,
     program::{CollectiveMode, Program},
     slot::Slot,
@@ -342,21 +341,16 @@ impl RecordedInstances {
         if count == 0 {
             return (instances, ops);
         }
-        for rank in Rank::all(program.streams()) {
-            for (_, op) in program.ops(rank) {
-                let Op::Collective { call, instance } = op else {
-                    continue;
-                };
-                let made = program.call(call);
-                ops[instance as usize] = made.op;
-                instances.modes[instance as usize] = made.mode;
-                let deciding = &mut instances.deciding[instance as usize];
-                if made.is_root || deciding.is_none_or(|(known, _)| !program.call(known).is_root) {
-                    *deciding = Some((call, rank));
-                }
-                if made.is_root {
-                    instances.roots.insert((instance, rank));
-                }
+        for (rank, call, instance) in program.collective_ops() {
+            let made = program.call(call);
+            ops[instance as usize] = made.op;
+            instances.modes[instance as usize] = made.mode;
+            let deciding = &mut instances.deciding[instance as usize];
+            if made.is_root || deciding.is_none_or(|(known, _)| !program.call(known).is_root) {
+                *deciding = Some((call, rank));
+            }
+            if made.is_root {
+                instances.roots.insert((instance, rank));
             }
         }
         (instances, ops)

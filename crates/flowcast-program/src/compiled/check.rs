@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::Damage;
 use crate::{
     opcodes::{self, Op},
-    program::{CollectiveMode, Program},
+    program::Program,
     slot::Slot,
 };
 use flowcast_units::{Bytes, Rank};
@@ -234,7 +234,7 @@ impl<'a> ProgramCheck<'a> {
         {
             return Err("found the collectives of a communicator out of order".into());
         }
-        if made.mode == CollectiveMode::NonBlocking {
+        if made.is_non_blocking() {
             begun.collectives.insert(instance);
         }
         let (called, first) = &mut self.executions[instance as usize];

@@ -13,7 +13,7 @@
 //! sent and received is used as the number for all ranks.
 
 use super::{moves::BlockLayout, plan::ExpansionTask};
-use crate::program::{CollectiveCall, CollectiveMode};
+use crate::program::CollectiveCall;
 use flowcast_network::algorithm::{Algorithm, AlgorithmTable, Choice, RuleExtent};
 use flowcast_units::{Bytes, CollectiveOp};
 
@@ -56,9 +56,7 @@ impl ExecutionGroup {
         } else {
             data.stages(op, choice, table)
         };
-        let is_non_blocking = calls
-            .iter()
-            .any(|call| call.mode == CollectiveMode::NonBlocking);
+        let is_non_blocking = calls.iter().any(CollectiveCall::is_non_blocking);
         ExecutionGroup {
             op,
             is_non_blocking,

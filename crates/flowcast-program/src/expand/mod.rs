@@ -23,8 +23,7 @@ pub use rewrite::operation_of;
 use super::{
     ReadOptions, TraceError,
     link::{ProgramParts, link},
-    opcodes::Op,
-    program::{CollectiveCall, CollectiveMode, Program},
+    program::{CollectiveCall, Program},
 };
 use flowcast_network::algorithm::{AlgorithmTable, Choice, RuleExtent};
 use flowcast_units::{Bytes, CollectiveOp, Rank, TimePerByte};
@@ -207,9 +206,7 @@ impl Executions {
                 continue;
             }
             let members = own.iter().map(|call| program.calls[*call as usize]);
-            let is_non_blocking = members
-                .clone()
-                .any(|call| call.mode == CollectiveMode::NonBlocking);
+            let is_non_blocking = members.clone().any(|call| call.is_non_blocking());
             if is_non_blocking && non_blocking == NonBlocking::Kept {
                 continue;
             }
@@ -234,13 +231,9 @@ impl Executions {
             starts.push(end);
         }
         let mut calls = vec![NO_CALL; end];
-        for rank in Rank::all(program.ranks()) {
-            for (_, op) in program.ops(rank) {
-                if let Op::Collective { call, instance } = op
-                    && let Some(place) = self.place(program.calls[call as usize].communicator, rank)
-                {
-                    calls[starts[instance as usize] + place as usize] = call;
-                }
+        for (rank, call, instance) in program.collective_ops() {
+            if let Some(place) = self.place(program.calls[call as usize].communicator, rank) {
+                calls[starts[instance as usize] + place as usize] = call;
             }
         }
         (starts, calls)

@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{
     TraceError,
-    build::{CallRecord, Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
+    build::{Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
     opcodes::{self, Op, Record},
     parallel::for_each_mut,
-    program::{CollectiveCall, CollectiveMode, MessageClass, Program, SendMode},
+    program::{CollectiveMode, MessageClass, Program, SendMode},
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
@@ -148,7 +148,7 @@ impl<'a> Rewrite<'a> {
             Op::Access(access) => self
                 .builder
                 .access(self.program.accesses()[access as usize], record)?,
-            other => self.builder.copied(other, record),
+            other => self.builder.push(other, record),
         }
         Ok(())
     }
@@ -171,34 +171,16 @@ impl<'a> Rewrite<'a> {
         let made = self.program.calls()[call as usize];
         let communicator = &self.program.communicators()[made.communicator as usize];
         let Some(group) = self.found.groups_of[instance as usize] else {
-            let CollectiveCall {
-                op,
-                mode,
-                is_root,
-                root,
-                send,
-                recv,
-                ..
-            } = made;
-            let communicator = communicator.id;
-            let call = CallRecord {
-                op,
-                communicator,
-                mode,
-                is_root,
-                root,
-                send,
-                recv,
-            };
-            if mode == CollectiveMode::NonBlocking {
+            if made.is_non_blocking() {
                 self.immediates.insert(instance, self.builder.immediates());
             }
+            let call = made.over(communicator.id);
             return self.builder.further_collective(call, record);
         };
         // The call itself remains as a record without effect, so that records keep their numbers.
-        self.builder.copied(Op::Nothing, record);
+        self.builder.push(Op::Nothing, record);
         let group = &self.found.groups[group as usize];
-        if made.mode == CollectiveMode::NonBlocking {
+        if made.is_non_blocking() {
             return self.start(group, instance);
         }
         let place = self

@@ -20,7 +20,6 @@ use crate::{
 };
 use flowcast_program::{
     folded::{FoldedPart as Part, map_all, pieces},
-    opcodes::Op,
     program::{CollectiveMode, Program},
 };
 use flowcast_units::{Bytes, Rank, Time};
@@ -249,19 +248,14 @@ fn collectives_cost_the_same(replay: &Replay<'_>) -> bool {
     let (program, costs) = (replay.program, &replay.costs);
     let mut known: HashMap<(u32, usize), Time> = HashMap::new();
     let mut executions = vec![LoopExecution::default(); program.instances().len()];
-    for rank in Rank::all(program.ranks()) {
-        for (_, op) in program.ops(rank) {
-            let Op::Collective { call, instance } = op else {
-                continue;
-            };
-            let made = program.call(call);
-            let cost = known
-                .entry((call, costs.group_index(rank)))
-                .or_insert_with(|| {
-                    costs.collective(made.op, made.communicator, rank, made.send, made.recv)
-                });
-            executions[instance as usize].add(*cost, made.mode, made.is_root);
-        }
+    for (rank, call, instance) in program.collective_ops() {
+        let made = program.call(call);
+        let cost = known
+            .entry((call, costs.group_index(rank)))
+            .or_insert_with(|| {
+                costs.collective(made.op, made.communicator, rank, made.send, made.recv)
+            });
+        executions[instance as usize].add(*cost, made.mode, made.is_root);
     }
     executions.iter().all(LoopExecution::is_decided)
 }

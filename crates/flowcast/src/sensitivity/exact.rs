@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use flowcast_graph::EventGraph;
 use flowcast_network::{network::Network, sharing::model::Model};
-use flowcast_program::{Program, opcodes::Op, program::CollectiveMode};
+use flowcast_program::{Program, program::CollectiveMode};
 use flowcast_replay::{
     contention,
     costs::{Costs, Rendezvous},
     placement::Placement,
 };
 use flowcast_sensitivity::Curve;
-use flowcast_units::{Rank, Time};
+use flowcast_units::Time;
 
 use super::{Inexact, Parameter};
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram, error::finite};
@@ -182,23 +182,18 @@ fn sizes_differ(program: &Program, costs: &Costs) -> bool {
     /// `true` if a root decides, the time of the collective, and `true` if another rank gives a different time.
     type Deciding = (bool, Time, bool);
     let mut deciding: HashMap<u32, Deciding> = HashMap::new();
-    for rank in Rank::all(program.streams()) {
-        for (_, op) in program.ops(rank) {
-            let Op::Collective { call, instance } = op else {
-                continue;
-            };
-            let made = program.call(call);
-            if made.mode == CollectiveMode::RootSynchronous {
-                continue;
-            }
-            let takes = costs.collective(made.op, made.communicator, rank, made.send, made.recv);
-            let first = (made.is_root, takes, false);
-            let known = deciding.entry(instance).or_insert(first);
-            if made.is_root && !known.0 {
-                *known = first;
-            } else if made.is_root == known.0 {
-                known.2 |= known.1 != takes;
-            }
+    for (rank, call, instance) in program.collective_ops() {
+        let made = program.call(call);
+        if made.mode == CollectiveMode::RootSynchronous {
+            continue;
+        }
+        let takes = costs.collective(made.op, made.communicator, rank, made.send, made.recv);
+        let first = (made.is_root, takes, false);
+        let known = deciding.entry(instance).or_insert(first);
+        if made.is_root && !known.0 {
+            *known = first;
+        } else if made.is_root == known.0 {
+            known.2 |= known.1 != takes;
         }
     }
     deciding.values().any(|(_, _, differs)| *differs)

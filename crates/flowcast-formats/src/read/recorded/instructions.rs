@@ -7,7 +7,7 @@ use flowcast_program::{
     build::{RankBuilder, RecordFault},
     opcodes::Record,
     paraver_events::{CALLED, FunctionNumber},
-    program::{CollectiveMode, MessageClass},
+    program::MessageClass,
 };
 use flowcast_recording::operation;
 use flowcast_units::{Rank, Time};
@@ -173,7 +173,7 @@ impl InstructionBuilder<'_> {
             return Ok(());
         }
         self.builder.further_collective(call.record, record)?;
-        if call.record.mode == CollectiveMode::NonBlocking {
+        if call.record.is_non_blocking() {
             self.immediates[number as usize] = Some(self.builder.immediates() - 1);
         }
         Ok(())

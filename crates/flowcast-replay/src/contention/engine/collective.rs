@@ -90,7 +90,7 @@ impl<O: Observer, T: Transit> ContentionEngine<'_, O, T> {
             self.collectives[instance as usize].parts += 1;
         }
         self.advance_collective(instance, made.communicator);
-        if made.mode == CollectiveMode::NonBlocking {
+        if made.is_non_blocking() {
             self.leave(rank, instance);
             return Step::GoOn;
         }
