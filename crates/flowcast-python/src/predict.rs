@@ -278,8 +278,7 @@ impl Prediction {
 /// Returns the text of a file.
 #[pyfunction]
 pub(crate) fn file_text(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let read = || flowcast_io::read_named_text(&path, &mut WholeFileReader);
-    read().map_err(|error| raised(py, &error))
+    flowcast_io::read_named_text(&path, &mut WholeFileReader).map_err(|error| raised(py, &error))
 }
 
 /// Returns `True` if a file is a matrix of bytes between ranks.

@@ -70,10 +70,7 @@ impl Predict {
     fn run(self) -> Result<()> {
         let network = PathBuf::from(&self.network);
         let inputs = [&self.cases, &self.allocations, &network].map(PathBuf::as_path);
-        declare(
-            inputs,
-            self.output.iter().map(|path| Output::new("-o", path)),
-        )?;
+        declare(inputs, Output::each("-o", &self.output))?;
         let network = network_args::load(&self.network, &[])?;
         let measured = measured(&network, &self.network)?;
         print_notes(of_networks([&network]));
@@ -232,7 +229,7 @@ impl Choose {
     fn run(self) -> Result<()> {
         let rules = self.write.iter();
         let rules = rules.map(|(_, path)| Output::new("--write", path));
-        let outputs = rules.chain(self.report.iter().map(|path| Output::new("--report", path)));
+        let outputs = rules.chain(Output::each("--report", &self.report));
         let network_path = PathBuf::from(&self.network);
         let host_file = self.hosts.hosts.as_deref().map(Path::new);
         let host_file = host_file.filter(|path| path.is_file());

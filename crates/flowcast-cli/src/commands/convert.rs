@@ -161,7 +161,7 @@ impl Convert {
             path: &self.output,
             endings: &own,
         }];
-        let beside = beside.iter().map(|path| Output::new("-o", path));
+        let beside = Output::each("-o", &beside);
         declare(
             inputs.into_iter().flatten(),
             outputs.into_iter().chain(beside),

@@ -151,8 +151,8 @@ impl Fit {
             .chain(&self.collectives.allocations)
             .chain(&network)
             .chain(&self.calls.predict);
-        let outputs = self.output.iter().map(|path| Output::new("-o", path));
-        let outputs = outputs.chain(self.report.iter().map(|path| Output::new("--report", path)));
+        let outputs = Output::each("-o", &self.output);
+        let outputs = outputs.chain(Output::each("--report", &self.report));
         declare(inputs.map(PathBuf::as_path), outputs)?;
         if self.collectives.collectives.is_some() {
             return self.fit_collectives();

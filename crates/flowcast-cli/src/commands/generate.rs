@@ -160,8 +160,7 @@ impl Generate {
         if !(0.0..=1.0).contains(&self.jitter) {
             bail!("--jitter: found {}, expected 0 to 1", self.jitter);
         }
-        let outputs = self.output.iter().map(|path| Output::new("-o", path));
-        declare([], outputs)?;
+        declare([], Output::each("-o", &self.output))?;
         let workload = match self.workload {
             WorkloadKind::Trace(workload) => workload,
             WorkloadKind::Hpl | WorkloadKind::Stream => return self.write_stream(ranks),

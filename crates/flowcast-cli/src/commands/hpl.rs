@@ -125,8 +125,10 @@ pub(crate) struct Fit {
 
 impl Fit {
     fn run(self) -> Result<()> {
-        let outputs = self.output.iter().map(|path| Output::new("-o", path));
-        declare(self.cluster.inputs(&self.cases), outputs)?;
+        declare(
+            self.cluster.inputs(&self.cases),
+            Output::each("-o", &self.output),
+        )?;
         let mut cluster = self.cluster.read()?;
         let (table, runs) = read_cases(&self.cases, measured_runs)?;
         let settings: Vec<HplSettings> = runs.iter().map(|run| run.settings).collect();
@@ -219,8 +221,10 @@ pub(crate) struct Predict {
 
 impl Predict {
     fn run(self) -> Result<()> {
-        let outputs = self.output.iter().map(|path| Output::new("-o", path));
-        declare(self.cluster.inputs(&self.cases), outputs)?;
+        declare(
+            self.cluster.inputs(&self.cases),
+            Output::each("-o", &self.output),
+        )?;
         let cluster = self.cluster.read()?;
         let (table, runs) = read_cases(&self.cases, settings)?;
         let extent = self
@@ -309,10 +313,7 @@ impl Choose {
             Path::new(&self.cluster.network.network),
             &self.cluster.compute,
         ];
-        declare(
-            inputs,
-            self.output.iter().map(|path| Output::new("-o", path)),
-        )?;
+        declare(inputs, Output::each("-o", &self.output))?;
         let cluster = self.cluster.read()?;
         let other_network = match &self.other_network {
             Some(name) => Some(network_args::load(name, &[])?),

@@ -73,8 +73,7 @@ impl Mapping {
     pub(crate) fn run(self) -> Result<()> {
         let named_files = [Some(&self.map), self.hosts.as_ref(), self.mapping.as_ref()];
         let inputs = named_files.into_iter().flatten().map(Path::new);
-        let outputs = self.output.iter().map(|path| Output::new("-o", path));
-        declare(inputs, outputs)?;
+        declare(inputs, Output::each("-o", &self.output))?;
         let mut job = job_on(self.hosts.as_deref())?;
         let mapping = rule_or_file(&self.map, &mut job)?;
         let ranks = self.ranks.map(|ranks| ranks as usize);

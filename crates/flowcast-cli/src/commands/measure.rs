@@ -228,8 +228,7 @@ fn precision_help() -> String {
 
 impl P2p {
     fn run(self) -> Result<()> {
-        let outputs = self.output.iter().map(|path| Output::new("-o", path));
-        declare([], outputs)?;
+        declare([], Output::each("-o", &self.output))?;
         if self.over == MeasuredOver::Shm {
             return self.over_shm();
         }

@@ -120,8 +120,8 @@ impl MeasurePairs {
             return answer_one_way_in(memory, cores.single()?);
         }
         self.check_cores()?;
-        let outputs = self.output.iter().map(|path| Output::new("-o", path));
-        let pages = self.report.iter().map(|path| Output::new("--report", path));
+        let outputs = Output::each("-o", &self.output);
+        let pages = Output::each("--report", &self.report);
         declare(
             self.show
                 .iter()

@@ -12,9 +12,8 @@ use flowcast_terminal::{
     files::{Output, declare},
     network_args::NetworkArgs,
     output::Format,
-    progress::Progress,
     tables::RowLimit,
-    trace_args::{Maps, input_help, open_trace},
+    trace_args::{input_help, open_trace},
 };
 
 /// Show the critical path, the chain of events that ends last
@@ -143,22 +142,10 @@ impl<R: ReplayQuestion> TraceQuestion<R> {
             }),
         )?;
         let (network, request) = (self.network.load()?, request(self.request));
-        let mut progress = None;
-        let rows = self.rows.rows();
-        let answer = request.answer(
-            || {
-                let trace = open_trace(&self.input)?;
-                progress = Some(Progress::without_end(format!("following {}", trace.name())));
-                Ok(trace)
-            },
-            Some(&network),
-            rows,
-            &mut Maps::default(),
-        )?;
-        drop(progress);
         give_answer(
-            &answer,
-            request.picture(),
+            &request,
+            || open_trace(&self.input),
+            Some(&network),
             self.report.as_deref(),
             self.format,
             self.rows,

@@ -1,6 +1,9 @@
 //! Outputs of a command, which are checked before it starts.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, bail};
 use rustix::fs::{Access, access};
@@ -30,6 +33,14 @@ impl<'a> Output<'a> {
             path,
             endings: &[],
         }
+    }
+
+    /// Outputs with any ending that one option names.
+    pub fn each(
+        option: &'a str,
+        paths: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> impl Iterator<Item = Output<'a>> {
+        paths.into_iter().map(move |path| Output::new(option, path))
     }
 }
 

@@ -136,8 +136,7 @@ impl Generate {
                 "hpl: found no table of processors, expected --compute FILE.csv with the columns node, intercept_s, s_per_mnk and resid_per_mnk"
             );
         };
-        let outputs = self.output.iter().map(|path| Output::new("-o", path));
-        declare([table.as_path()], outputs)?;
+        declare([table.as_path()], Output::each("-o", &self.output))?;
         let settings = self.hpl.settings()?;
         let (rates, share) = self.hpl.costs()?;
         let name = table.display().to_string();

@@ -110,8 +110,8 @@ impl Place {
     /// Searches and prints the result.
     pub(crate) fn run(self) -> Result<()> {
         let inputs = std::iter::once(self.input.as_path()).chain(self.nodes.files());
-        let mapping = self.output.iter().map(|path| Output::new("-o", path));
-        let page = self.report.iter().map(|path| Output::new("--report", path));
+        let mapping = Output::each("-o", &self.output);
+        let page = Output::each("--report", &self.report);
         declare(inputs, mapping.chain(page))?;
         let mut network = self.network.load()?;
         let input = self.read()?;

@@ -25,7 +25,6 @@ use flowcast_terminal::{
     collectives::note_formulas,
     files::Batch,
     network_args::print_rate_kind,
-    progress::Progress,
     provenance,
     replay_files::OutputArgs,
     tables::RowLimit,
@@ -174,22 +173,10 @@ pub(super) fn run_scenarios(asked: &PredictQuestion<'_>, file: &Path) -> Result<
         replicates: predict.replicates.unwrap_or(NOISE_DRAWS) as usize,
         seed: predict.seed.unwrap_or(1),
     });
-    let mut progress = None;
-    let (network, rows) = (asked.networks.first(), args.rows.rows());
-    let answer = request.answer(
-        || {
-            let trace = args.open(&predict.inputs[0])?;
-            progress = Some(Progress::without_end("predicting"));
-            Ok(trace)
-        },
-        network,
-        rows,
-        &mut Maps::default(),
-    )?;
-    drop(progress);
     give_answer(
-        &answer,
-        request.picture(),
+        &request,
+        || args.open(&predict.inputs[0]),
+        asked.networks.first(),
         predict.report.as_deref(),
         predict.format,
         args.rows,
@@ -286,7 +273,8 @@ pub(super) fn run(asked: &PredictQuestion<'_>) -> Result<()> {
         }
         predicted => predicted?,
     };
-    let interval = asked.with_draws(|options| prepared.interval(&prediction.outcome, options))?;
+    let interval =
+        asked.with_progress(|options| prepared.interval(&prediction.outcome, options))?;
     prediction.with_interval(interval.as_ref());
     let view = prediction.view.take();
     let noisy = args.noisy(&prepared, asked)?;

@@ -122,7 +122,7 @@ impl Bench {
             self.repetitions > 0,
             "--repetitions: found 0, expected 1 or more"
         );
-        declare([], self.output.iter().map(|path| Output::new("-o", path)))?;
+        declare([], Output::each("-o", &self.output))?;
         let expected = "found no token, expected --token TOKEN from `flowcast rails serve`";
         let token = self.token.given()?.context(expected)?;
         let subjects = subjects(&self.schedulers, &self.rails);

@@ -151,10 +151,7 @@ impl Sweep {
             .chain(&self.merge)
             .map(PathBuf::as_path)
             .chain(named);
-        let outputs = self
-            .output
-            .iter()
-            .map(|path| files::Output::new("-o", path));
+        let outputs = files::Output::each("-o", &self.output);
         let pages = self.report.iter().map(|path| files::Output {
             option: "--report",
             path,

@@ -136,6 +136,14 @@ pub(super) fn path_beside(report: &Path) -> PathBuf {
     beside(report, ".journal")
 }
 
+/// Name of a file without its folder and ending.
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
 /// Checks that the page and the file of its figures can be written, before anything is run.
 pub(super) fn declare_page<'a>(
     inputs: impl Iterator<Item = &'a Path>,

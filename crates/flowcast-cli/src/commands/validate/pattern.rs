@@ -90,8 +90,8 @@ pub(crate) struct ValidatePattern {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,
     /// Largest accepted error of a model: mean absolute error and worst flow (repeatable); a larger error gives exit code 1
-    #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
-    threshold: Vec<String>,
+    #[arg(long, value_name = "MODEL=MEAN%[,WORST%]", value_parser = Tolerance::parse)]
+    threshold: Vec<Tolerance>,
     #[command(flatten)]
     accuracy: AccuracyArgs,
     #[command(flatten)]
@@ -131,11 +131,6 @@ impl ValidatePattern {
             .map(Path::new);
         journal::declare_page(inputs, &self.report)?;
         self.accuracy.check()?;
-        let tolerances = self
-            .threshold
-            .iter()
-            .map(|text| Tolerance::parse(text))
-            .collect::<Result<Vec<_>>>()?;
         let models = self
             .model
             .iter()
@@ -175,7 +170,7 @@ impl ValidatePattern {
             &validation.provenance,
             accuracy::of_patterns(&validation, &flows, &network, header.over())?,
         )?;
-        judge(&tolerances, |tolerance| {
+        judge(&self.threshold, |tolerance| {
             let model = Model::named(&tolerance.name)?;
             let at = models.iter().position(|known| *known == model);
             let at = at.with_context(|| {

@@ -18,6 +18,7 @@ use flowcast::{
 };
 use flowcast_measure::lab::LabSpec;
 
+use super::journal::name_of;
 use crate::commands::mapping::on_nodes;
 use flowcast_terminal::{files::read_bytes, say, trace_args::parse_mapping};
 
@@ -250,13 +251,7 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<NamedPattern>
     }
     let stem = match ends {
         Ends::Nodes => stem,
-        Ends::Ranks(map) => format!(
-            "{stem} on {}",
-            Path::new(map)
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-        ),
+        Ends::Ranks(map) => format!("{stem} on {}", name_of(Path::new(map))),
     };
     Ok(NamedPattern {
         step_of,

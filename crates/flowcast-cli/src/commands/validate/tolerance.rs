@@ -1,6 +1,6 @@
 //! `--threshold NAME=MEAN[,WORST]`: largest errors with which a validation passes.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
 use flowcast_terminal::exit::Finding;
 
@@ -14,10 +14,9 @@ pub(super) struct Tolerance {
 
 impl Tolerance {
     /// Parses `packet=1%` or `packet=1%,5%`.
-    pub(super) fn parse(text: &str) -> Result<Tolerance> {
-        Tolerance::parsed(text).ok_or_else(|| {
-            anyhow!("--threshold: found `{text}`, expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%")
-        })
+    pub(super) fn parse(text: &str) -> Result<Tolerance, &'static str> {
+        Tolerance::parsed(text)
+            .ok_or("expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%")
     }
 
     fn parsed(text: &str) -> Option<Tolerance> {

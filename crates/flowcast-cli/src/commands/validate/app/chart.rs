@@ -13,7 +13,7 @@ use flowcast::{
 };
 use serde::Deserialize;
 
-use super::document::KIND;
+use super::{super::journal::name_of, document::KIND};
 use flowcast_terminal::{
     files::{Output, declare, read_parsed, write_text},
     output::Format,
@@ -69,8 +69,10 @@ struct NamedReport {
 impl ValidateChart {
     /// Reads the reports, draws the chart and prints a summary.
     pub(crate) fn run(self) -> Result<()> {
-        let outputs = self.output.iter().map(|path| Output::new("-o", path));
-        declare(self.reports.iter().map(PathBuf::as_path), outputs)?;
+        declare(
+            self.reports.iter().map(PathBuf::as_path),
+            Output::each("-o", &self.output),
+        )?;
         let reports = self
             .reports
             .iter()
@@ -118,11 +120,7 @@ fn read(path: &Path) -> Result<NamedReport> {
             path.display()
         );
     }
-    let name = path
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = name_of(path);
     Ok(NamedReport { name, report })
 }
 

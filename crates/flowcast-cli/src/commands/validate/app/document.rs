@@ -99,6 +99,7 @@ pub(super) fn document(
     let runs = validation.runs.iter();
     Ok(document
         .noted(of_runs(&validation.provenance))
+        .noted(validation.processor_share.map(sharing))
         .noted(predicted.iter().flat_map(|of| &of.notes))
         .line(format!(
             "{} runs, {} ranks; {} of thread CPU time for computation in total; errors are (predicted - measured) / measured",
@@ -117,8 +118,17 @@ pub(super) fn document(
         .field("rows", row_fields(names, &all))
         .field("runs", runs.map(|run| json(run.clone().map(Time::as_seconds))).collect::<Value>())
         .field("recording_cost", cost)
+        .field("processor_share", validation.processor_share)
         .field("thread_cpu_s", &validation.worked)
         .field("provenance", &validation.provenance))
+}
+
+/// Sentence on ranks that take turns on processors, in which they compute for this fraction of the time.
+pub(super) fn sharing(share: f64) -> String {
+    format!(
+        "ranks share processors, in which they compute for {} of the time",
+        percent(share, 1)
+    )
 }
 
 fn regions(of: &Observations<String>) -> Record {

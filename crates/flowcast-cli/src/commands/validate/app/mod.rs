@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     IntervalOptions, RecordingPrediction,
-    formats::read::{Clock, SharedProcessors},
+    formats::read::{Clock, SHARED_PROCESSORS, shared_processors},
     model::{machine::NodeGroup, network::Network, sharing::model::Model},
     report::{chart_page::Picture, validation::app::AppValidation},
     statements::DISTURBED_BY,
@@ -27,7 +27,7 @@ use flowcast::{
 use flowcast_measure::lab::{LabSpec, network_of};
 
 use self::{
-    document::document,
+    document::{document, sharing},
     runs::{Header, MeasuredRuns},
 };
 use super::{
@@ -116,8 +116,8 @@ pub(crate) struct ValidateApp {
     count: usize,
     /// Largest accepted error of a prediction's total, and of its worst region (repeatable); a larger error gives exit code
     /// 1
-    #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]
-    threshold: Vec<String>,
+    #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]", value_parser = Tolerance::parse)]
+    threshold: Vec<Tolerance>,
     #[command(flatten)]
     accuracy: AccuracyArgs,
     /// Continue with the runs of FILE.html.journal
@@ -149,11 +149,6 @@ impl ValidateApp {
             .map(Path::new);
         journal::declare_page(inputs, &self.report)?;
         self.accuracy.check()?;
-        let tolerances = self
-            .threshold
-            .iter()
-            .map(|text| Tolerance::parse(text))
-            .collect::<Result<Vec<_>>>()?;
         let mut predictors = predictors::combinations(&self.model, &self.collectives)?;
         self.check_counts()?;
         let spec = self.lab.as_deref().map(|lab| self.spec(lab)).transpose()?;
@@ -181,27 +176,20 @@ impl ValidateApp {
             Some(networks) => networks,
             None => self.networks(measured.header.lab.as_ref(), &predictors)?,
         };
-        let (validation, predicted, shared) =
-            self.validation(&measured, &mut predictors, &network)?;
+        let (validation, predicted) = self.validation(&measured, &mut predictors, &network)?;
         let fared = validation.fared()?;
-        let document = document(&validation, &fared, &predicted, &network)?
-            .noted(shared.as_ref().map(SharedProcessors::to_string))
-            .field("processor_share", shared.map(|shared| shared.share));
+        let document = document(&validation, &fared, &predicted, &network)?;
         let provenance = &validation.provenance;
         write_page(&self.report, &document, Picture::Program, provenance)?;
         self.going.format.print(&document)?;
-        let name = self
-            .report
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy();
+        let name = journal::name_of(&self.report);
         self.accuracy.keep(
             &given,
             &validation.provenance,
             accuracy::of_program(&validation, &name)?,
         )?;
         let names = &validation.predictors;
-        judge(&tolerances, |tolerance| {
+        judge(&self.threshold, |tolerance| {
             let at = names.iter().position(|name| *name == tolerance.name);
             let at = at.with_context(|| {
                 format!(
@@ -304,11 +292,7 @@ impl ValidateApp {
         measured: &MeasuredRuns,
         predictors: &mut [Predictor],
         network: &Network,
-    ) -> Result<(
-        AppValidation,
-        Vec<RecordingPrediction>,
-        Option<SharedProcessors>,
-    )> {
+    ) -> Result<(AppValidation, Vec<RecordingPrediction>)> {
         let recordings: Vec<_> = measured
             .recordings
             .iter()
@@ -333,11 +317,7 @@ impl ValidateApp {
         if measured.runs.is_empty() {
             bail!("found no timed run, expected one (--resume runs it)");
         }
-        let name = self
-            .report
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy();
+        let name = journal::name_of(&self.report);
         let asked = IntervalOptions {
             level: self.level,
             held_out: Some(&name),
@@ -345,11 +325,11 @@ impl ValidateApp {
         };
         let predicted = predictors::settle(predictors, first, &setting, &asked)?;
         let recorded: Vec<RunTimes> = recordings.iter().map(|files| times_of(files)).collect();
-        let shared = SharedProcessors::from_files(first, recorded[0].total);
+        let processor_share = shared_processors(first, recorded[0].total);
         let mut provenance = self.provenance(measured, network, clock);
-        if let Some(shared) = shared.filter(SharedProcessors::distorts) {
+        if let Some(share) = processor_share.filter(|share| *share >= SHARED_PROCESSORS) {
             let place = provenance.entry(DISTURBED_BY.to_owned());
-            place.or_insert_with(|| shared.to_string());
+            place.or_insert_with(|| sharing(share));
         }
         let validation = AppValidation {
             title: measured.header.title(),
@@ -361,9 +341,10 @@ impl ValidateApp {
             recorded,
             predicted: predictors::predict(&recordings, predictors, &setting)?,
             worked: worked(first),
+            processor_share,
             provenance,
         };
-        Ok((validation, predicted, shared))
+        Ok((validation, predicted))
     }
 
     fn provenance(
