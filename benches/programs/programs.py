@@ -128,7 +128,7 @@ def networks(options):
         folder = options.folder
         if options.only in laboratory and not (folder / f"{laboratory}.net.toml").exists():
             call(folder, "flowcast", "measure", "conflicts", "--lab", f"{laboratory}.toml", "--no-self-test", "--size", "1MB",
-                 "--flows", 3, "--repetitions", 3, "-o", f"{laboratory}.csv", seconds=3600)
+                 "--flows", 3, "--repetitions", 3, 3, "-o", f"{laboratory}.csv", seconds=3600)
             call(folder, "flowcast", "fit", f"{laboratory}.csv", "-o", f"{laboratory}.net.toml", output=f"{laboratory}.fit")
             print(f"fitted {laboratory}", flush=True)
 

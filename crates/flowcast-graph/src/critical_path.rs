@@ -79,7 +79,7 @@ impl CriticalPath {
                 Share {
                     limit,
                     time,
-                    fraction: fraction(time, self.makespan),
+                    fraction: time.share_of(self.makespan),
                 }
             })
             .filter(|share| share.time > Time::ZERO)
@@ -97,13 +97,5 @@ impl CriticalPath {
         let mut times: Vec<(Rank, Time)> = times.into_iter().collect();
         times.sort_by_key(|(rank, time)| (Reverse(*time), *rank));
         times
-    }
-}
-
-fn fraction(part: Time, whole: Time) -> f64 {
-    if whole > Time::ZERO {
-        part.as_nanos() / whole.as_nanos()
-    } else {
-        0.0
     }
 }

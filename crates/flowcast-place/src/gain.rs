@@ -65,33 +65,26 @@ pub fn gain(
     let network = predictor.network();
     let model = predictor.sharing_model()?;
     let predicted = ratio(best.time.as_nanos(), other.time.as_nanos());
-    let mut ratios = vec![predicted];
+    let mut logarithms = vec![0.0];
     if may_vary(network, model) {
         let networks = network.drawn(&|field: &str| matters(field, model), draws, seed)?;
         // A network that the model rejects contributes nothing to the interval.
         let drawn = parallel::map(&networks, threads, |network| -> Result<f64, Error> {
-            let time =
-                |mapping: &TimedMapping| predictor.makespan_on(network, &mapping.node_of_rank);
-            Ok(ratio(time(best)?.as_nanos(), time(other)?.as_nanos()))
+            let best = predictor.makespan_on(network, &best.node_of_rank)?;
+            let other = predictor.makespan_on(network, &other.node_of_rank)?;
+            Ok((ratio(best.as_nanos(), other.as_nanos()) / predicted).ln())
         });
-        ratios.extend(drawn.into_iter().flatten());
+        logarithms.extend(drawn.into_iter().flatten().filter(|one| one.is_finite()));
     }
-    let (drawn_low, drawn_high) = percentile_interval(&ratios, level)?;
+    let (low, high) = percentile_interval(&logarithms, level)?;
     let of_model = RATIO_ERROR * normal_score(0.5 + level / 2.0);
-    let ends = [drawn_low.min(predicted), drawn_high.max(predicted)];
-    let [below, above] = ends.map(|end| {
-        let by_parameters = (end / predicted).ln();
-        of_model.hypot(if by_parameters.is_finite() {
-            by_parameters
-        } else {
-            0.0
-        })
-    });
-    let low = predicted * (-below).exp();
-    let high = predicted * above.exp();
+    let [below, above] = [low.min(0.0), high.max(0.0)].map(|one: f64| of_model.hypot(one));
     Ok(MappingGain {
         share: 1.0 - predicted,
-        interval: (predicted != 1.0).then_some((1.0 - high, 1.0 - low)),
+        interval: (predicted != 1.0).then_some((
+            1.0 - predicted * above.exp(),
+            1.0 - predicted * (-below).exp(),
+        )),
     })
 }
 

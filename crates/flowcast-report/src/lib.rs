@@ -41,7 +41,10 @@ use std::collections::BTreeMap;
 
 use flowcast_graph::critical_path::{CriticalPath, PathStep};
 use flowcast_network::{network::Network, quantity::Quantity};
-use flowcast_replay::outcome::{Outcome, ValueTooLarge};
+use flowcast_replay::{
+    outcome::{Outcome, ValueTooLarge},
+    sweep::SetOutcome,
+};
 use flowcast_table::Document;
 use flowcast_units::{Bytes, Rank, Time};
 
@@ -188,14 +191,7 @@ impl NetworkView {
 
     /// Fraction of the ranks' time that is not the program's own computation, from 0 to 1.
     pub fn communication_share(&self) -> f64 {
-        let ranks = &self.outcome.ranks;
-        let total: Time = ranks.iter().map(|rank| rank.end).sum();
-        let compute: Time = ranks.iter().map(|rank| rank.compute).sum();
-        if total == Time::ZERO {
-            0.0
-        } else {
-            (1.0 - compute.as_nanos() / total.as_nanos()).clamp(0.0, 1.0)
-        }
+        SetOutcome::from(&self.outcome).communication_share()
     }
 
     /// The rank that ends last. If several ranks end at the same time (after a barrier, for example), it is the one with the

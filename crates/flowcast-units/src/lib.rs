@@ -92,6 +92,15 @@ impl Time {
         self.0
     }
 
+    /// Share of a whole; 0 if the whole is 0.
+    pub fn share_of(self, whole: Time) -> f64 {
+        if whole > Time::ZERO {
+            self.0 / whole.0
+        } else {
+            0.0
+        }
+    }
+
     /// The time in microseconds, 1000 ns each.
     #[inline]
     pub fn as_micros(self) -> f64 {

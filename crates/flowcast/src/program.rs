@@ -292,10 +292,18 @@ impl<'a> PreparedProgram<'a> {
     /// # Errors
     /// Errors of [`PreparedProgram::observe`].
     pub fn critical_path(&self) -> Result<(Outcome, CriticalPath), Error> {
+        self.with_graph(|graph| Ok(graph.critical_path()))
+    }
+
+    /// Replays and returns the outcome, and the result of `use_graph` for the graph of the events.
+    pub(crate) fn with_graph<R>(
+        &self,
+        use_graph: impl FnOnce(&EventGraph<'_>) -> Result<R, Error>,
+    ) -> Result<(Outcome, R), Error> {
         let engine = self.engine()?;
         let (outcome, graph) = EventGraph::record(&engine)?;
         let outcome = finite(outcome, Some(self.network), &[])?;
-        Ok((outcome, graph.critical_path()))
+        Ok((outcome, use_graph(&graph)?))
     }
 
     /// Replays for the requested outputs. The journal goes to `export`.

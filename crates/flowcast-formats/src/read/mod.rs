@@ -28,9 +28,9 @@ use scan::bytes_of;
 
 pub use parts::{OpenPart, TracePart, Unpacking, listed, unpacked};
 pub use recorded::{
-    CUT, Clock, FAILED, PROVENANCE, SharedProcessors, disturbance, disturbed_by,
+    CUT, Clock, FAILED, PROVENANCE, SHARED_PROCESSORS, disturbance, disturbed_by,
     files as recorded_files, program as recorded_program, read as read_recording,
-    region_names as recorded_regions,
+    region_names as recorded_regions, shared_processors,
 };
 
 /// Format: its name in messages, a test for its content, and its reader.

@@ -299,13 +299,13 @@ impl Fabric {
             .data()
             .iter()
             .chain(path.acknowledgements())
-            .filter_map(|link| (link.index() / 2).checked_sub(self.ports.len()))
+            .filter_map(|link| self.inner_place(*link))
             .collect();
         inner.sort_unstable();
         inner.dedup();
         Fabric {
             paths: vec![path.renumbered(|link| {
-                let both = match (link.index() / 2).checked_sub(self.ports.len()) {
+                let both = match self.inner_place(link) {
                     Some(place) => ends.len() + inner.partition_point(|other| *other < place),
                     None => usize::from(link.index() / 2 != path.src as usize),
                 };
@@ -355,9 +355,15 @@ impl Fabric {
         self.longest + 2
     }
 
+    /// Index of a link that is not a node's own into the list of these links.
+    #[inline]
+    fn inner_place(&self, link: LinkId) -> Option<usize> {
+        (link.index() / 2).checked_sub(self.ports.len())
+    }
+
     /// Class of a link, an index into [`Fabric::classes`]; 0 for the nodes' own links.
     pub fn class(&self, link: LinkId) -> usize {
-        match (link.index() / 2).checked_sub(self.ports.len()) {
+        match self.inner_place(link) {
             None => 0,
             Some(place) => usize::from(self.inner[place].class),
         }
@@ -379,7 +385,7 @@ impl Fabric {
 
     /// Additional latency of each message that crosses the link.
     pub fn link_latency(&self, link: LinkId) -> Time {
-        match (link.index() / 2).checked_sub(self.ports.len()) {
+        match self.inner_place(link) {
             None => Time::ZERO,
             Some(place) => self.inner[place].latency,
         }
@@ -393,7 +399,7 @@ impl Fabric {
 
     /// Capacity of a link.
     pub fn capacity(&self, link: LinkId) -> AllocatedFraction {
-        match (link.index() / 2).checked_sub(self.ports.len()) {
+        match self.inner_place(link) {
             None => AllocatedFraction::WHOLE,
             Some(place) => self.inner[place].capacity,
         }
@@ -425,14 +431,14 @@ impl Fabric {
 
     /// `true` if the link is a medium shared by a group of nodes.
     pub fn is_bus(&self, link: LinkId) -> bool {
-        let place = (link.index() / 2).checked_sub(self.ports.len());
+        let place = self.inner_place(link);
         place.is_some_and(|place| matches!(self.inner[place].name, InnerName::Bus(..)))
     }
 
     /// `true` if the ACKs of all data on a link return over another link, its opposite. In a tree they may take another
     /// cable, and on a shared link they return over the link itself.
     pub(crate) fn acks_return_over_opposite(&self, link: LinkId) -> bool {
-        match (link.index() / 2).checked_sub(self.ports.len()) {
+        match self.inner_place(link) {
             None => self.duplex == Duplex::Full,
             Some(place) => matches!(self.inner[place].name, InnerName::Rack(_)),
         }
@@ -442,10 +448,7 @@ impl Fabric {
     /// appears at both ends of paths, has its first position.
     pub fn place(&self, link: LinkId) -> u32 {
         let top = self.longest + 1;
-        match (
-            (link.index() / 2).checked_sub(self.ports.len()),
-            link.0.is_multiple_of(2),
-        ) {
+        match (self.inner_place(link), link.0.is_multiple_of(2)) {
             (None, true) => 0,
             (None, false) => top,
             (Some(place), true) => u32::from(self.inner[place].place[0]),

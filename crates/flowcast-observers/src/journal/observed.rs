@@ -40,6 +40,20 @@ impl ReplayJournal<'_> {
         );
     }
 
+    /// Records that a sender is held: first by its receiver or its interface, then until its message has left.
+    fn hold(&mut self, rank: Rank, slot: Slot, start: Time, end: Time, by: Activity) {
+        self.reach(rank, start);
+        let asked = self.flights.request_time(slot).unwrap_or(start);
+        let begun = asked.clamp(start, end);
+        if by == Activity::InterfaceWait {
+            self.sending(rank, start, begun, by);
+        } else {
+            self.interval(rank, start, begun, by);
+        }
+        self.sending(rank, begun, end, Activity::Transfer);
+        self.held_call(rank, slot, start, end);
+    }
+
     /// Accounts for the time up to `time`, at which a call of the rank begins or the rank ends. Time without any activity
     /// was spent without a processor. The processors of a schedule's rank wait for nothing but messages.
     fn reach(&mut self, rank: Rank, time: Time) {
@@ -213,27 +227,11 @@ impl Observer for ReplayJournal<'_> {
     }
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
-        self.reach(rank, start);
-        let begun = self
-            .flights
-            .request_time(slot)
-            .unwrap_or(start)
-            .clamp(start, end);
-        self.interval(rank, start, begun, Activity::LateReceiver);
-        self.sending(rank, begun, end, Activity::Transfer);
-        self.held_call(rank, slot, start, end);
+        self.hold(rank, slot, start, end, Activity::LateReceiver);
     }
 
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
-        self.reach(rank, start);
-        let begun = self
-            .flights
-            .request_time(slot)
-            .unwrap_or(start)
-            .clamp(start, end);
-        self.sending(rank, start, begun, Activity::InterfaceWait);
-        self.sending(rank, begun, end, Activity::Transfer);
-        self.held_call(rank, slot, start, end);
+        self.hold(rank, slot, start, end, Activity::InterfaceWait);
     }
 
     fn received(&mut self, rank: Rank, slot: Slot, received: ReceivedMessage) {

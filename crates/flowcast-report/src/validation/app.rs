@@ -37,6 +37,8 @@ pub struct AppValidation {
     pub predicted: Vec<Vec<RunTimes>>,
     /// Processor time in the recorded run, indexed by rank.
     pub worked: Vec<Time>,
+    /// Fraction of the time in which ranks that share processors compute; `None` if each has a processor.
+    pub processor_share: Option<f64>,
     /// Provenance of the results.
     pub provenance: BTreeMap<String, String>,
 }
@@ -309,6 +311,7 @@ mod tests {
                 vec![run(2.1, 1.05, [1.0, 1.5], 0.2)],
             ],
             worked: vec![Time::from_seconds(0.5); 2],
+            processor_share: None,
             provenance: BTreeMap::new(),
         }
     }

@@ -8,7 +8,7 @@ use flowcast_units::Time;
 
 use super::{
     changes::{Change, change_table, changes_by},
-    percent, ratio, recorded,
+    percent, recorded,
 };
 use crate::{Error, Options};
 
@@ -146,7 +146,7 @@ fn cost_table(costs: &[CostSlope], makespan: Time) -> Rows<&CostSlope> {
         })
         .column("now_s", "on the critical path", |cost| cost.slope.now)
         .cell("of the time", |cost| {
-            table::percent(ratio(cost.slope.now, makespan), 1)
+            table::percent(cost.slope.now.share_of(makespan), 1)
         })
         .cell("step", |cost| figure(cost.step.1))
         .cell("per step", |cost| {

@@ -16,7 +16,7 @@ use flowcast_network::network::Network;
 use flowcast_program::{Program, Trace};
 use flowcast_units::{Rounded, Time};
 
-use crate::{Error, ModelChoice, Options, PreparedProgram, error::finite, statements::marked_name};
+use crate::{Error, ModelChoice, Options, PreparedProgram, statements::marked_name};
 use flowcast_table::{Document, Grouped};
 pub use gradient::gradient;
 pub use noise::{NoiseOptions, Noisy, parse_noise};
@@ -38,18 +38,6 @@ fn program_of(trace: &Trace) -> Result<Cow<'_, Program>, Error> {
     }
 }
 
-/// Returns the time of a program on a network, and the result of `use_graph` for the graph of its events.
-fn with_graph<R>(
-    prepared: &PreparedProgram<'_>,
-    network: &Network,
-    use_graph: impl FnOnce(&EventGraph<'_>) -> Result<R, Error>,
-) -> Result<(Time, R), Error> {
-    let engine = prepared.engine()?;
-    let (outcome, graph) = EventGraph::record(&engine)?;
-    let outcome = finite(outcome, Some(network), &[])?;
-    Ok((outcome.makespan(), use_graph(&graph)?))
-}
-
 /// Replays for a graph. Returns a summary of the replay, and the result of `use_graph`.
 fn recorded<R>(
     trace: &Trace,
@@ -60,13 +48,13 @@ fn recorded<R>(
     let prepared = PreparedProgram::prepare(program_of(trace)?, Some(network), options)?;
     let model = prepared.model().clone();
     let mut is_exact = false;
-    let (makespan, found) = with_graph(&prepared, network, |graph| {
+    let (outcome, found) = prepared.with_graph(|graph| {
         is_exact = graph.is_exact();
         use_graph(graph)
     })?;
     Ok((
         ReplaySummary {
-            makespan,
+            makespan: outcome.makespan(),
             model,
             is_exact,
             notes: prepared.notes(),
@@ -131,14 +119,6 @@ pub fn relative_change(before: Time, after: Time) -> f64 {
 
 fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
-}
-
-fn ratio(part: Time, whole: Time) -> f64 {
-    if whole > Time::ZERO {
-        part.as_nanos() / whole.as_nanos()
-    } else {
-        0.0
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use flowcast_program::Program;
 use flowcast_table::Record;
 use flowcast_units::{Rounded, Time};
 
-use super::with_graph;
 use crate::{Error, Interval, Prepared};
 
 /// Distribution of delays, and the number of runs with them.
@@ -145,7 +144,7 @@ impl Prepared<'_> {
             let found = format!("rank {rank}");
             return Err(Error::option("--noise", found, "a rank of the trace"));
         }
-        let (_, found) = with_graph(program, program.network, |graph| Ok(work(graph)))?;
+        let (_, found) = program.with_graph(|graph| Ok(work(graph)))?;
         Ok(found)
     }
 }

@@ -8,7 +8,7 @@ use flowcast_units::Rounded;
 
 use super::{
     changes::{Change, change_table, changes},
-    program_of, ratio,
+    program_of,
 };
 use crate::{
     Error, ModelChoice, Options, PreparedProgram, schedule::PreparedSchedule,
@@ -50,7 +50,7 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Docum
         .column("rank", "rank", |(rank, _)| rank)
         .column("time_s", "time on the path", |(_, time)| time)
         .column("fraction", "share", |(_, time)| {
-            table::percent(ratio(*time, makespan), 1)
+            table::percent(time.share_of(makespan), 1)
         });
     Ok(Document::new("critical-path")
         .titled(format!("{}: critical path", trace.name()))

@@ -9,7 +9,7 @@ use flowcast_replay::{sweep::SetOutcome, time_part::TimePart};
 use flowcast_table::{self as table, Document, fixed, rows, shown};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
-use super::{NoiseOptions, Noisy, program_of, ratio};
+use super::{NoiseOptions, Noisy, program_of};
 use crate::{
     Error, Interval, IntervalOptions, Options, PreparedProgram,
     statements::{by_name, margin, marked_name, of_predictions, shown_time, stand_ins},
@@ -176,7 +176,7 @@ impl Scenario {
             .as_ref()
             .map_or(graph.makespan(), |noisy| noisy.quantile(0.5));
         finite_times([makespan, ends], || format!("the scenario {}", self.name))?;
-        let communication = (1.0 - ratio(computes, ends)).clamp(0.0, 1.0);
+        let communication = (1.0 - computes.share_of(ends)).clamp(0.0, 1.0);
         let interval = noisy.as_ref().map(Noisy::as_interval);
         Ok(ScenarioResult {
             makespan,
@@ -256,7 +256,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
             "`{}`, {} ({:.3} times `{}`)",
             all[at].name,
             found[at].time(),
-            ratio(found[at].makespan, base),
+            found[at].makespan.share_of(base),
             all[0].name
         )
     });
@@ -286,7 +286,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
         })
         .field("margin", |(_, found)| &found.margin)
         .column("ratio", "ratio to first", |(_, found)| {
-            fixed(ratio(found.makespan, base), 3)
+            fixed(found.makespan.share_of(base), 3)
         })
         .column("communication_share", "in communication", |(_, found)| {
             table::percent(found.communication, 1)
@@ -295,7 +295,7 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[ScenarioResult]) -> Document
             found.noisy.as_ref().map(Noisy::document)
         })
         .field("keeps_order", |(_, found)| found.keeps_order)
-        .bars(|(_, found)| ratio(found.makespan, base));
+        .bars(|(_, found)| found.makespan.share_of(base));
     Document::new("scenarios")
         .titled(format!("{}: scenarios", trace.name()))
         .line(format!("shortest: {shortest}; longest: {longest}"))

@@ -29,20 +29,12 @@ impl DimSection {
             )
         });
         let access = match operation {
-            0 => Access::Transfer {
-                kind: TransferKind::Put,
-                window,
-                target: target?,
-                size,
-            },
-            1 => Access::Transfer {
-                kind: TransferKind::Get,
-                window,
-                target: target?,
-                size,
-            },
-            2 => Access::Transfer {
-                kind: TransferKind::Accumulate,
+            0..=2 => Access::Transfer {
+                kind: [
+                    TransferKind::Put,
+                    TransferKind::Get,
+                    TransferKind::Accumulate,
+                ][operation as usize],
                 window,
                 target: target?,
                 size,

@@ -14,10 +14,7 @@ mod streams;
 mod threads;
 mod wildcards;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{parts::OpenPart, scan::bytes_of};
 use actions::{CallSum, FILES, RankActions};
@@ -427,56 +424,21 @@ fn machines(files: &[RankFile]) -> Vec<RecordedMachine<'_>> {
     machines.into_values().collect()
 }
 
-/// Machine of a recording with more ranks than processors.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SharedProcessors {
-    /// Number of ranks on the machine.
-    pub ranks: usize,
-    /// Number of its processors.
-    pub processors: u64,
-    /// Fraction of the processors' time in which the ranks compute, from 0 to 1.
-    pub share: f64,
-}
+/// Fraction of a machine's processor time, from which ranks that take turns are no longer like ranks with processors of their
+/// own.
+pub const SHARED_PROCESSORS: f64 = 0.05;
 
-impl SharedProcessors {
-    /// Fraction from which ranks that take turns are no longer like ranks with processors of their own.
-    pub const NEGLIGIBLE: f64 = 0.05;
-
-    /// The machine of a recording whose ranks compute for the largest fraction of its processors' time during a run of this
-    /// duration; `None` if no machine has more ranks than processors.
-    pub fn from_files(files: &[RankFile], run: Time) -> Option<SharedProcessors> {
-        let shared = machines(files)
-            .into_iter()
-            .filter(RecordedMachine::takes_turns);
-        shared
-            .map(|machine| {
-                let computed: Time = machine.ranks.iter().map(|file| worked_by(file)).sum();
-                let offered = run.as_seconds() * machine.processors as f64;
-                SharedProcessors {
-                    ranks: machine.ranks.len(),
-                    processors: machine.processors,
-                    share: computed.as_seconds() / offered.max(f64::MIN_POSITIVE),
-                }
-            })
-            .max_by(|one, other| one.share.total_cmp(&other.share))
-    }
-
-    /// `true` if the ranks compute so much that they delay each other.
-    pub fn distorts(&self) -> bool {
-        self.share >= SharedProcessors::NEGLIGIBLE
-    }
-}
-
-impl fmt::Display for SharedProcessors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} ranks share {} processors and compute for {:.1} % of their time",
-            self.ranks,
-            self.processors,
-            self.share * 100.0
-        )
-    }
+/// Fraction of the processors' time in which the ranks of a recording compute during a run of this duration, on the busiest
+/// machine with more ranks than processors; `None` if there is no such machine.
+pub fn shared_processors(files: &[RankFile], run: Time) -> Option<f64> {
+    let machines = machines(files).into_iter();
+    let shares = machines
+        .filter(RecordedMachine::takes_turns)
+        .map(|machine| {
+            let computed: Time = machine.ranks.iter().map(|file| worked_by(file)).sum();
+            computed.as_seconds() / (run.as_seconds() * machine.processors as f64)
+        });
+    shares.max_by(f64::total_cmp)
 }
 
 /// Communicators of all ranks. Each rank numbers its own communicators. Two communicators with the same group are
