@@ -5,6 +5,7 @@ use crate::{
     machine::{HplChannel, Machine},
 };
 use flowcast_network::{
+    collective_costs::CollectiveCosts,
     costs::CostParameters,
     linpack_costs::LinpackCosts,
     network::{Network, OverheadPiece, Overheads},
@@ -137,6 +138,7 @@ impl Cluster {
                 random.shuffle(node);
             }
         }
+        let collectives = self.network.collectives.measured.as_deref();
         let rendezvous_from = self.network.point_to_point.rendezvous_from;
         let rendezvous_from = rendezvous_from.map_or(u64::MAX, |size| size.0);
         let per_byte = self.network.nic.per_byte().as_nanos() * 1e-9;
@@ -159,6 +161,8 @@ impl Cluster {
                 rendezvous_from,
                 overheads: self.overheads(),
             },
+            collectives: collectives
+                .map_or_else(CollectiveCosts::prior, |measured| measured.costs.costs),
             rates: KernelRates {
                 multiply: costs.multiply,
                 solve: costs.solve,

@@ -1,7 +1,7 @@
 //! Machine of one simulated run.
 
 use crate::{Kernel, KernelRates, Processor};
-use flowcast_network::network::Overheads;
+use flowcast_network::{collective_costs::CollectiveCosts, network::Overheads};
 use flowcast_units::{Bytes, Time};
 
 /// Costs of messages between two ranks of a node, or of two nodes.
@@ -60,6 +60,8 @@ pub(super) struct Machine {
     pub inside: HplChannel,
     /// Channel between ranks of different nodes. Its shared resource is a node's interface in one direction.
     pub between: HplChannel,
+    /// Costs of long messages.
+    pub collectives: CollectiveCosts,
     /// Costs of computations on a core of an otherwise idle node.
     pub rates: KernelRates,
     /// Memory bandwidth of all cores of a node, in bytes per second.

@@ -11,6 +11,8 @@ use crate::{
     Pivots, Process, Swaps, Update,
 };
 
+use flowcast_network::collective_costs::MAPPED_FROM;
+
 use super::{factor::Factorization, machine::Machine};
 
 /// Mean time of the processes in each activity: in seconds during a simulation, as fractions of the simulated time in
@@ -459,9 +461,17 @@ impl<'a> Simulation<'a> {
         let (source, target) = (node(from), node(to));
         let channel = machine.channel(from, to);
         let latency = channel.latency(bytes);
-        let alone = bytes as f64 * channel.per_byte;
+        let fresh = if bytes as f64 > MAPPED_FROM {
+            machine.collectives.mapped_memory
+        } else {
+            0.0
+        };
+        let alone = bytes as f64 * (channel.per_byte + fresh);
         let shared = bytes as f64 * channel.shared_per_byte;
         if source == target {
+            // A copy beyond the caches reads its source from memory, and reads and writes its destination there.
+            let beyond = (bytes as f64 - machine.collectives.long_from).max(0.0);
+            let alone = alone + 3.0 * beyond / self.rates.memory_rate;
             let copied = start.max(self.copying[source]) + shared;
             self.copying[source] = copied;
             return (start + alone).max(copied) + latency;
@@ -474,7 +484,17 @@ impl<'a> Simulation<'a> {
         self.sending[source] = sent + shared;
         let received = sent.max(self.receiving[target]);
         self.receiving[target] = received + shared;
-        received + alone + latency
+        let together = f64::from(self.together(from, to)) * shared;
+        (received + alone).max(start + together) + latency
+    }
+
+    /// Number of ranks of the sender's node that send at the same time: the rows of its process column whose partners are
+    /// on other nodes.
+    fn together(&self, from: u32, to: u32) -> u32 {
+        let HplSettings { rows, columns, .. } = self.settings;
+        let apart = (from / columns).abs_diff(to / columns);
+        let rows_of_node = (self.machine.ranks_per_node / columns).max(1);
+        apart.min(rows - apart).clamp(1, rows_of_node)
     }
 }
 
@@ -538,5 +558,46 @@ impl ActivityTimes {
             *part *= factor;
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Broadcast, Cluster, NodeProcessors, Swap};
+    use flowcast_network::network::Network;
+
+    #[test]
+    fn long_messages_take_the_time_of_memory_inside_a_node_and_share_the_interface_between_nodes() {
+        let text = "schema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"loggops\"\n\
+            [nic]\nlatency = \"0us\"\nbandwidth = \"10GB/s\"\n";
+        let network = Network::from_toml(text, &[]).unwrap();
+        let table = "node,intercept_s,s_per_mnk,resid_per_mnk\n0,0,1e-10,0\n1,0,1e-10,0\n2,0,1e-10,0\n3,0,1e-10,0\n";
+        let cluster = Cluster::new(network, NodeProcessors::parse(table).unwrap(), 4);
+        let settings = HplSettings {
+            order: 1000,
+            block: 64,
+            rows: 8,
+            columns: 2,
+            depth: 1,
+            broadcast: Broadcast::Ring,
+            swap: Swap::Binary,
+        };
+        let machine = cluster.machine(&settings, 0);
+        let mut simulation =
+            Simulation::new(settings, &machine, Pivots::Random { seed: 1 }, 0..1, 1);
+        let mut micros = |from, to, bytes| simulation.transfer(0.0, from, to, bytes) * 1e6;
+        let near = |found: f64, expected: f64| {
+            assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
+        };
+        near(micros(0, 1, 8_000_000), 0.5 + 1600.0);
+        // Three accesses to memory for each byte beyond 8 MB.
+        near(micros(4, 5, 9_000_000), 0.5 + 1800.0 + 240.0);
+        // A node has two rows.
+        near(micros(0, 8, 1_000_000), 200.0);
+        near(micros(2, 10, 1_000_000), 200.0);
+        near(micros(14, 0, 1_000_000), 100.0);
+        // Memory of more than 32 MiB is new at each message.
+        near(micros(10, 4, 40_000_000), 4000.0 + 8000.0);
     }
 }

@@ -4,6 +4,10 @@
 
 use crate::costs::costs;
 
+/// Size from which on glibc's malloc maps memory for each request and unmaps it afterwards (`DEFAULT_MMAP_THRESHOLD_MAX`),
+/// in bytes.
+pub const MAPPED_FROM: f64 = 33_554_432.0;
+
 // Priors: interfaces of 100 to 400 Gbit/s and processors of 2019 to 2023, with a factor of 2 to 4 to both sides.
 costs! {
 /// Costs of messages and memory accesses in the steps of a collective operation.

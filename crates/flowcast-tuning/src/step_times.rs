@@ -7,7 +7,7 @@ use crate::collective::{
 };
 use flowcast_network::{
     algorithm::{AlgorithmTable, RuleExtent},
-    collective_costs::CollectiveCosts,
+    collective_costs::{CollectiveCosts, MAPPED_FROM},
 };
 use flowcast_place::rank_place::RankPlace;
 use flowcast_program::{
@@ -18,9 +18,6 @@ use thiserror::Error;
 
 use super::{cases::CollectiveCase, memory::temporaries};
 
-/// Size from which on glibc's malloc maps memory for each request and unmaps it afterwards (`DEFAULT_MMAP_THRESHOLD_MAX`),
-/// in bytes.
-const MAPPED_FROM: f64 = 33_554_432.0;
 /// Size below which malloc never maps memory for a request (`DEFAULT_MMAP_THRESHOLD`), in bytes.
 const TRIMMED_FROM: f64 = 131_072.0;
 
