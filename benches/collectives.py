@@ -1,12 +1,12 @@
 """Accuracy of fitted collective operations on more nodes than the fit has seen.
 
     python3 benches/collectives.py MEASURED.csv ALLOCATIONS.csv [--network SYSTEM=NET]... [--flowcast PATH] [--json]
-        [--picture FILE.svg]
+        [--most NODES] [--picture FILE.svg]
 
 For each machine, runs on at most half of its largest number of nodes are fitted (with all runs of the other machines) and the
 other runs are predicted. The program prints errors, coverage of the intervals (90 %), their widths, and the measured time of the
-algorithm that is predicted best relative to the best measured one, in total and by operation, size and ranks per node. The picture
-(matplotlib) shows each prediction by size.
+algorithm that is predicted best relative to the best measured one, in total and by operation, size, nodes and ranks per node. With
+`--most`, all machines are fitted to runs on at most this number of nodes. The picture (matplotlib) shows each prediction by size.
 """
 
 import argparse
@@ -78,12 +78,14 @@ def judged(rows):
 
 
 def kinds(rows):
-    """Groups the rows: all, and by operation, size and number of ranks on a node."""
+    """Groups the rows: all, and by operation, size, number of nodes and number of ranks on a node."""
     yield "all", rows
     for operation in sorted({row["collective"] for row in rows}):
         yield operation, [row for row in rows if row["collective"] == operation]
     for name, least, most in (("below 8 KiB", 0, 2**13), ("8 KiB to 1 MiB", 2**13, 2**20), ("1 MiB and more", 2**20, 2**63)):
         yield name, [row for row in rows if least <= int(row["bytes"]) < most]
+    for count in sorted({int(row["nodes"]) for row in rows}):
+        yield f"{count} nodes", [row for row in rows if int(row["nodes"]) == count]
     for count in sorted({int(row["ranks_per_node"]) for row in rows}):
         yield f"{count} ranks a node", [row for row in rows if int(row["ranks_per_node"]) == count]
 
@@ -121,6 +123,7 @@ def main():
     parser.add_argument("--network", action="append", default=[], metavar="SYSTEM=NET", help="the topology of a machine")
     parser.add_argument("--flowcast", default="target/release/flowcast")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--most", type=int, metavar="NODES", help="largest number of nodes of all fitted runs")
     parser.add_argument("--picture")
     options = parser.parse_args()
     with open(options.measured, newline="") as file:
@@ -130,12 +133,15 @@ def main():
     topologies = dict(one.split("=", 1) for one in options.network)
     results, predictions = {}, {}
     for system in sorted({row["system"] for row in rows}):
-        most = max(int(row["nodes"]) for row in rows if row["system"] == system)
-        is_asked = lambda row: row["system"] == system and 2 * int(row["nodes"]) > most
-        asked = [row for row in rows if is_asked(row)]
-        known = [row for row in rows if not is_asked(row)]
+        own = [int(row["nodes"]) for row in rows if row["system"] == system]
+        fitted = options.most or max(own) // 2
+        if not min(own) <= fitted < max(own):
+            continue
+        is_large = lambda row: int(row["nodes"]) > fitted
+        asked = [row for row in rows if row["system"] == system and is_large(row)]
+        known = [row for row in rows if not (is_large(row) and (options.most or row["system"] == system))]
         told = predicted(options.flowcast, names, known, asked, options.allocations, system, topologies.get(system))
-        title = f"{system}, more than {most // 2} nodes"
+        title = f"{system}, more than {fitted} nodes"
         predictions[title] = told
         for kind, part in kinds(told):
             if part:

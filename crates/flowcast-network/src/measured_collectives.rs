@@ -9,7 +9,8 @@ section! {
     pub struct MeasuredCollectives {
         /// Name of the machine, as in the table of operations.
         system: String,
-        /// Factor for the half-widths of intervals, chosen such that the intervals hold for runs left out of the fit.
+        /// Factor for the half-widths of intervals on at least twice the fitted nodes, chosen such that the intervals hold for
+        /// runs left out of the fit. Its square root is the factor on fitted numbers of nodes.
         widening: f64,
         /// Costs of the steps.
         costs: FittedCosts<CollectiveCosts>,
@@ -22,7 +23,8 @@ section! {
     /// Standard deviations of the parts of `ln(measured / predicted)` that measurements share, and the distances over which
     /// residuals are correlated.
     pub struct ResidualSpread + Copy {
-        /// Part shared by the same algorithm of an operation on any machine.
+        /// Part shared by the same algorithm of an operation on any machine, for 1 MiB on 32 nodes. This and the next two parts
+        /// are proportional to the doublings of the size and to the square root of the doublings of the nodes.
         algorithm: f64,
         /// Part shared by the same algorithm of an operation on the same machine.
         algorithm_here: f64,

@@ -14,7 +14,7 @@ use super::{
     cases::CollectiveCase,
     job::JobKey,
     predict::CollectivePrediction,
-    residuals::{PlacedResiduals, ResidualPlace, Residuals},
+    residuals::{ResidualPlace, Residuals},
     step_times::{PlacedCase, TooManyMessages, seconds_once},
 };
 use crate::library_rules::LibraryRule;
@@ -112,10 +112,7 @@ pub fn choose(
     level: f64,
     threads: usize,
 ) -> Result<Vec<AlgorithmChoice>, UndecidedChoice> {
-    let residuals = Residuals::new(
-        &PlacedResiduals::from_series(&measured.series),
-        measured.spread,
-    );
+    let residuals = Residuals::from_measured(measured);
     let candidates: Vec<Candidates> = question
         .sizes
         .iter()
@@ -129,9 +126,7 @@ pub fn choose(
     let mut choices = Vec::new();
     for (size, candidates) in question.sizes.iter().zip(&candidates) {
         let own: Vec<f64> = seconds.by_ref().take(candidates.compared.len()).collect();
-        choices.push(decide(
-            measured, &residuals, question, *size, candidates, &own, level,
-        ));
+        choices.push(decide(&residuals, question, *size, candidates, &own, level));
     }
     Ok(choices)
 }
@@ -213,7 +208,6 @@ const fn library_and_version(base: Base) -> (&'static str, &'static str) {
 }
 
 fn decide(
-    measured: &MeasuredCollectives,
     residuals: &Residuals,
     question: &ChoiceQuestion,
     bytes: Bytes,
@@ -237,7 +231,7 @@ fn decide(
             choice: placed.case.choice,
             time: CollectivePrediction::new(
                 seconds[at] * expected.means[at].exp(),
-                residuals.deviation(&places, &expected, at) * measured.widening,
+                residuals.deviation(&places, &expected, at),
                 level,
             ),
         })
@@ -250,8 +244,7 @@ fn decide(
     order.sort_by(|one, other| predicted[*one].total_cmp(&predicted[*other]));
     let fastest = order[0];
     let ratio = predicted[fastest] / predicted[0];
-    let deviation =
-        residuals.deviation_between(&places, &expected, [0, fastest]) * measured.widening;
+    let deviation = residuals.deviation_between(&places, &expected, [0, fastest]);
     let is_same = candidates[fastest].1.case.choice == candidates[0].1.case.choice;
     AlgorithmChoice {
         op: question.op,

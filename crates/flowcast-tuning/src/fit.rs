@@ -122,7 +122,7 @@ pub fn fit_collectives(
     Ok(CollectiveFit {
         measured: MeasuredCollectives {
             system: machine.system.to_owned(),
-            widening: widening(&errors.concat(), LEVEL),
+            widening: widening(&held_out, &errors, LEVEL),
             costs: fits[machine.system].costs.clone(),
             spread,
             series: left_over("").series(),

@@ -1,10 +1,16 @@
 //! Errors for runs on more nodes than a fit has seen. They determine the spread of the residuals.
 
+use std::collections::BTreeMap;
+
 use flowcast_network::measured_collectives::ResidualSpread;
 use flowcast_program::parallel;
-use flowcast_statistics::{resampling::normal_score, sample::quantile};
+use flowcast_statistics::{interval::student_score, resampling::normal_score};
+use flowcast_units::CollectiveOp;
 
-use super::residuals::{PlacedResiduals, Residuals};
+use super::{
+    job::JobKey,
+    residuals::{PlacedResiduals, Residuals},
+};
 use flowcast::calibrate::narrowing::by_smaller_steps;
 
 /// Prior of [`ResidualSpread`]. The disturbance is the difference of two runs of the same case on 8 and on 16 nodes of LUMI,
@@ -50,8 +56,8 @@ const FREEDOM: f64 = 8.0;
 /// Largest numbers of known and of predicted cases of a fold while the spread is searched.
 const MOST_KNOWN: usize = 250;
 const MOST_ASKED: usize = 60;
-/// Number of sizes of a series that count as one independent case.
-const ALIKE: f64 = 3.0;
+/// Number of errors that count as one independent case: three sizes of a series, each predicted from two numbers of nodes.
+const ALIKE: f64 = 6.0;
 
 /// Residuals of costs that were fitted to some runs of a machine: of these runs, and of runs on more nodes.
 pub(super) struct HeldOut {
@@ -149,12 +155,31 @@ fn doubts(mut spread: ResidualSpread) -> f64 {
     away.iter().sum()
 }
 
-/// Factor on the half-widths of intervals, at least 1, so that a fraction `level` of the held-out runs lies within them.
-pub(super) fn widening(errors: &[HeldOutError], level: f64) -> f64 {
-    let scores: Vec<f64> = errors
-        .iter()
-        .map(|one| (one.error / one.expected).abs())
-        .collect();
-    let wanted = normal_score(0.5 + level / 2.0);
-    quantile(&scores, level).map_or(1.0, |found| (found / wanted).max(1.0))
+/// Factor on the half-widths of intervals, at least 1. A fraction `level` of the held-out errors lies within them if each
+/// operation of a run has the same weight. Its cases share deviations, so the number of operations and not of cases limits
+/// what is known about their spread: Student's t replaces the normal distribution.
+pub(super) fn widening(held_out: &[HeldOut], errors: &[Vec<HeldOutError>], level: f64) -> f64 {
+    let mut runs: BTreeMap<(&JobKey, CollectiveOp), Vec<f64>> = BTreeMap::new();
+    for (one, errors) in held_out.iter().zip(errors) {
+        for (place, error) in one.asked.places.iter().zip(errors) {
+            let scores = runs.entry((&place.job, place.op)).or_default();
+            scores.push((error.error / error.expected).abs());
+        }
+    }
+    let weighted = runs.values().flat_map(|scores| {
+        let weight = 1.0 / scores.len() as f64;
+        scores.iter().map(move |score| (*score, weight))
+    });
+    let mut weighted: Vec<(f64, f64)> = weighted.collect();
+    weighted.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    let count = runs.len() as f64;
+    let mut below = level * count;
+    let found = weighted.iter().find(|(_, weight)| {
+        below -= weight;
+        below <= 0.0
+    });
+    let normal = normal_score(0.5 + level / 2.0);
+    found.map_or(1.0, |(found, _)| {
+        (found / normal).max(1.0) * student_score(level, FREEDOM + count) / normal
+    })
 }

@@ -5,7 +5,7 @@ use flowcast_statistics::resampling::normal_score;
 use flowcast_units::Time;
 
 use super::{
-    residuals::{PlacedResiduals, ResidualPlace, Residuals},
+    residuals::{ResidualPlace, Residuals},
     step_times::{PlacedCase, seconds_once},
 };
 
@@ -41,10 +41,7 @@ pub fn predict_collectives(
     threads: usize,
 ) -> Vec<CollectivePrediction> {
     let seconds = seconds_once(cases, &measured.costs.costs, threads);
-    let residuals = Residuals::new(
-        &PlacedResiduals::from_series(&measured.series),
-        measured.spread,
-    );
+    let residuals = Residuals::from_measured(measured);
     let places: Vec<ResidualPlace> = cases
         .iter()
         .map(|placed| ResidualPlace::new(&placed.case))
@@ -53,7 +50,7 @@ pub fn predict_collectives(
     (0..)
         .zip(seconds)
         .map(|(at, seconds): (usize, f64)| {
-            let deviation = residuals.deviation(&places, &expected, at) * measured.widening;
+            let deviation = residuals.deviation(&places, &expected, at);
             CollectivePrediction::new(seconds * expected.means[at].exp(), deviation, level)
         })
         .collect()
