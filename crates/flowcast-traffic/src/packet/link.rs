@@ -91,6 +91,11 @@ impl PacketLink {
         self.ack
     }
 
+    /// Time of an ACK on an idle link, whose tokens it can use.
+    pub(super) fn lone_ack(&self) -> Picos {
+        self.ack.since(self.burst)
+    }
+
     /// Admits a frame that arrives at `now` from another link. Returns its departure, latency included, or `None` if the
     /// queue is full.
     #[inline]

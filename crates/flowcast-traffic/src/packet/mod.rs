@@ -422,6 +422,6 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<PacketLink> {
 fn opening(path: &FlowPath, links: &[PacketLink], fabric: &Fabric, wire: &Wire) -> Picos {
     let ways = path.data_in_order().chain(path.acknowledgements_in_order());
     ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| {
-        sum + links[link.index()].ack() + Picos::from_time(fabric.link_latency(link))
+        sum + links[link.index()].lone_ack() + Picos::from_time(fabric.link_latency(link))
     })
 }
