@@ -121,7 +121,7 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
 
     #[cold]
     fn grow(&mut self) {
-        let length = (self.keys.len() * 4).next_power_of_two();
+        let length = (self.keys.len() * 2).next_power_of_two();
         self.places = vec![FREE; length];
         for (number, key) in (0..).zip(&self.keys) {
             let mut place = Build::default().hash_one(key) as usize & (length - 1);
