@@ -4,13 +4,10 @@ mod flows;
 mod packet;
 mod sweep;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{path::PathBuf, time::Instant};
 
 use anyhow::{Result, bail};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use flowcast::{
     Contention, Options, PreparedProgram, PreparedSchedule,
     model::{network::Network, sharing::model::Model},
@@ -23,7 +20,10 @@ use flowcast_io::loggops_parameters;
 
 use super::predict::trace::goal_numbers;
 use flowcast_terminal::{
-    network_args::NetworkArgs, output::Format, progress::Progress, trace_args::open_trace,
+    network_args::{NetworkArgs, load, parse_overrides},
+    output::Format,
+    progress::Progress,
+    trace_args::open_trace,
 };
 
 /// Measure the speed of replays on this machine
@@ -35,39 +35,7 @@ pub(crate) enum Bench {
     /// Measure the speed of a replay in messages per second
     ///
     /// Loading is excluded. The result is the median of several runs.
-    Replay {
-        /// Trace
-        input: PathBuf,
-        /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
-        #[arg(
-            short,
-            long,
-            value_name = "NET",
-            required_unless_present = "goal_params"
-        )]
-        network: Option<String>,
-        /// Replace a field of the network, such as nic.latency=5us (repeatable)
-        #[arg(long = "set", value_name = "KEY=VALUE")]
-        overrides: Vec<String>,
-        /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) instead of a network
-        #[arg(long, value_name = "L,o,g,G,S")]
-        goal_params: Option<String>,
-        /// Number of runs, whose median is printed; at most 100000
-        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
-        repetitions: u32,
-        /// Include loading: measure from the text to the result
-        #[arg(long)]
-        with_load: bool,
-        /// Number of threads, for many messages without contention, or a network with parts that share no link
-        #[arg(long, value_name = "COUNT", default_value_t = 1)]
-        threads: usize,
-        /// Model of concurrent messages (see `flowcast predict --help`)
-        #[arg(long, value_name = "MODEL")]
-        model: Option<String>,
-        /// Machine-readable output
-        #[arg(long)]
-        json: bool,
-    },
+    Replay(ReplayBench),
     /// Measure the speed of a fluid model in flows per second
     ///
     /// Reading is excluded. The result is the median of several runs.
@@ -79,12 +47,8 @@ pub(crate) enum Bench {
         /// Model of concurrent flows (see `flowcast predict --help`)
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
-        /// Number of runs, whose median is printed; at most 100000
-        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
-        repetitions: u32,
-        /// Machine-readable output
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        timing: Timing,
     },
     /// Measure the speed of the packet model in packet-hops per second
     ///
@@ -94,15 +58,11 @@ pub(crate) enum Bench {
         input: PathBuf,
         #[command(flatten)]
         network: NetworkArgs,
-        /// Number of runs, whose median is printed; at most 100000
-        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
-        repetitions: u32,
         /// Simulate each packet, even if the state repeats exactly and whole periods could be skipped
         #[arg(long)]
         unfold: bool,
-        /// Machine-readable output
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        timing: Timing,
     },
     /// Compare the cost of many what-ifs of a trace with one replay
     ///
@@ -115,218 +75,190 @@ pub(crate) enum Bench {
         /// Number of what-ifs; at most 100000
         #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
         count: usize,
-        /// Number of runs, whose median is printed; at most 100000
-        #[arg(long, value_name = "COUNT", default_value_t = 11, value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
-        repetitions: u32,
-        /// Machine-readable output
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        timing: Timing,
     },
+}
+
+/// Number of runs and output format.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Timing {
+    /// Number of runs, whose median is printed; 1 to 100000
+    #[arg(long = "repetitions", value_name = "COUNT", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    runs: u32,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Bench {
     /// Measures and prints the result.
     pub(crate) fn run(self) -> Result<()> {
         match self {
-            Bench::Replay {
-                input,
-                network,
-                overrides,
-                goal_params,
-                repetitions: runs,
-                with_load,
-                threads,
-                model,
-                json,
-            } => {
-                check_repetitions(runs)?;
-                let network = network
-                    .map(|network| NetworkArgs { network, overrides }.load())
-                    .transpose()?;
-                let trace = open_trace(&input)?;
-                // Uses the engine for the trace alone. The speed of a network's engine depends on the network.
-                let bare = if matches!(trace, Trace::Program(_)) {
-                    Contention::Limits
-                } else {
-                    Contention::Loggops
-                };
-                let options = Options {
-                    contention: model.as_deref().map_or(Ok(bare), Contention::named)?,
-                    loggops: goal_params
-                        .as_deref()
-                        .map(|text| loggops_parameters(goal_numbers(text)?))
-                        .transpose()?,
-                    ..Options::default()
-                };
-                replay(
-                    &input,
-                    trace,
-                    network.as_ref(),
-                    &options,
-                    Timing {
-                        runs,
-                        with_load,
-                        threads,
-                        json,
-                    },
-                )
-            }
+            Bench::Replay(replay) => replay.run(),
             Bench::Flows {
                 input,
                 network,
                 model,
-                repetitions: runs,
-                json,
+                timing,
             } => {
-                check_repetitions(runs)?;
                 let network = network.load()?;
                 let given = model.as_deref().map(Model::named).transpose()?;
                 let model = given.unwrap_or(Model::from_network(&network));
-                flows::run(&input, &network, model, runs, json)
+                flows::run(&input, &network, model, timing)
             }
             Bench::Packet {
                 input,
                 network,
-                repetitions: runs,
                 unfold,
-                json,
-            } => {
-                check_repetitions(runs)?;
-                packet::run(&input, &network.load()?, unfold, runs, json)
-            }
+                timing,
+            } => packet::run(&input, &network.load()?, unfold, timing),
             Bench::Sweep {
                 input,
                 network,
                 count,
-                repetitions: runs,
-                json,
+                timing,
             } => {
-                check_repetitions(runs)?;
-                let trace = open_trace(&input)?;
-                sweep::run(
-                    program_of(&trace, &input)?,
-                    &network.load()?,
-                    count,
-                    runs,
-                    json,
-                )
+                let Trace::Program(program) = open_trace(&input)? else {
+                    bail!(
+                        "{}: found a GOAL schedule, expected a trace",
+                        input.display()
+                    )
+                };
+                sweep::run(&program, &network.load()?, count, timing)
             }
         }
     }
 }
 
-fn check_repetitions(runs: u32) -> Result<()> {
-    if runs == 0 {
-        bail!("--repetitions: found 0, expected at least 1");
-    }
-    Ok(())
-}
-
-fn program_of<'a>(trace: &'a Trace, input: &Path) -> Result<&'a Program> {
-    match trace {
-        Trace::Program(program) => Ok(program),
-        _ => bail!(
-            "{}: found a GOAL schedule, expected a trace",
-            input.display()
-        ),
-    }
-}
-
-/// Number of runs, the measured part, threads and output format.
-#[derive(Clone, Copy)]
-struct Timing {
-    runs: u32,
+/// A replay to measure.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayBench {
+    /// Trace
+    input: PathBuf,
+    /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
+    #[arg(
+        short,
+        long,
+        value_name = "NET",
+        required_unless_present = "goal_params"
+    )]
+    network: Option<String>,
+    /// Replace a field of the network, such as nic.latency=5us (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) instead of a network
+    #[arg(long, value_name = "L,o,g,G,S")]
+    goal_params: Option<String>,
+    /// Include loading: measure from the text to the result
+    #[arg(long)]
     with_load: bool,
+    /// Number of threads, for many messages without contention, or a network with parts that share no link
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
     threads: usize,
-    json: bool,
+    /// Model of concurrent messages (see `flowcast predict --help`)
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    #[command(flatten)]
+    timing: Timing,
 }
 
-fn replay(
-    input: &Path,
-    trace: Trace,
-    network: Option<&Network>,
-    options: &Options,
-    timing: Timing,
-) -> Result<()> {
-    match trace {
-        Trace::Schedule(schedule) => replay_schedule(input, schedule, network, options, timing),
-        Trace::Program(program) => replay_program(input, program, network, options, timing),
-        Trace::Folded(folded) => replay_program(input, folded.unfold()?, network, options, timing),
+impl ReplayBench {
+    fn run(&self) -> Result<()> {
+        let network = match &self.network {
+            Some(network) => Some(load(network, &parse_overrides(&self.overrides)?)?),
+            None => None,
+        };
+        let trace = open_trace(&self.input)?;
+        // Uses the engine for the trace alone. The speed of a network's engine depends on the network.
+        let bare = if matches!(trace, Trace::Program(_)) {
+            Contention::Limits
+        } else {
+            Contention::Loggops
+        };
+        let options = Options {
+            contention: self.model.as_deref().map_or(Ok(bare), Contention::named)?,
+            loggops: self
+                .goal_params
+                .as_deref()
+                .map(|text| loggops_parameters(goal_numbers(text)?))
+                .transpose()?,
+            ..Options::default()
+        };
+        match trace {
+            Trace::Schedule(schedule) => self.schedule(schedule, network.as_ref(), &options),
+            Trace::Program(program) => self.program(program, network.as_ref(), &options),
+            Trace::Folded(folded) => self.program(folded.unfold()?, network.as_ref(), &options),
+        }
     }
-}
 
-fn replay_program(
-    input: &Path,
-    mut program: Program,
-    network: Option<&Network>,
-    options: &Options,
-    timing: Timing,
-) -> Result<()> {
-    let Some(network) = network else {
-        bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)")
-    };
-    let prepared = PreparedProgram::new(&program, network, options)?;
-    let is_free = options.contention == Contention::Limits && prepared.engine()?.is_free();
-    // If nothing is limited, the contention-free walk runs.
-    let model = if is_free {
-        Model::Independent.name()
-    } else {
-        prepared.model().name()
-    };
-    drop(prepared);
-    let seconds = timed(timing.runs, || {
-        if timing.with_load
-            && let Trace::Program(again) = open_trace(input)?
-        {
-            program = again;
-        }
-        Ok(PreparedProgram::new(&program, network, options)?
-            .engine()?
-            .on_threads(timing.threads)
-            .run()?)
-    })?;
-    let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
-    let tail = format!(", {each:.1} bytes per message, model {model}");
-    print_replay(seconds, u64::from(program.messages()), model, tail, timing)
-}
+    fn program(
+        &self,
+        mut program: Program,
+        network: Option<&Network>,
+        options: &Options,
+    ) -> Result<()> {
+        let Some(network) = network else {
+            bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)")
+        };
+        let prepared = PreparedProgram::new(&program, network, options)?;
+        let is_free = options.contention == Contention::Limits && prepared.engine()?.is_free();
+        // If nothing is limited, the contention-free walk runs.
+        let model = if is_free {
+            Model::Independent.name()
+        } else {
+            prepared.model().name()
+        };
+        drop(prepared);
+        let seconds = timed(self.timing, || {
+            if self.with_load
+                && let Trace::Program(again) = open_trace(&self.input)?
+            {
+                program = again;
+            }
+            Ok(PreparedProgram::new(&program, network, options)?
+                .engine()?
+                .on_threads(self.threads)
+                .run()?)
+        })?;
+        let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
+        let tail = format!(", {each:.1} bytes per message, model {model}");
+        self.print(seconds, u64::from(program.messages()), model, &tail)
+    }
 
-/// Measures replays of a schedule. Its preparation belongs to loading, like the matching of a trace.
-fn replay_schedule(
-    input: &Path,
-    schedule: Schedule,
-    network: Option<&Network>,
-    options: &Options,
-    timing: Timing,
-) -> Result<()> {
-    let messages = schedule.messages();
-    let mut prepared = PreparedSchedule::consuming(schedule, network, options)?;
-    let seconds = timed(timing.runs, || {
-        if timing.with_load
-            && let Trace::Schedule(again) = open_trace(input)?
-        {
-            prepared = PreparedSchedule::consuming(again, network, options)?;
-        }
-        Ok(prepared.run()?)
-    })?;
-    let model = prepared.model().name();
-    print_replay(seconds, messages, model, format!(", model {model}"), timing)
-}
+    /// Measures replays of a schedule. Its preparation belongs to loading, like the matching of a trace.
+    fn schedule(
+        &self,
+        schedule: Schedule,
+        network: Option<&Network>,
+        options: &Options,
+    ) -> Result<()> {
+        let messages = schedule.messages();
+        let mut prepared = PreparedSchedule::consuming(schedule, network, options)?;
+        let seconds = timed(self.timing, || {
+            if self.with_load
+                && let Trace::Schedule(again) = open_trace(&self.input)?
+            {
+                prepared = PreparedSchedule::consuming(again, network, options)?;
+            }
+            Ok(prepared.run()?)
+        })?;
+        let model = prepared.model().name();
+        self.print(seconds, messages, model, &format!(", model {model}"))
+    }
 
-fn print_replay(
-    seconds: Vec<f64>,
-    messages: u64,
-    model: &str,
-    tail: String,
-    Timing { json, .. }: Timing,
-) -> Result<()> {
-    let document = Document::new("bench-replay")
-        .field("model", model)
-        .field("messages", messages);
-    print_rates("messages", messages, seconds, document, &tail, json)
+    fn print(&self, seconds: Vec<f64>, messages: u64, model: &str, tail: &str) -> Result<()> {
+        let document = Document::new("bench-replay")
+            .field("model", model)
+            .field("messages", messages);
+        print_rates("messages", messages, seconds, document, tail, self.timing)
+    }
 }
 
 /// Time of each run, in seconds.
-pub(super) fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<Vec<f64>> {
+pub(super) fn timed<T>(
+    Timing { runs, .. }: Timing,
+    mut run: impl FnMut() -> Result<T>,
+) -> Result<Vec<f64>> {
     let mut seconds = Vec::new();
     let progress = Progress::counted("measuring", "runs", u64::from(runs));
     for _ in 0..runs {
@@ -345,14 +277,14 @@ pub(super) fn print_rates(
     mut seconds: Vec<f64>,
     document: Document,
     tail: &str,
-    json: bool,
+    timing: Timing,
 ) -> Result<()> {
     seconds.sort_by(f64::total_cmp);
     let runs = seconds.len();
     let [slow, middle, fast] = [runs - 1, runs / 2, 0].map(|run| count as f64 / seconds[run]);
     let field = name.replace('-', "_");
     let text = [slow, middle, fast].map(|rate| four_digits(rate / 1e6));
-    Format { json }.print(
+    timing.format.print(
         &document
             .field("runs", runs)
             .field(format!("{field}_per_s"), middle)

@@ -14,24 +14,18 @@ use flowcast::{
     table::Document,
 };
 
-use super::{print_rates, timed};
+use super::{Timing, print_rates, timed};
 use flowcast_terminal::trace_args::read_pattern;
 
-/// Simulates the pattern `runs` times and prints the median.
-pub(super) fn run(
-    input: &Path,
-    network: &Network,
-    model: Model,
-    runs: u32,
-    json: bool,
-) -> Result<()> {
+/// Simulates the pattern several times and prints the median.
+pub(super) fn run(input: &Path, network: &Network, model: Model, timing: Timing) -> Result<()> {
     let (name, content) = read_pattern(input)?;
     let pattern = Pattern::read(&name, &content)?;
     let method = Method {
         model,
         strictness: Strictness::Extended,
     };
-    let seconds = timed(runs, || {
+    let seconds = timed(timing, || {
         Ok(predict_ends(
             &pattern.flows,
             &pattern.racks,
@@ -49,6 +43,6 @@ pub(super) fn run(
         seconds,
         document,
         &tail,
-        json,
+        timing,
     )
 }

@@ -10,21 +10,20 @@ use flowcast::{
     table::{Document, Grouped},
 };
 
-use super::{print_rates, timed};
+use super::{Timing, print_rates, timed};
 use flowcast_terminal::trace_args::read_pattern;
 
-/// Simulates the pattern `runs` times and prints the median.
+/// Simulates the pattern several times and prints the median.
 pub(super) fn run(
     input: &Path,
     network: &Network,
     each_packet: bool,
-    runs: u32,
-    json: bool,
+    timing: Timing,
 ) -> Result<()> {
     let (name, content) = read_pattern(input)?;
     let pattern = Pattern::read(&name, &content)?;
     let (mut hops, mut dropped) = (0, 0);
-    let seconds = timed(runs, || {
+    let seconds = timed(timing, || {
         let carried = carry(&pattern, network, each_packet)?;
         (hops, dropped) = (carried.packet_hops, carried.dropped);
         Ok(carried)
@@ -38,5 +37,5 @@ pub(super) fn run(
         Grouped(hops),
         Grouped(dropped)
     );
-    print_rates("packet-hops", hops, seconds, document, &tail, json)
+    print_rates("packet-hops", hops, seconds, document, &tail, timing)
 }

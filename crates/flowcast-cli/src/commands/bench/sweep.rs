@@ -12,16 +12,11 @@ use flowcast::{
     units::{Rate, Time},
 };
 
-use flowcast_terminal::output::Format;
+use super::Timing;
 
 /// Alternately measures one replay and one sweep, `runs` times each, and prints the median of the ratios.
-pub(super) fn run(
-    program: &Program,
-    network: &Network,
-    sets: usize,
-    runs: u32,
-    json: bool,
-) -> Result<()> {
+pub(super) fn run(program: &Program, network: &Network, sets: usize, timing: Timing) -> Result<()> {
+    let runs = timing.runs;
     if sets == 0 {
         bail!("--count: found 0, expected at least 1");
     }
@@ -54,7 +49,7 @@ pub(super) fn run(
         all * 1e3,
         one * 1e3
     );
-    Format { json }.print(
+    timing.format.print(
         &Document::new("bench-sweep")
             .field("messages", program.messages())
             .field("sets", sets)
