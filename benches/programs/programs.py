@@ -161,24 +161,30 @@ def predicted(options, folder, laboratory, program, *further):
 
 
 def judge(options):
-    rows, costs = [], []
+    table, results, costs = {}, [], []
     for folder, laboratory, program in cases(options):
+        profile, ranks, _ = LABORATORIES[laboratory]
+        row = table.setdefault((program, ranks), {})
         document = measured(folder, f"{laboratory}.{program}")
         found = document and predicted(options, folder, laboratory, program, "--holdout", program)
         if not found:
-            print(f"| {laboratory} | `{program}` | {'not measured' if not document else 'not predicted'} |")
+            row[profile] = "-" if not document else "not predicted"
             continue
-        times = [run["total_s"] for run in document["runs"]]
-        truth, makespan = statistics.median(times), found["makespan_s"]
+        truth, makespan = statistics.median(run["total_s"] for run in document["runs"]), found["makespan_s"]
         low, high = found["interval_s"] or (math.nan, math.nan)
-        is_shared = "disturbed_by" in document["provenance"]
+        error, is_inside = makespan / truth - 1, low <= truth <= high
         costs.append(document["recording_cost"])
+        is_shared = "disturbed_by" in document["provenance"]
         if not is_shared:
-            rows.append((makespan / truth - 1, (high - low) / 2 / makespan, low <= truth <= high))
-        mark = ", shared processors" if is_shared else "" if low <= truth <= high else ", outside"
-        print(f"| {laboratory} | `{program}` | {truth:.3f} ({min(times):.3f} to {max(times):.3f}) | "
-              f"{makespan:.3f} ({low:.3f} to {high:.3f}) | {makespan / truth - 1:+.1%}{mark} |", flush=True)
-    errors, widths, inside = zip(*rows)
+            results.append((error, (high - low) / 2 / makespan, is_inside))
+        mark = ", shared" if is_shared else "" if is_inside else ", outside"
+        row[profile] = f"{truth:.3g} ({100 * error:+.1f}{mark})"
+    profiles = list(dict.fromkeys(profile for profile, _, _ in LABORATORIES.values()))
+    print("| program | ranks |", " | ".join(f"`{profile}`" for profile in profiles), "|")
+    print("|---" * (2 + len(profiles)) + "|")
+    for (program, ranks), row in sorted(table.items(), key=lambda item: (list(PROGRAMS).index(item[0][0]), item[0][1])):
+        print(f"| `{program}` | {ranks} |", " | ".join(row.get(profile, "-") for profile in profiles), "|")
+    errors, widths, inside = zip(*results)
     print(f"\ninside {sum(inside)} of {len(inside)} ({sum(inside) / len(inside):.0%}); median half-width "
           f"{statistics.median(widths):.1%}; mean absolute error {statistics.mean(map(abs, errors)):.1%}; "
           f"recording costs {statistics.median(costs):+.1%} (median), {max(costs):+.1%} (most)")
