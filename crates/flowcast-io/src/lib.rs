@@ -73,6 +73,18 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
+/// Folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// Text of the error of a file that cannot be read.
+pub fn cannot_read(path: &Path) -> impl Fn() -> String {
+    move || format!("cannot read {}", path.display())
+}
+
 /// Text of a file in any supported encoding and with any line ends.
 ///
 /// # Errors

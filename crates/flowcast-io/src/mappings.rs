@@ -10,7 +10,7 @@ use flowcast::{
 use flowcast_place as place;
 use flowcast_place::mapping_file;
 
-use crate::{Reader, file_text};
+use crate::{Reader, cannot_read, file_text};
 
 /// Mapping by name: `fill`, `round-robin`, `N-per-node`, or a file.
 ///
@@ -55,8 +55,6 @@ fn read_table(option: &str, reader: &mut dyn Reader) -> Result<AlgorithmTable> {
 /// # Errors
 /// The file cannot be read, or is not text.
 pub fn read_named_text(path: &Path, reader: &mut dyn Reader) -> Result<String> {
-    let bytes = reader
-        .bytes(path)
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = reader.bytes(path).with_context(cannot_read(path))?;
     file_text(path, (*bytes).as_ref().to_vec())
 }

@@ -12,7 +12,10 @@ use flowcast::{
     recording::format::RECORDING,
 };
 
-use crate::near::{beginning, beside};
+use crate::{
+    cannot_read, folder_of,
+    near::{beginning, beside},
+};
 
 /// File by which a folder is recognised as a trace: the file of a recording, an OTF2 anchor, the first of the ranks' files,
 /// or the list of a SimGrid trace.
@@ -21,8 +24,7 @@ pub fn first_of_folder(folder: &Path) -> Result<PathBuf> {
     if recording.exists() {
         return Ok(recording);
     }
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = fs::read_dir(folder).with_context(cannot_read(folder))?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.is_file())
@@ -105,12 +107,8 @@ pub(crate) fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    let folder = one
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let folder = folder_of(one);
+    let entries = fs::read_dir(folder).with_context(cannot_read(folder))?;
     let names: Vec<String> = entries
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
         .collect();

@@ -19,7 +19,7 @@ use flowcast::{
 };
 
 use crate::{
-    EnvironmentLacks, Reader,
+    EnvironmentLacks, Reader, cannot_read,
     near::{beginning, beside},
     rank_files,
 };
@@ -53,9 +53,7 @@ pub fn open_trace_by(
     clock: Option<Clock>,
 ) -> Result<Trace> {
     let options = ReadOptions { threads: threads() };
-    let bytes = reader
-        .bytes(path)
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = reader.bytes(path).with_context(cannot_read(path))?;
     let is_recording = (*bytes).as_ref().starts_with(RECORDING_MAGIC.as_bytes());
     if clock.is_some() && !is_recording {
         bail!("--compute: found {name}, expected a recording: only recordings have both clocks");
@@ -65,8 +63,7 @@ pub fn open_trace_by(
     }
     if compiled::is_schedule((*bytes).as_ref()) {
         // Schedules are not mapped, because the pages of a map count as this process's own while they are read.
-        let mut file =
-            File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut file = File::open(path).with_context(cannot_read(path))?;
         return Ok(Trace::Schedule(compiled::read_schedule(name, &mut file)?));
     }
     let mut unpacking = unpacking()?;
@@ -75,9 +72,7 @@ pub fn open_trace_by(
         let parts = rank_files::of_all_ranks(path)?
             .into_iter()
             .map(&mut |file: PathBuf| -> Result<(String, SharedBytes)> {
-                let bytes = reader
-                    .bytes(&file)
-                    .with_context(|| format!("cannot read {}", file.display()))?;
+                let bytes = reader.bytes(&file).with_context(cannot_read(&file))?;
                 let name = file.display().to_string();
                 let plain = unpacked(&mut unpacking, &name, bytes)?;
                 Ok((name, plain))
@@ -111,7 +106,7 @@ pub fn open_trace_by(
 /// # Errors
 /// The file cannot be read.
 pub fn is_pattern(path: &Path) -> Result<InputKind> {
-    let start = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let start = beginning(path).with_context(cannot_read(path))?;
     let is_named = path
         .extension()
         .is_some_and(|ending| ending == "pattern" || ending == "steps");
@@ -128,7 +123,7 @@ pub fn is_pattern(path: &Path) -> Result<InputKind> {
 /// # Errors
 /// The file cannot be read.
 pub fn is_matrix(path: &Path) -> Result<bool> {
-    let start = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let start = beginning(path).with_context(cannot_read(path))?;
     Ok(flowcast_place::matrix_file::is_matrix(&start))
 }
 

@@ -59,7 +59,7 @@ fn of_times((total, communication, computation, calls, regions): ValidationTimes
 fn open(folder: &Path, threads: usize) -> Result<Vec<RankFile>> {
     let read = |path: &Path| std::fs::read(path).map(|bytes| Arc::new(bytes) as SharedBytes);
     let path = folder.join(RECORDING);
-    let text = read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = read(&path).with_context(flowcast_io::cannot_read(&path))?;
     let text = (*text).as_ref();
     Ok(recorded_files(
         &path.display().to_string(),

@@ -12,9 +12,9 @@ use std::{
 use crate::{
     polling::Polling,
     slab::Slab,
-    transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit},
+    transit::{Delivery, Departure, NextProgress, Progress, ReceivePosted, Rts, Transit},
 };
-use flowcast_network::{network, sharing::SharingError};
+use flowcast_network::network;
 use flowcast_program::slot::Slot;
 use flowcast_units::{Rank, Time};
 
@@ -158,7 +158,7 @@ impl<T: Transit> Transit for Handshakes<T> {
         self.polling.go_on(rank);
     }
 
-    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+    fn deliver(&mut self, limit: Option<Time>) -> NextProgress {
         loop {
             let next = self.coming.peek().map(|Reverse((time, ..))| *time);
             let until = next.into_iter().chain(limit).min();
@@ -205,7 +205,7 @@ impl Transit for InOrder {
             .push(Reverse((arrival, slot, start, arrival - latency)));
     }
 
-    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+    fn deliver(&mut self, limit: Option<Time>) -> NextProgress {
         let is_due = |arrival: Time| limit.is_none_or(|limit| arrival <= limit);
         let Some(Reverse((arrival, slot, start, left))) = self
             .in_flight

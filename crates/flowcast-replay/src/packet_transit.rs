@@ -18,7 +18,10 @@ use super::{
     polling::Polling,
     rank_order::RankOrder,
     slab::Slab,
-    transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit, racks_of, transfers_of},
+    transit::{
+        Delivery, Departure, NextProgress, Progress, ReceivePosted, Rts, Transit, racks_of,
+        transfers_of,
+    },
 };
 use flowcast_network::{
     cluster::flow::Flow,
@@ -442,7 +445,7 @@ impl Transit for Packets {
         self.polling.go_on(rank);
     }
 
-    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+    fn deliver(&mut self, limit: Option<Time>) -> NextProgress {
         loop {
             if let Some(progress) = self.held() {
                 return Ok(Some(progress));

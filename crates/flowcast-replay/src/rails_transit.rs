@@ -26,13 +26,9 @@ use crate::{
     packet_transit::{CONTROL, Packets},
     placement::Placement,
     slab::Slab,
-    transit::{Delivery, Departure, Progress, ReceivePosted, Shared, Transit},
+    transit::{Delivery, Departure, NextProgress, Progress, ReceivePosted, Shared, Transit},
 };
-use flowcast_network::{
-    loggp::LogGp,
-    network::Network,
-    sharing::{SharingError, model::Model},
-};
+use flowcast_network::{loggp::LogGp, network::Network, sharing::model::Model};
 use flowcast_program::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_scheduler::{
     RailId, RailSet,
@@ -308,7 +304,7 @@ impl<T: RailTransit> RailsTransit<T> {
     }
 
     /// Next event up to now and up to `limit`.
-    fn happened(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+    fn happened(&mut self, limit: Option<Time>) -> NextProgress {
         let until = limit.into_iter().chain([self.now]).min();
         for rail in RailSet::first(self.rails.len()) {
             let index = rail.index();
@@ -382,7 +378,7 @@ impl<T: RailTransit> Transit for RailsTransit<T> {
         }
     }
 
-    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+    fn deliver(&mut self, limit: Option<Time>) -> NextProgress {
         loop {
             self.give_due();
             if let Some(progress) = self.happened(limit)? {

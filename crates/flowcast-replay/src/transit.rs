@@ -76,7 +76,7 @@ pub(crate) trait Transit {
     ///
     /// # Errors
     /// Errors of the sharing model.
-    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError>;
+    fn deliver(&mut self, limit: Option<Time>) -> NextProgress;
 
     /// Returns a further event that has also happened by now. It is called after [`Transit::deliver`] where nothing observes
     /// the order.
@@ -129,6 +129,9 @@ impl ReceivePosted {
     pub const NEVER: Time = Time::from_nanos(-1.0);
 }
 
+/// The next event of a message in flight; `None` if there is none up to the limit.
+pub type NextProgress = Result<Option<Progress>, SharingError>;
+
 /// An event of a message in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress {
@@ -167,7 +170,7 @@ impl Transit for Undisturbed {
 
     fn depart(&mut self, _departure: Departure) {}
 
-    fn deliver(&mut self, _limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+    fn deliver(&mut self, _limit: Option<Time>) -> NextProgress {
         Ok(None)
     }
 }
@@ -589,7 +592,7 @@ impl Transit for Shared {
         self.leave(Leaving::new(&departure), route);
     }
 
-    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+    fn deliver(&mut self, limit: Option<Time>) -> NextProgress {
         loop {
             if let Some(delivery) = self.arrived.pop() {
                 return Ok(Some(Progress::Arrived(delivery)));

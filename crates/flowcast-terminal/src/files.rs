@@ -19,17 +19,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use flowcast_io::{file_text, read_file};
+use flowcast_io::{cannot_read, file_text, folder_of, read_file};
 use tempfile::{NamedTempFile, TempPath};
 
 pub use self::{
     declare::{Output, declare},
     inputs::note_read,
 };
-use self::{
-    inputs::was_read,
-    place::{Place, folder_of},
-};
+use self::{inputs::was_read, place::Place};
 use crate::{input_maps, interrupt};
 
 /// Parses the value of `--write KIND=FILE`. `kinds` lists the kinds with their names.
@@ -50,7 +47,7 @@ pub fn kind_and_file<K: Copy>(text: &str, kinds: &[(&str, K)]) -> Result<(K, Pat
 /// Reads a whole file and registers it as an input.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     note_read(path);
-    read_file(path).with_context(|| format!("cannot read {}", path.display()))
+    read_file(path).with_context(cannot_read(path))
 }
 
 /// Reads a text file and registers it as an input.
@@ -68,10 +65,7 @@ where
 
 /// Reads a text file that this run may overwrite: a result of an earlier run, or a file that is rewritten in place.
 pub fn read_own_text(path: &Path) -> Result<String> {
-    file_text(
-        path,
-        fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
-    )
+    file_text(path, fs::read(path).with_context(cannot_read(path))?)
 }
 
 /// Writes a file under a temporary name and renames it when it is complete and synced.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use flowcast_io::read_file;
+use flowcast_io::{cannot_read, read_file};
 
 use self::blocks::{Blocks, Chain};
 use crate::{
@@ -69,7 +69,7 @@ impl GrowingFile {
             return Ok((GrowingFile::start(path, content, head)?, T::default()));
         }
         let file = locked(path, open(path))?;
-        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = fs::read(path).with_context(cannot_read(path))?;
         let blocks = blocks_of(path, &bytes)?;
         if blocks.texts.len() < 2 {
             drop(file);
@@ -142,7 +142,7 @@ impl Drop for GrowingFile {
 
 /// Reads the texts of a growing file without resuming it. A file without checksums is read as it is.
 pub fn read(path: &Path) -> Result<String> {
-    let bytes = read_file(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = read_file(path).with_context(cannot_read(path))?;
     if blocks::beginnings(&bytes) > 0 {
         return Ok(blocks_of(path, &bytes)?.texts.concat());
     }

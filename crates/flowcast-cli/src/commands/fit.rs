@@ -151,9 +151,10 @@ impl Fit {
             .chain(&self.collectives.allocations)
             .chain(&network)
             .chain(&self.calls.predict);
-        let outputs = Output::each("-o", &self.output);
-        let outputs = outputs.chain(Output::each("--report", &self.report));
-        declare(inputs.map(PathBuf::as_path), outputs)?;
+        declare(
+            inputs.map(PathBuf::as_path),
+            Output::each("-o", &self.output).chain(Output::each("--report", &self.report)),
+        )?;
         if self.collectives.collectives.is_some() {
             return self.fit_collectives();
         }

@@ -121,13 +121,12 @@ impl MeasurePairs {
         }
         self.check_cores()?;
         let outputs = Output::each("-o", &self.output);
-        let pages = Output::each("--report", &self.report);
         declare(
             self.show
                 .iter()
                 .map(PathBuf::as_path)
                 .chain([Path::new(&self.place.lab)]),
-            outputs.chain(pages),
+            outputs.chain(Output::each("--report", &self.report)),
         )?;
         if self.threshold < 0.0 {
             bail!(

@@ -448,10 +448,7 @@ impl Observer for ProgramRecorder<'_> {
     }
 
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
-        if !self.is_free {
-            self.reach(rank, start);
-            self.release(rank, slot, Some(end));
-        }
+        self.held(rank, slot, start, end);
     }
 
     fn released(&mut self, rank: Rank, slot: Slot) {

@@ -35,7 +35,7 @@ pub mod upgrade;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 use toml_edit::DocumentMut;
 
 use crate::{
@@ -159,9 +159,9 @@ impl Network {
     /// The text is malformed TOML, a field is unknown, a value lacks its unit, or fields exclude each other.
     pub fn from_toml(text: &str, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
         if overrides.is_empty() {
-            return read(text)?.try_into();
+            return read::<NetworkFile>(text)?.try_into();
         }
-        overrides::apply(read_table(text)?, overrides)
+        overrides::apply(read(text)?, overrides)
     }
 
     /// The network with some fields replaced.
@@ -188,8 +188,8 @@ impl Network {
     }
 }
 
-/// Reads the text of a file of this or an earlier schema.
-pub(crate) fn read(text: &str) -> Result<NetworkFile, NetworkError> {
+/// Reads the text of a file of this or an earlier schema. As a table, its fields are not checked.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, NetworkError> {
     foreign::refuse(text)?;
     let upgraded = upgrade::upgraded(text)?;
     let current = upgraded.as_deref().unwrap_or(text);
@@ -200,16 +200,6 @@ pub(crate) fn read(text: &str) -> Result<NetworkFile, NetworkError> {
             (None, None) => Box::new(error).into(),
         },
     )
-}
-
-/// Reads the text as [`read`] does, but without checking the fields.
-pub(crate) fn read_table(text: &str) -> Result<toml::Table, NetworkError> {
-    foreign::refuse(text)?;
-    let upgraded = upgrade::upgraded(text)?;
-    let current = upgraded.as_deref().unwrap_or(text);
-    toml::from_str(current).map_err(|error| {
-        foreign::missing(&error, current).unwrap_or_else(|| Box::new(error).into())
-    })
 }
 
 pub(crate) fn table_of(file: &NetworkFile) -> toml::Table {

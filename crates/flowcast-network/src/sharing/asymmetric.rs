@@ -17,7 +17,7 @@
 //! `backbone_share` caps the rate of a flow over a saturated backbone.
 
 use super::{
-    Changes, RateModel, SharingError,
+    Allocations, Changes, RateModel, SharingError,
     active_flows::ActiveFlows,
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
@@ -50,11 +50,7 @@ pub enum Counted {
 }
 
 impl RateModel for EqualParts {
-    fn shares(
-        &mut self,
-        fabric: &Fabric,
-        active: &[usize],
-    ) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Allocations {
         let counts = fabric.flows_per_link(active);
         let allocations = active
             .iter()

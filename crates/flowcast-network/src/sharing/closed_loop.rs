@@ -16,7 +16,7 @@ pub(super) mod queues;
 mod relaxation;
 
 use super::{
-    Changes, RateModel, SharingError,
+    Allocations, Changes, RateModel, SharingError,
     active_flows::{ActiveFlows, Reach},
     fabric::{AllocatedFraction, Allocation, Fabric, Limit},
 };
@@ -120,11 +120,7 @@ impl ClosedLoop {
 }
 
 impl RateModel for ClosedLoop {
-    fn shares(
-        &mut self,
-        fabric: &Fabric,
-        active: &[usize],
-    ) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Allocations {
         let mut active_flows = ActiveFlows::new(fabric.link_count());
         active
             .iter()

@@ -431,8 +431,8 @@ impl Fabric {
 
     /// `true` if the link is a medium shared by a group of nodes.
     pub fn is_bus(&self, link: LinkId) -> bool {
-        let place = self.inner_place(link);
-        place.is_some_and(|place| matches!(self.inner[place].name, InnerName::Bus(..)))
+        self.inner_place(link)
+            .is_some_and(|place| matches!(self.inner[place].name, InnerName::Bus(..)))
     }
 
     /// `true` if the ACKs of all data on a link return over another link, its opposite. In a tree they may take another

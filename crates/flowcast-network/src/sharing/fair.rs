@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    Changes, RateModel, SharingError,
+    Allocations, Changes, RateModel, SharingError,
     active_flows::{ActiveFlows, Reach},
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
@@ -30,11 +30,7 @@ pub struct Fair {
 }
 
 impl RateModel for Fair {
-    fn shares(
-        &mut self,
-        fabric: &Fabric,
-        active: &[usize],
-    ) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Allocations {
         Ok(max_min(fabric, active))
     }
 

@@ -17,7 +17,7 @@
 //! flows are scaled down by the same factor.
 
 use super::{
-    RateModel, SharingError, bus,
+    Allocations, RateModel, SharingError, bus,
     closed_loop::{ClosedLoop, Feedback},
     fabric::{AllocatedFraction, Allocation, Fabric, Limit},
     fair,
@@ -73,11 +73,7 @@ impl FlowCuts {
 }
 
 impl RateModel for FlowCuts {
-    fn shares(
-        &mut self,
-        fabric: &Fabric,
-        active: &[usize],
-    ) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Allocations {
         let mut pattern = ActivePattern::new(fabric, active);
         if self.strictness == Strictness::Strict {
             pattern.refuse_crowds()?;

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    RateModel, SharingError, bus,
+    Allocations, RateModel, bus,
     fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
 };
 
@@ -37,11 +37,7 @@ impl Default for IbPenalty {
 }
 
 impl RateModel for IbPenalty {
-    fn shares(
-        &mut self,
-        fabric: &Fabric,
-        active: &[usize],
-    ) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Allocations {
         let counts = fabric.flows_per_link(active);
         let pairs = flows_by_pair(fabric, active);
         let mut senders = vec![0u32; counts.len()];

@@ -1,7 +1,7 @@
 //! No sharing: each flow runs as if it were alone. This is the baseline for the other models.
 
 use super::{
-    RateModel, SharingError,
+    Allocations, RateModel,
     active_flows::Reach,
     fabric::{Allocation, Fabric, Limit},
 };
@@ -11,11 +11,7 @@ use super::{
 pub struct Independent;
 
 impl RateModel for Independent {
-    fn shares(
-        &mut self,
-        fabric: &Fabric,
-        active: &[usize],
-    ) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Allocations {
         Ok(active
             .iter()
             .map(|flow: &usize| Allocation {

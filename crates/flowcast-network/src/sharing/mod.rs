@@ -67,6 +67,9 @@ pub struct Changes {
     pub held: Vec<(u32, LinkId)>,
 }
 
+/// Allocations of active flows.
+pub type Allocations = Result<Vec<Allocation>, SharingError>;
+
 /// A rule by which active flows share links.
 pub trait RateModel: Send {
     /// Allocations of the active flows. `active` contains indices of the fabric's paths in ascending order, and the result
@@ -74,11 +77,7 @@ pub trait RateModel: Send {
     ///
     /// # Errors
     /// The model does not support the situation of these flows, or found no solution.
-    fn shares(
-        &mut self,
-        fabric: &Fabric,
-        active: &[usize],
-    ) -> Result<Vec<Allocation>, SharingError>;
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Allocations;
 
     /// Flows that the start or end of a flow can affect.
     fn reach(&self) -> Reach {

@@ -473,10 +473,7 @@ impl Wiring for RoutedDragonfly {
 
     fn name(&self, hop: Hop) -> String {
         let shape = self.shape;
-        let [mut from, mut to] = self.ends(hop.cable);
-        if hop.is_backward {
-            (from, to) = (to, from);
-        }
+        let [from, to] = self.ends_of_hop(hop);
         if hop.cable.class == GLOBAL {
             let [from, to] = [from, to].map(|switch| switch.number / shape.gateways());
             let number = match shape.cables_per_pair() {

@@ -182,10 +182,7 @@ impl Wiring for RoutedGraph {
     }
 
     fn name(&self, hop: Hop) -> String {
-        let [mut from, mut to] = self.ends(hop.cable);
-        if hop.is_backward {
-            (from, to) = (to, from);
-        }
+        let [from, to] = self.ends_of_hop(hop);
         let class = usize::from(hop.cable.class) - 1;
         let number = match self.graph.edges[class].count {
             1 => String::new(),

@@ -195,10 +195,7 @@ impl Wiring for SwitchGrid {
     }
 
     fn name(&self, hop: Hop) -> String {
-        let [mut from, mut to] = self.ends(hop.cable);
-        if hop.is_backward {
-            (from, to) = (to, from);
-        }
+        let [from, to] = self.ends_of_hop(hop);
         format!(
             "{} cable from {} to {}",
             SwitchGrid::dimension(usize::from(hop.cable.class) - 1),

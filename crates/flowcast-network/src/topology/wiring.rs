@@ -153,6 +153,15 @@ pub(crate) trait Wiring: std::fmt::Debug + Send + Sync {
     /// The two ends of a cable, in the direction in which it is counted.
     fn ends(&self, cable: Cable) -> [Switch; 2];
 
+    /// The two ends of a cable, in the direction of a hop.
+    fn ends_of_hop(&self, hop: Hop) -> [Switch; 2] {
+        let mut ends = self.ends(hop.cable);
+        if hop.is_backward {
+            ends.reverse();
+        }
+        ends
+    }
+
     /// Level at which two nodes meet, an index into [`Wiring::meetings`].
     fn meeting(&self, one: Node, other: Node) -> usize;
 

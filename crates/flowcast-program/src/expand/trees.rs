@@ -11,17 +11,28 @@ use super::{
 impl Plan<'_> {
     /// Sends the vector down a tree, piece by piece. The receive of the next piece is posted while this one is forwarded.
     pub(super) fn down(&mut self, tree: CollectiveTree) {
-        let Branch { parent, children } = tree.branch(self.number(), self.ranks);
-        let mut children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
+        let Branch {
+            parent,
+            mut children,
+        } = self.branch(tree);
         if tree == CollectiveTree::Flat {
             // The flat algorithm does not count ranks from the root.
             children.sort_unstable();
         }
         for piece in 0..self.parts {
             if let Some(parent) = parent {
-                self.recv_piece(self.real(parent), piece, self.parts, 0);
+                self.recv_piece(parent, piece, self.parts, 0);
             }
             self.send_piece(&children, |_| MessagePart::place(piece, 1));
+        }
+    }
+
+    /// Parent and children of this rank in a tree, by their ranks in the communicator.
+    fn branch(&self, tree: CollectiveTree) -> Branch {
+        let Branch { parent, children } = tree.branch(self.number(), self.ranks);
+        Branch {
+            parent: parent.map(|parent| self.real(parent)),
+            children: children.into_iter().map(|child| self.real(child)).collect(),
         }
     }
 
@@ -65,9 +76,11 @@ impl Plan<'_> {
     /// Along chains and binary trees, and in pieces, the receive from the next child or of the next piece is posted during
     /// the wait for the one before (Open MPI, coll_base_reduce.c, `reduce_generic`).
     pub(super) fn up(&mut self, tree: CollectiveTree) {
-        let Branch { parent, children } = tree.branch(self.number(), self.ranks);
+        let Branch {
+            parent,
+            mut children,
+        } = self.branch(tree);
         let is_in_tree_order = !matches!(tree, CollectiveTree::Flat | CollectiveTree::Knomial(_));
-        let mut children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
         if !is_in_tree_order {
             children.reverse();
         }
@@ -96,7 +109,7 @@ impl Plan<'_> {
                 });
             }
             if let Some(parent) = parent {
-                self.send(self.real(parent), MessagePart::combine(piece, 1));
+                self.send(parent, MessagePart::combine(piece, 1));
             }
         }
     }
@@ -139,14 +152,10 @@ impl Plan<'_> {
         let own = self.number();
         let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
         if let Some(parent) = parent {
-            let part = self.below(own, origin);
-            let from = self.real(parent);
-            self.recv(from, part);
+            self.recv(self.real(parent), self.below(own, origin));
         }
         for child in children {
-            let part = self.below(child, origin);
-            let to = self.real(child);
-            self.send(to, part);
+            self.send(self.real(child), self.below(child, origin));
         }
     }
 
@@ -155,14 +164,10 @@ impl Plan<'_> {
         let own = self.number();
         let Branch { parent, children } = CollectiveTree::Knomial(2).branch(own, self.ranks);
         for child in children.into_iter().rev() {
-            let part = self.below(child, self.root);
-            let from = self.real(child);
-            self.recv(from, part);
+            self.recv(self.real(child), self.below(child, self.root));
         }
         if let Some(parent) = parent {
-            let part = self.below(own, self.root);
-            let to = self.real(parent);
-            self.send(to, part);
+            self.send(self.real(parent), self.below(own, self.root));
         }
     }
 
@@ -178,11 +183,10 @@ impl Plan<'_> {
     pub(super) fn split_binary(&mut self) {
         let own = self.number();
         let half = self.parts / 2;
-        let Branch { parent, children } = CollectiveTree::Binary.branch(own, self.ranks);
-        let children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
+        let Branch { parent, children } = self.branch(CollectiveTree::Binary);
         for piece in 0..half {
             if let Some(parent) = parent {
-                self.recv_piece(self.real(parent), piece, half, half_of(own, half));
+                self.recv_piece(parent, piece, half, half_of(own, half));
             }
             let root = self.root;
             let ranks = self.ranks;
@@ -200,12 +204,10 @@ impl Plan<'_> {
         let (first, second) = (MessagePart::place(0, half), MessagePart::place(half, half));
         if own == 0 {
             if let Some(last) = lonely {
-                let to = self.real(last);
-                self.send(to, second);
+                self.send(self.real(last), second);
             }
         } else if Some(own) == lonely {
-            let from = self.real(0);
-            self.recv(from, second);
+            self.recv(self.real(0), second);
         } else if own % 2 == 1 {
             let other = self.real(own + 1);
             self.exchange(other, first, other, second);

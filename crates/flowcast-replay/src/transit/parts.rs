@@ -20,7 +20,7 @@ use std::{
     },
 };
 
-use super::{Delivery, Departure, Leaving, Progress, Shared, Transit};
+use super::{Delivery, Departure, Leaving, NextProgress, Progress, Shared, Transit};
 use flowcast_network::sharing::SharingError;
 use flowcast_program::slot::Slot;
 use flowcast_units::Time;
@@ -395,7 +395,7 @@ impl Transit for PartedNetwork<'_> {
         self.departures[usize::from(part)].push(leaving);
     }
 
-    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+    fn deliver(&mut self, limit: Option<Time>) -> NextProgress {
         debug_assert_eq!(limit, None, "programs with accesses are not divided");
         loop {
             if let Some(ArrivedMessage { delivery, .. }) = self.found.pop() {

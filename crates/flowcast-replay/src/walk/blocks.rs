@@ -19,9 +19,8 @@ use super::{
 use crate::{
     observer::Unobserved,
     outcome::RankOutcome,
-    transit::{Delivery, Departure, Progress, Transit},
+    transit::{Delivery, Departure, NextProgress, Progress, Transit},
 };
-use flowcast_network::sharing::SharingError;
 use flowcast_program::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
@@ -216,7 +215,7 @@ impl Transit for Border<'_> {
         }
     }
 
-    fn deliver(&mut self, _limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+    fn deliver(&mut self, _limit: Option<Time>) -> NextProgress {
         let mut looks = 0;
         loop {
             self.show();

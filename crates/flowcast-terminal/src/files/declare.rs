@@ -6,11 +6,12 @@ use std::{
 };
 
 use anyhow::{Result, bail};
+use flowcast_io::folder_of;
 use rustix::fs::{Access, access};
 
 use super::{
     inputs::STANDARD_INPUT,
-    place::{Identity, folder_of, followed, is_descriptor},
+    place::{Identity, followed, is_descriptor},
 };
 use crate::exit::EnvironmentLacks;
 

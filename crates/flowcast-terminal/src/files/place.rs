@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use flowcast_io::folder_of;
 
 /// Maximum number of links that are followed, as in the kernel.
 const MOST_LINKS: usize = 40;
@@ -76,13 +77,6 @@ impl Identity {
             }
         }
     }
-}
-
-/// Folder of a file.
-pub(super) fn folder_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
 }
 
 /// Path after all symbolic links of its last part are followed, links to missing files included. The name of an open

@@ -110,9 +110,10 @@ impl Place {
     /// Searches and prints the result.
     pub(crate) fn run(self) -> Result<()> {
         let inputs = std::iter::once(self.input.as_path()).chain(self.nodes.files());
-        let mapping = Output::each("-o", &self.output);
-        let page = Output::each("--report", &self.report);
-        declare(inputs, mapping.chain(page))?;
+        declare(
+            inputs,
+            Output::each("-o", &self.output).chain(Output::each("--report", &self.report)),
+        )?;
         let mut network = self.network.load()?;
         let input = self.read()?;
         let options = self.request.options(&input, &mut network)?;

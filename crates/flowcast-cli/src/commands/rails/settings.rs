@@ -36,19 +36,21 @@ fn threshold(advice: &Advice) -> Option<Bytes> {
     advice.split_from.or(advice.together_from)
 }
 
+/// Names of the devices in this order, as one word of a shell.
+fn devices(order: &[usize], interfaces: &[String]) -> String {
+    let names = order.iter().map(|rail| interfaces[*rail].as_str());
+    shell_word(&names.collect::<Vec<_>>().join(",")).into_owned()
+}
+
 fn open_mpi(
     order: &[usize],
     interfaces: &[String],
     costs: &[LogGp],
     from: Option<Bytes>,
 ) -> Settings {
-    let names: Vec<&str> = order
-        .iter()
-        .map(|rail| interfaces[*rail].as_str())
-        .collect();
     let mut lines = vec![format!(
         "  --mca btl tcp,self,vader --mca btl_tcp_if_include {}",
-        shell_word(&names.join(","))
+        devices(order, interfaces)
     )];
     for rail in order {
         let (name, cost) = (&interfaces[*rail], &costs[*rail]);
@@ -71,13 +73,9 @@ fn open_mpi(
 }
 
 fn ucx(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Bytes>) -> Settings {
-    let names: Vec<&str> = order
-        .iter()
-        .map(|rail| interfaces[*rail].as_str())
-        .collect();
     let rails = if from.is_some() { order.len() } else { 1 };
     let mut lines = vec![
-        format!("  UCX_NET_DEVICES={}", shell_word(&names.join(","))),
+        format!("  UCX_NET_DEVICES={}", devices(order, interfaces)),
         "  UCX_MAX_EAGER_RAILS=1".to_owned(),
         format!("  UCX_MAX_RNDV_RAILS={rails}"),
     ];

@@ -230,10 +230,7 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<NamedPattern>
             "flowcast: note: {name}: the lab determines the racks of nodes; `node .. rack` lines are ignored"
         );
     }
-    let stem = Path::new(name).file_stem().map_or_else(
-        || name.to_owned(),
-        |stem| stem.to_string_lossy().into_owned(),
-    );
+    let stem = name_of(Path::new(name));
     let node_of = nodes_of_ranks(&steps, ends, spec)?;
     let between = steps
         .into_iter()

@@ -139,7 +139,7 @@ impl Body {
     ) -> Result<(), Fault> {
         const FORMAT: &str = "c:application:communicator:tasks:task:task...";
         cursor.eat(b'c');
-        let [application, own, count] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
+        let [application, own, count] = fields(cursor, FORMAT)?;
         let mut members = Vec::new();
         while cursor.eat(b':') {
             let task = cursor.integer().ok_or_else(|| Fault::malformed(FORMAT))?;
@@ -168,8 +168,7 @@ impl Body {
 
     fn read_state(&mut self, cursor: &mut Cursor<'_>, header: &ParaverHeader) -> Result<(), Fault> {
         const FORMAT: &str = "1:cpu:application:task:thread:begin:end:state";
-        let [_, application, task, thread, begin, end, state] =
-            fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
+        let [_, application, task, thread, begin, end, state] = fields(cursor, FORMAT)?;
         let rank = rank_of_thread(header, application, task, thread)?;
         let (begin, end) = (time(header, begin)?, time(header, end)?);
         if end < begin {
@@ -200,14 +199,13 @@ impl Body {
         header: &ParaverHeader,
     ) -> Result<(), Fault> {
         const FORMAT: &str = "2:cpu:application:task:thread:time:type:value[:type:value...]";
-        let [_, application, task, thread, at] =
-            fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
+        let [_, application, task, thread, at] = fields(cursor, FORMAT)?;
         let rank = rank_of_thread(header, application, task, thread)?;
         let at = time(header, at)?;
         let mut call = CollectiveEvent::default();
         let mut any = false;
         while cursor.peek() == b':' {
-            let [kind, value] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
+            let [kind, value] = fields(cursor, FORMAT)?;
             let number = self.events.number((kind, value));
             let events = &mut self.tasks[rank.index()].events;
             if (at as u64) < events.end() {
@@ -261,7 +259,7 @@ impl Body {
         header: &ParaverHeader,
     ) -> Result<(), Fault> {
         const FORMAT: &str = "3:cpu:application:task:thread:logical send:physical send:cpu:application:task:thread:logical receive:physical receive:size:tag";
-        let numbers: [i64; 14] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
+        let numbers: [i64; 14] = fields(cursor, FORMAT)?;
         let [
             _,
             from_app,
@@ -367,10 +365,14 @@ fn time(header: &ParaverHeader, units: i64) -> Result<i64, Fault> {
 
 /// Reads numbers, each preceded by a colon.
 #[inline]
-fn fields<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
-    if cursor.eat(b':') {
+fn fields<const N: usize>(
+    cursor: &mut Cursor<'_>,
+    format: &'static str,
+) -> Result<[i64; N], Fault> {
+    let numbers = if cursor.eat(b':') {
         cursor.integers()
     } else {
         None
-    }
+    };
+    numbers.ok_or_else(|| Fault::malformed(format))
 }

@@ -16,6 +16,7 @@ use flowcast::{
     trace::{recorded_times::measured, run_times::RunTimes},
     units::{Bytes, Node, Rounded, Time},
 };
+use flowcast_io::folder_of;
 use flowcast_measure::lab::{Lab, LabSpec};
 use indicatif::HumanDuration;
 use serde::{Deserialize, Serialize};
@@ -244,11 +245,7 @@ impl Plan<'_> {
 
     /// Temporary folder at a place that ranks of a lab can reach too.
     fn folder_beside(&self) -> Result<TempDir> {
-        let beside = self
-            .output
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let beside = folder_of(self.output);
         tempfile::tempdir_in(beside).with_context(|| format!("cannot write {}", beside.display()))
     }
 
