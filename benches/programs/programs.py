@@ -45,7 +45,7 @@ PROGRAMS = {
     "halo": "./halo 1500 80",
     "farm": "./farm 50",
     "transpose": "./transpose 40000 4",
-    "nwchem": "nwchem.openmpi h2o.nw",
+    "nwchem": "env OMPI_MCA_osc=pt2pt nwchem.openmpi h2o.nw",
     "cp2k": "cp2k.psmp -i water.inp -o water.out",
     "foam": "icoFoam -parallel -case foam",
     "petsc": f"./ex2 {PETSC}",
