@@ -317,7 +317,7 @@ impl Program {
         opcodes::iterate(self.words(rank))
     }
 
-    /// Calls of collectives by all streams: the stream, the index of the call and that of the execution.
+    /// Calls of collectives by all streams: the stream, the call and the execution, the last two by their indices.
     pub fn collective_ops(&self) -> impl Iterator<Item = (Rank, u32, u32)> + '_ {
         Rank::all(self.streams()).flat_map(|rank| {
             self.ops(rank).filter_map(move |(_, op)| match op {
