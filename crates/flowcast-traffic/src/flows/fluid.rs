@@ -5,8 +5,8 @@
 //! compared with zero. Latency is not contended: it is added after the data have passed. A flow without bytes ends
 //! immediately.
 //!
-//! A flow without others on its links takes `L + m*x` to the last bit, regardless of events elsewhere. [`stepwise`] is the
-//! naive version: at each event the model allocates to all flows anew.
+//! A flow without others on its links takes `L + m*x` to the last bit, regardless of events elsewhere. A test compares
+//! with the naive version, in which the model allocates to all flows anew at each event.
 
 use super::{
     flow_classes::FlowClasses,
