@@ -255,13 +255,10 @@ impl ReplayBench {
 }
 
 /// Time of each run, in seconds.
-pub(super) fn timed<T>(
-    Timing { runs, .. }: Timing,
-    mut run: impl FnMut() -> Result<T>,
-) -> Result<Vec<f64>> {
+pub(super) fn timed<T>(timing: Timing, mut run: impl FnMut() -> Result<T>) -> Result<Vec<f64>> {
     let mut seconds = Vec::new();
-    let progress = Progress::counted("measuring", "runs", u64::from(runs));
-    for _ in 0..runs {
+    let progress = Progress::counted("measuring", "runs", u64::from(timing.runs));
+    for _ in 0..timing.runs {
         let begin = Instant::now();
         std::hint::black_box(run()?);
         seconds.push(begin.elapsed().as_secs_f64());

@@ -67,7 +67,7 @@ pub struct Changes {
     pub held: Vec<(u32, LinkId)>,
 }
 
-/// Allocations of active flows.
+/// Allocations of active flows, in the order of the flows; or the reason why the model has none.
 pub type Allocations = Result<Vec<Allocation>, SharingError>;
 
 /// A rule by which active flows share links.

@@ -431,14 +431,15 @@ pub const SHARED_PROCESSORS: f64 = 0.05;
 /// Fraction of the processors' time in which the ranks of a recording compute during a run of this duration, on the busiest
 /// machine with more ranks than processors; `None` if there is no such machine.
 pub fn shared_processors(files: &[RankFile], run: Time) -> Option<f64> {
-    let machines = machines(files).into_iter();
-    let shares = machines
+    machines(files)
+        .into_iter()
         .filter(RecordedMachine::takes_turns)
         .map(|machine| {
             let computed: Time = machine.ranks.iter().map(|file| worked_by(file)).sum();
-            computed.as_seconds() / (run.as_seconds() * machine.processors as f64)
-        });
-    shares.max_by(f64::total_cmp)
+            let offered = run.as_seconds() * machine.processors as f64;
+            computed.as_seconds() / offered.max(f64::MIN_POSITIVE)
+        })
+        .max_by(f64::total_cmp)
 }
 
 /// Communicators of all ranks. Each rank numbers its own communicators. Two communicators with the same group are
