@@ -350,7 +350,7 @@ impl RankBuilder {
     }
 
     /// Appends an instruction.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, op: Op, record: Record) {
         opcodes::push(&mut self.words, op, record);
     }

@@ -231,11 +231,11 @@ impl Executions {
             starts.push(end);
         }
         let mut calls = vec![NO_CALL; end];
-        for (rank, call, instance) in program.collective_ops() {
+        program.collective_ops().for_each(|(rank, call, instance)| {
             if let Some(place) = self.place(program.calls[call as usize].communicator, rank) {
                 calls[starts[instance as usize] + place as usize] = call;
             }
-        }
+        });
         (starts, calls)
     }
 

@@ -199,14 +199,14 @@ pub(super) fn executions_of_several_roots(program: &Program) -> u64 {
     // Indexed by execution: rank that calls itself the root, root that was named, and `true` if another was found.
     let mut roots: Vec<(Option<Rank>, Option<Rank>, bool)> =
         vec![(None, None, false); program.instances.len()];
-    for (rank, call, instance) in program.collective_ops() {
+    program.collective_ops().for_each(|(rank, call, instance)| {
         let call = &program.calls[call as usize];
         let (own, named, differ) = &mut roots[instance as usize];
         for (known, found) in [(own, call.is_root.then_some(rank)), (named, call.root)] {
             *differ |= has_root(call.op) && found.is_some() && known.is_some() && *known != found;
             *known = known.or(found);
         }
-    }
+    });
     roots.iter().filter(|(_, _, differ)| *differ).count() as u64
 }
 
