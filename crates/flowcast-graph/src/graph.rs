@@ -205,6 +205,15 @@ impl RecordedEvents {
         self.ends[rank] = self.push(node, happened);
     }
 
+    /// Adds a computation of a rank; `item` is its region or call, as in [`EventNode::new`].
+    fn compute(&mut self, rank: Rank, item: u32, start: Time, end: Time) {
+        if end > start {
+            let node = EventNode::new(EventKind::Compute, rank, item);
+            let node = node.after(self.ends[rank], (end - start).as_nanos());
+            self.go_on(rank, node, Some(end));
+        }
+    }
+
     /// Records time of a rank, up to `until`, that no cost explains.
     fn spend(&mut self, rank: Rank, until: Time, part: TimePart) {
         self.ends[rank] = self.late(self.ends[rank], rank, until, part);

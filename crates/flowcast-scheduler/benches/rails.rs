@@ -153,34 +153,36 @@ fn subject<M: ClockArithmetic>(
     mut scheduler: impl RailScheduler<M> + 'static,
     messages: Vec<(M, Bytes)>,
 ) -> Timed {
+    decisions(name, messages, move |now, size| {
+        scheduler.pick(now, size, RailSet::ALL)
+    })
+}
+
+fn shared(rails: &[LogGp], messages: Vec<(Ticks, Bytes)>) -> Timed {
+    let scheduler =
+        SharedVirtualTime::<EarliestDelivery>::new(rails).expect("as many rails as allowed");
+    decisions(
+        "earliest-delivery, shared by threads, one alone",
+        messages,
+        move |now, size| scheduler.pick(now, size, RailSet::ALL),
+    )
+}
+
+/// Returns a measurement of the nanoseconds that a decision takes.
+fn decisions<M: ClockArithmetic, R>(
+    name: &str,
+    messages: Vec<(M, Bytes)>,
+    mut pick: impl FnMut(M, Bytes) -> R + 'static,
+) -> Timed {
     let mut now = M::ZERO;
     let run = move || {
         let begin = Clock::now();
         for index in 0..DECISIONS {
             let (pause, size) = messages[index % TABLE];
             now = now.plus(pause);
-            black_box(scheduler.pick(now, size, RailSet::ALL));
+            black_box(pick(now, size));
         }
         begin.elapsed().as_nanos() as f64 / DECISIONS as f64
     };
     (name.to_owned(), Box::new(run))
-}
-
-fn shared(rails: &[LogGp], messages: Vec<(Ticks, Bytes)>) -> Timed {
-    let scheduler =
-        SharedVirtualTime::<EarliestDelivery>::new(rails).expect("as many rails as allowed");
-    let mut now = Ticks::ZERO;
-    let run = move || {
-        let begin = Clock::now();
-        for index in 0..DECISIONS {
-            let (pause, size) = messages[index % TABLE];
-            now = now.plus(pause);
-            black_box(scheduler.pick(now, size, RailSet::ALL));
-        }
-        begin.elapsed().as_nanos() as f64 / DECISIONS as f64
-    };
-    (
-        "earliest-delivery, shared by threads, one alone".to_owned(),
-        Box::new(run),
-    )
 }

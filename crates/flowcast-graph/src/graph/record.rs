@@ -360,11 +360,7 @@ impl RecordedInstances {
 impl Observer for ProgramRecorder<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.reach(rank, start);
-        if end > start {
-            let node = EventNode::new(EventKind::Compute, rank, self.inside[rank]);
-            let node = node.after(self.events.ends[rank], (end - start).as_nanos());
-            self.events.go_on(rank, node, Some(end));
-        }
+        self.events.compute(rank, self.inside[rank], start, end);
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {

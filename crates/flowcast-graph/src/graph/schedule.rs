@@ -110,11 +110,7 @@ impl ScheduleRecorder<'_> {
 impl Observer for ScheduleRecorder<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.events.spend(rank, start, TimePart::Other);
-        if end > start {
-            let node = EventNode::new(EventKind::Compute, rank, 0);
-            let node = node.after(self.events.ends[rank], (end - start).as_nanos());
-            self.events.go_on(rank, node, Some(end));
-        }
+        self.events.compute(rank, 0, start, end);
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {

@@ -64,8 +64,7 @@ pub(super) struct WireHeader {
 
 impl WireHeader {
     fn bytes(&self) -> [u8; HEADER] {
-        let mut bytes = [0; HEADER];
-        let words = [
+        [
             MAGIC,
             self.kind as u32,
             self.from.jobid,
@@ -73,19 +72,16 @@ impl WireHeader {
             self.round,
             self.of,
             self.body,
-        ];
-        for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
+        ]
+        .map(u32::to_le_bytes)
+        .as_flattened()
+        .try_into()
+        .expect("a word has four bytes")
     }
 
     fn read(bytes: &[u8]) -> Option<WireHeader> {
-        let mut words = [0; HEADER / 4];
-        for (word, place) in words.iter_mut().zip(bytes.get(..HEADER)?.chunks_exact(4)) {
-            *word = u32::from_le_bytes(place.try_into().ok()?);
-        }
-        let [MAGIC, kind, jobid, vpid, round, of, body] = words else {
+        let words: [[u8; 4]; HEADER / 4] = bytes.get(..HEADER)?.as_chunks().0.try_into().ok()?;
+        let [MAGIC, kind, jobid, vpid, round, of, body] = words.map(u32::from_le_bytes) else {
             return None;
         };
         let kinds = [

@@ -43,7 +43,7 @@ pub(super) struct PieceHeader {
 
 impl PieceHeader {
     pub(super) fn bytes(&self) -> [u8; HEADER] {
-        let words = [
+        [
             MAGIC,
             self.from.jobid,
             self.from.vpid,
@@ -52,20 +52,18 @@ impl PieceHeader {
             self.total,
             self.offset,
             self.address.0,
-        ];
-        let mut bytes = [0; HEADER];
-        for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
+        ]
+        .map(u32::to_le_bytes)
+        .as_flattened()
+        .try_into()
+        .expect("a word has four bytes")
     }
 
     fn read(bytes: &[u8]) -> Option<PieceHeader> {
-        let mut words = [0; HEADER / 4];
-        for (word, place) in words.iter_mut().zip(bytes.get(..HEADER)?.chunks_exact(4)) {
-            *word = u32::from_le_bytes(place.try_into().ok()?);
-        }
-        let [MAGIC, jobid, vpid, number, kind, total, offset, address] = words else {
+        let words: [[u8; 4]; HEADER / 4] = bytes.get(..HEADER)?.as_chunks().0.try_into().ok()?;
+        let [MAGIC, jobid, vpid, number, kind, total, offset, address] =
+            words.map(u32::from_le_bytes)
+        else {
             return None;
         };
         Some(PieceHeader {
