@@ -82,7 +82,7 @@ impl Time {
 
     /// Creates a time from seconds; `seconds` must be a number.
     #[inline]
-    pub fn from_seconds(seconds: f64) -> Time {
+    pub const fn from_seconds(seconds: f64) -> Time {
         Time(seconds * 1e9)
     }
 

@@ -147,6 +147,7 @@ fn transport(spec: &LabSpec) -> PacketParameters {
             .cable
             .is_none()
             .then(|| Bytes(burst(spec, spec.wire_rate(0)))),
+        shortest_timeout: spec.shortest_timeout(),
         noise: Some(NOISE),
         ..PacketParameters::default()
     };

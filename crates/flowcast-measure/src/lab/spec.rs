@@ -7,6 +7,7 @@ mod serialised;
 
 use std::fmt;
 
+use flowcast_network::sharing::protocol::SHORTEST_TIMEOUT;
 use flowcast_units::{Bytes, Node, Rate, Time};
 use serde::{Deserialize, Serialize};
 
@@ -250,6 +251,11 @@ impl LabSpec {
     /// Returns the rack of a node. Racks are blocks of equal size.
     pub fn rack_of(&self, node: Node) -> u32 {
         (u64::from(node.0) * u64::from(self.cluster.racks) / u64::from(self.cluster.nodes)) as u32
+    }
+
+    /// Returns TCP's shortest timeout in slow motion if it differs from the default of the system.
+    pub fn shortest_timeout(&self) -> Option<Time> {
+        (self.slow_motion != 1.0).then(|| SHORTEST_TIMEOUT * self.slow_motion)
     }
 
     /// Returns the wire rate of the bus that a node's directions share, if there is one.

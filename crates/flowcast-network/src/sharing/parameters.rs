@@ -123,6 +123,9 @@ section! {
         /// `each`: one connection per message; `pair`: one connection per pair of nodes.
         /// Default: `each`. Example: `"pair"`.
         connections: Option<Connections>,
+        /// Shortest retransmission timeout, and the additional wait for the ACK of a lone packet; 1ms to 120s.
+        /// Default: 200ms. Example: `"4s"`.
+        shortest_timeout: Option<Time>,
         /// `true`: the window of an idle connection is halved for each timeout, down to `first_window`; not with `bbr`.
         /// Default: `true`. Example: `false`.
         idle_restart: Option<bool>,

@@ -12,6 +12,9 @@ pub(crate) const LARGEST_SEGMENT: u64 = 65_000;
 /// preamble, checksum and gap.
 pub const FRAME_OVERHEAD: u64 = 90;
 
+/// Shortest retransmission timeout of Linux (`TCP_RTO_MIN`).
+pub const SHORTEST_TIMEOUT: Time = Time::from_seconds(0.2);
+
 /// Default limit on the packets of a run. A run with this number of packets takes 5 to 10 s.
 const MOST_PACKETS: u64 = 100_000_000;
 
@@ -35,6 +38,8 @@ pub struct Protocol {
     pub burst: Bytes,
     /// Assignment of messages to connections.
     pub connections: Connections,
+    /// Shortest retransmission timeout.
+    pub shortest_timeout: Time,
     /// `true` if an idle connection falls back to its first window.
     pub idle_restart: bool,
     /// Number of previous transmissions of the messages over the same connections, which keep their windows.
@@ -110,6 +115,12 @@ impl Protocol {
                 "0B to 1GB",
             )?,
             connections: given.connections.unwrap_or_default(),
+            shortest_timeout: SharingError::check(
+                "sharing.packet.shortest_timeout",
+                given.shortest_timeout.unwrap_or(SHORTEST_TIMEOUT),
+                Time::from_seconds(0.001)..=Time::from_seconds(120.0),
+                "1ms to 120s",
+            )?,
             idle_restart: given.idle_restart.unwrap_or(true),
             warm_ups: SharingError::check(
                 "sharing.packet.warm_ups",

@@ -114,12 +114,14 @@ impl PacketConnection {
         let segment = protocol.segment.0;
         let [first_window, receive_window] =
             [protocol.first_window, protocol.window].map(|window| (window.0 / segment) as u32);
+        let is_lossless = is_fixed && protocol.queue.is_none();
         let limits = SenderLimits {
             segment: segment as u32,
             first_window,
             receive_window,
-            opening,
-            is_lossless: is_fixed && protocol.queue.is_none(),
+            opening: if is_lossless { Picos::ZERO } else { opening },
+            shortest_timeout: Picos::from_time(protocol.shortest_timeout),
+            is_lossless,
             idle_restart: protocol.idle_restart,
         };
         let beginning = if is_fixed {

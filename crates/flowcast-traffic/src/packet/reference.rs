@@ -13,7 +13,7 @@ use flowcast_network::{
     network::Duplex,
     sharing::{
         fabric::{AllocatedFraction, BusShare, Cabling},
-        protocol::Congestion,
+        protocol::{Congestion, SHORTEST_TIMEOUT},
     },
 };
 use flowcast_units::Node;
@@ -299,6 +299,7 @@ fn protocols() -> impl Strategy<Value = Protocol> {
                 } else {
                     Connections::Each
                 },
+                shortest_timeout: SHORTEST_TIMEOUT,
                 idle_restart: flags.1,
                 warm_ups: 0,
                 small_queues: flags.2,

@@ -317,7 +317,7 @@ fn hystart_keeps_cubic_below_windows_that_reno_fills() {
 
 #[test]
 fn an_idle_connection_starts_slowly_again_unless_this_is_disabled() {
-    let second = |restart| {
+    let second = |restart, timeout| {
         let network = network(
             1.25e8,
             &[
@@ -326,6 +326,7 @@ fn an_idle_connection_starts_slowly_again_unless_this_is_disabled() {
                 ("sharing.congestion", "reno"),
                 ("sharing.connections", "pair"),
                 ("sharing.idle_restart", restart),
+                ("sharing.packet.shortest_timeout", timeout),
             ],
         );
         let later = Flow {
@@ -337,12 +338,12 @@ fn an_idle_connection_starts_slowly_again_unless_this_is_disabled() {
             .duration
             .as_seconds()
     };
-    assert!((second("true") - 0.035).abs() < 0.003, "{}", second("true"));
-    assert!(
-        (second("false") - 0.005).abs() < 0.003,
-        "{}",
-        second("false")
-    );
+    let restarted = second("true", "200ms");
+    assert!((restarted - 0.035).abs() < 0.003, "{restarted}");
+    // The pause is shorter than 20 s.
+    for kept in [second("false", "200ms"), second("true", "20s")] {
+        assert!((kept - 0.005).abs() < 0.003, "{kept}");
+    }
 }
 
 #[test]
@@ -513,6 +514,7 @@ fn fields_out_of_range_are_refused_by_name() {
         ("sharing.packet.queue", "1537B"),
         ("sharing.packet.queue", "0B"),
         ("sharing.packet.warm_ups", "1001"),
+        ("sharing.packet.shortest_timeout", "0s"),
         ("sharing.packet.noise", "1.5"),
     ] {
         let network = network(WIRE, &[(field, value)]);

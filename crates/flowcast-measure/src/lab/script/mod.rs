@@ -220,7 +220,7 @@ fn rails(spec: &LabSpec) -> std::ops::Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::profiles::profile;
+    use crate::lab::{network_of, profiles::profile};
 
     fn file(spec: &LabSpec, name: &str) -> String {
         files(spec)
@@ -265,6 +265,8 @@ mod tests {
         assert_eq!(switch.matches("tbf rate 15000000bit").count(), 2);
         assert!(file(&racks, "node7.tc").contains("tbf rate 5000000bit"));
         assert!(file(&racks, "node7.ip").contains(" rto_min 2000ms\n"));
+        let timeout = network_of(&racks).sharing.packet.shortest_timeout;
+        assert_eq!(timeout.map(|time| time.as_seconds()), Some(2.0));
         let bus = file(&set("bus", ""), "node0.tc");
         assert!(
             bus.contains("rate 7500000bit") && bus.contains("htb rate 100000bit"),

@@ -11,9 +11,6 @@ use crate::lab::{
     spec::{LabSpec, Window},
 };
 
-/// Shortest retransmission timeout of Linux (`TCP_RTO_MIN`), in milliseconds.
-const SHORTEST_TIMEOUT_MS: f64 = 200.0;
-
 /// Returns the node's part of the plan.
 pub(super) fn files(spec: &LabSpec, node: Node) -> [(String, String); 4] {
     // With a link emulator, frames leave the kernel, and no device behind the interface fills in checksums.
@@ -79,10 +76,9 @@ fn links(spec: &LabSpec, node: Node) -> String {
             "addr add {address}/16 dev {interface}\nlink set {interface} up"
         );
         // TCP's shortest timeout keeps its proportion to the times of the network.
-        let timeout = match spec.slow_motion {
-            1.0 => String::new(),
-            factor => format!(" rto_min {:.0}ms", factor * SHORTEST_TIMEOUT_MS),
-        };
+        let timeout = spec.shortest_timeout().map_or_else(String::new, |time| {
+            format!(" rto_min {:.0}ms", 1e3 * time.as_seconds())
+        });
         let _ = writeln!(
             text,
             "route replace {} dev {interface} scope link src {address} congctl {}{timeout}",

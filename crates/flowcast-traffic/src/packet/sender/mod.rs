@@ -38,8 +38,9 @@ pub(super) struct SenderLimits {
     pub first_window: u32,
     /// Window of the receiver, in packets from the first missing one on.
     pub receive_window: u32,
-    /// Duration of the opening of the connection.
+    /// Duration of the opening of the connection, the first sample of the round trip; zero if nothing can get lost.
     pub opening: Picos,
+    pub shortest_timeout: Picos,
     /// `true` if nothing can get lost, so that no timer is needed.
     pub is_lossless: bool,
     pub idle_restart: bool,
@@ -134,11 +135,7 @@ impl Sender {
             repaired_at: 0,
             reduction: Reduction::default(),
             before_timeout: None,
-            round_trip: if limits.is_lossless {
-                RoundTrip::unmeasured()
-            } else {
-                RoundTrip::opened(limits.opening)
-            },
+            round_trip: RoundTrip::opened(limits.opening, limits.shortest_timeout),
             delivered: 0,
             delivered_at: Picos::ZERO,
             first_sent: Picos::ZERO,

@@ -31,13 +31,10 @@ impl Sender {
     /// Number of packets that the connection may have in its own interface's queue before it waits (TCP small queues): two
     /// bursts, or the packets of a millisecond.
     pub(in super::super) fn small_queue(&self) -> u32 {
-        let Some(smooth) = self
-            .round_trip
-            .smooth()
-            .filter(|smooth| *smooth > Picos::ZERO)
-        else {
+        let smooth = self.round_trip.smooth();
+        if smooth == Picos::ZERO {
             return self.window.packets.max(4);
-        };
+        }
         let ratio = if self.window.packets < self.window.threshold / 2 {
             2.0
         } else {
