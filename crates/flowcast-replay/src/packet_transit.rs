@@ -66,7 +66,7 @@ pub(crate) struct Packets {
     polling: Polling,
     /// Indices of messages with something to write, ordered by the time at which their host writes it.
     coming: BinaryHeap<Reverse<(Time, TransitTurn, u32)>>,
-    /// Time at which the last postponed write of each connection takes place, indexed by connection.
+    /// Time at which the last postponed write of each interface's host takes place.
     written: Vec<Time>,
     put_off: u64,
     now: Time,
@@ -301,15 +301,16 @@ impl Packets {
                 return Ok(());
             }
         };
+        let flow = self.live.path_of(connection);
         if !matches!(turn, TransitTurn::Late(_)) {
-            let number = connection.0 as usize;
-            if self.written.len() <= number {
-                self.written.resize(number + 1, Time::ZERO);
+            let host = self.fabric.paths[flow].src as usize;
+            if self.written.len() <= host {
+                self.written.resize(host + 1, Time::ZERO);
             }
             // A host writes in order.
-            let at = (self.now + self.live.host_delay()).max(self.written[number]);
+            let at = (self.now + self.live.host_delay()).max(self.written[host]);
             if at > self.now {
-                (self.written[number], self.put_off) = (at, self.put_off + 1);
+                (self.written[host], self.put_off) = (at, self.put_off + 1);
                 self.coming
                     .push(Reverse((at, TransitTurn::Late(self.put_off), index)));
                 return Ok(());
@@ -318,7 +319,6 @@ impl Packets {
         self.live
             .write(self.now, connection, index as usize, size)?;
         if let Some(loads) = &self.loads {
-            let flow = self.live.path_of(connection);
             loads.add(&self.fabric.paths[flow], self.per_byte.time_for(size));
         }
         Ok(())

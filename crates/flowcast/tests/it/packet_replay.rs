@@ -295,6 +295,28 @@ fn hosts_take_random_times_with_a_seed() {
 }
 
 #[test]
+fn a_disturbed_host_writes_in_the_order_of_its_program() {
+    let program = program(&[
+        "3:1:1426:0:0:0 3:2:1426:0:0:0",
+        "2:0:1426:0:0:0",
+        "2:0:1426:0:0:0",
+    ]);
+    let network = network();
+    let placement = Placement::new(&network.machine, None, 3).unwrap();
+    for seed in 1..=20 {
+        let engine = ReplayEngine::sharing(
+            &program,
+            &network,
+            placement.clone(),
+            Rendezvous::AsRecorded,
+            Model::Packet,
+        );
+        let found = engine.unwrap().disturbed(seed).run().unwrap().ranks;
+        assert!(found[1].end < found[2].end, "{seed}: {found:?}");
+    }
+}
+
+#[test]
 fn a_buffer_is_not_less_than_a_window() {
     let program = program(&["2:1:1448:0:0:0", "3:0:1448:0:0:0"]);
     let network = network_with(&[("sharing.send_buffer", "43kB")]);
