@@ -5,6 +5,7 @@
     programs.py record FOLDER       records each program over shared memory
     programs.py networks FOLDER     measures the conflicts of each laboratory and fits a network to them
     programs.py measure FOLDER      runs each program in each laboratory
+    programs.py keep FOLDER         copies networks and measured times into measured/, from where `prepare` takes them again
     programs.py judge FOLDER        compares predictions with measured times
     programs.py ledger FOLDER FILE  writes the errors of all models as an accuracy record
 
@@ -24,6 +25,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
+MEASURED = HERE / "measured"
 RANKS = (4, 8)
 # Laboratory: its profile, its ranks, and the fields that differ from the profile.
 LABORATORIES = {
@@ -111,6 +113,12 @@ def prepare(options):
         fields = [word for key, value in fields.items() for word in ("--set", f"{key}={value}")]
         text = call(options.folder, "flowcast", "lab", "profiles", profile, *fields)
         (options.folder / f"{laboratory}.toml").write_text(text.replace(f'name = "{profile}"', f'name = "{laboratory}"'))
+    for network in MEASURED.glob("*.net.toml"):
+        shutil.copy(network, options.folder)
+    for folder, laboratory, program in cases(options):
+        document = kept().get(f"{laboratory}.{program}")
+        if document:
+            (folder / f"{laboratory}.{program}.json").write_text(json.dumps(document))
 
 
 def record(options):
@@ -128,7 +136,7 @@ def networks(options):
         folder = options.folder
         if options.only in laboratory and not (folder / f"{laboratory}.net.toml").exists():
             call(folder, "flowcast", "measure", "conflicts", "--lab", f"{laboratory}.toml", "--no-self-test", "--size", "1MB",
-                 "--flows", 3, "--repetitions", 3, 3, "-o", f"{laboratory}.csv", seconds=3600)
+                 "--flows", 3, "--holdout", 2, "--repetitions", 3, 3, "-o", f"{laboratory}.csv", seconds=3600)
             call(folder, "flowcast", "fit", f"{laboratory}.csv", "-o", f"{laboratory}.net.toml", output=f"{laboratory}.fit")
             print(f"fitted {laboratory}", flush=True)
 
@@ -145,6 +153,30 @@ def measure(options):
                     "--model", "independent", "--report", f"{name}.html", "--", "mpirun", "-np", ranks, *command(program, ranks),
                     check=False, output=f"{name}.out")
         print(name, "failed" if done is None else "measured", flush=True)
+
+
+def kept():
+    """Returns the documents that `keep` has written, by laboratory and program."""
+    file = MEASURED / "runs.json"
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def keep(options):
+    documents = kept()
+    MEASURED.mkdir(exist_ok=True)
+    for network in options.folder.glob("*.net.toml"):
+        shutil.copy(network, MEASURED)
+    for folder, laboratory, program in cases(options):
+        document = measured(folder, f"{laboratory}.{program}")
+        if document:
+            fields = ("date", "flowcast", "kernel", "mpi", "disturbed_by")
+            documents[f"{laboratory}.{program}"] = {
+                "runs": [{"total_s": run["total_s"]} for run in document["runs"]],
+                "recording_cost": document["recording_cost"],
+                "provenance": {key: value for key, value in document["provenance"].items() if key in fields},
+            }
+    lines = (f"{json.dumps(name)}: {json.dumps(document)}" for name, document in sorted(documents.items()))
+    (MEASURED / "runs.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def measured(folder, name):
@@ -224,7 +256,7 @@ def ledger(options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    steps = {step.__name__: step for step in (prepare, record, networks, measure, judge, ledger)}
+    steps = {step.__name__: step for step in (prepare, record, networks, measure, keep, judge, ledger)}
     parser.add_argument("step", choices=steps)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("file", type=pathlib.Path, nargs="?")
