@@ -297,9 +297,9 @@ fn hosts_take_random_times_with_a_seed() {
 #[test]
 fn a_disturbed_host_writes_in_the_order_of_its_program() {
     let program = program(&[
-        "3:1:1426:0:0:0 3:2:1426:0:0:0",
-        "2:0:1426:0:0:0",
-        "2:0:1426:0:0:0",
+        "2:1:1426:0:0:0 2:2:1426:0:0:0",
+        "3:0:1426:0:0:0",
+        "3:0:1426:0:0:0",
     ]);
     let network = network();
     let placement = Placement::new(&network.machine, None, 3).unwrap();
