@@ -115,8 +115,9 @@ def prepare(options):
         (options.folder / f"{laboratory}.toml").write_text(text.replace(f'name = "{profile}"', f'name = "{laboratory}"'))
     for network in MEASURED.glob("*.net.toml"):
         shutil.copy(network, options.folder)
+    documents = kept()
     for folder, laboratory, program in cases(options):
-        document = kept().get(f"{laboratory}.{program}")
+        document = documents.get(f"{laboratory}.{program}")
         if document:
             (folder / f"{laboratory}.{program}.json").write_text(json.dumps(document))
 

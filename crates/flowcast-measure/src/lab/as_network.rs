@@ -192,6 +192,7 @@ fn loses_nothing(spec: &LabSpec, in_flight: Bytes) -> bool {
 mod tests {
     use super::*;
     use crate::lab::profiles::{PROFILES, profile};
+    use flowcast_network::sharing::protocol::Protocol;
 
     #[test]
     fn a_network_has_goodput_and_wire_rates_and_its_window_is_the_bytes_in_flight() {
@@ -232,6 +233,10 @@ mod tests {
         let short = profile("two-racks", &[("nic.mtu".to_owned(), "576B".to_owned())]).unwrap();
         assert_eq!(network_of(&short).sharing.packet.segment, Some(Bytes(524)));
         assert_eq!(network.sharing.model, Some(Model::ClosedLoop));
+        let slowest = [("nic.bandwidth", "1Gbit/s"), ("slow_motion", "1000")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let slowest = network_of(&profile("fair", &slowest).unwrap());
+        assert!(Protocol::new(&slowest.sharing.packet).is_ok());
     }
 
     #[test]

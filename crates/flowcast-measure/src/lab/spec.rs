@@ -7,7 +7,7 @@ mod serialised;
 
 use std::fmt;
 
-use flowcast_network::sharing::protocol::SHORTEST_TIMEOUT;
+use flowcast_network::sharing::protocol::{LONGEST_TIMEOUT, SHORTEST_TIMEOUT};
 use flowcast_units::{Bytes, Node, Rate, Time};
 use serde::{Deserialize, Serialize};
 
@@ -255,7 +255,8 @@ impl LabSpec {
 
     /// Returns TCP's shortest timeout in slow motion if it differs from the default of the system.
     pub fn shortest_timeout(&self) -> Option<Time> {
-        (self.slow_motion != 1.0).then(|| SHORTEST_TIMEOUT * self.slow_motion)
+        (self.slow_motion != 1.0)
+            .then(|| (SHORTEST_TIMEOUT * self.slow_motion).min(LONGEST_TIMEOUT))
     }
 
     /// Returns the wire rate of the bus that a node's directions share, if there is one.

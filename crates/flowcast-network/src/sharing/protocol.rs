@@ -15,6 +15,9 @@ pub const FRAME_OVERHEAD: u64 = 90;
 /// Shortest retransmission timeout of Linux (`TCP_RTO_MIN`).
 pub const SHORTEST_TIMEOUT: Time = Time::from_seconds(0.2);
 
+/// Longest retransmission timeout of Linux (`TCP_RTO_MAX`).
+pub const LONGEST_TIMEOUT: Time = Time::from_seconds(120.0);
+
 /// Default limit on the packets of a run. A run with this number of packets takes 5 to 10 s.
 const MOST_PACKETS: u64 = 100_000_000;
 
@@ -118,7 +121,7 @@ impl Protocol {
             shortest_timeout: SharingError::check(
                 "sharing.packet.shortest_timeout",
                 given.shortest_timeout.unwrap_or(SHORTEST_TIMEOUT),
-                Time::from_seconds(0.001)..=Time::from_seconds(120.0),
+                Time::from_seconds(0.001)..=LONGEST_TIMEOUT,
                 "1ms to 120s",
             )?,
             idle_restart: given.idle_restart.unwrap_or(true),
