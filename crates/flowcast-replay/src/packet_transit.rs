@@ -66,7 +66,7 @@ pub(crate) struct Packets {
     polling: Polling,
     /// Indices of messages with something to write, ordered by the time at which their host writes it.
     coming: BinaryHeap<Reverse<(Time, TransitTurn, u32)>>,
-    /// Time at which the last postponed write of each interface's host takes place.
+    /// Time at which the last postponed write of a host takes place, indexed by its interface.
     written: Vec<Time>,
     put_off: u64,
     now: Time,

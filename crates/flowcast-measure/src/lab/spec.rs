@@ -253,7 +253,7 @@ impl LabSpec {
         (u64::from(node.0) * u64::from(self.cluster.racks) / u64::from(self.cluster.nodes)) as u32
     }
 
-    /// Returns TCP's shortest timeout in slow motion if it differs from the default of the system.
+    /// Returns TCP's shortest timeout in slow motion; `None` at normal speed, where the system's default applies.
     pub fn shortest_timeout(&self) -> Option<Time> {
         (self.slow_motion != 1.0)
             .then(|| (SHORTEST_TIMEOUT * self.slow_motion).min(LONGEST_TIMEOUT))
