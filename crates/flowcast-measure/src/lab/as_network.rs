@@ -44,7 +44,9 @@ pub fn network_of(spec: &LabSpec) -> Network {
     let goodput = |wire: Rate| Rate::from_bytes_per_second(wire.as_bytes_per_second() * share);
     let latency = spec
         .direction(0, Node(0))
-        .map_or(Time::ZERO, |direction| direction.delay);
+        .map_or(spec.nic.delay * (2.0 * spec.slow_motion), |direction| {
+            direction.delay
+        });
     let rate = LinkRate::Both {
         goodput: goodput(wire).into(),
         wire,

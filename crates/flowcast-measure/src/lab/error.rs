@@ -155,11 +155,16 @@ pub fn megabits(rate: Rate) -> String {
     format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6)
 }
 
-pub(crate) fn refused<T>(
+/// Refuses a field of a lab file unless its condition holds.
+pub(crate) fn require(
+    holds: bool,
     field: &str,
     found: impl fmt::Display,
     expected: &str,
-) -> Result<T, LabError> {
+) -> Result<(), LabError> {
+    if holds {
+        return Ok(());
+    }
     Err(LabError::Field {
         field: field.to_owned(),
         found: found.to_string(),

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use crate::lab::error::{LabError, refused};
+use crate::lab::error::{LabError, require};
 use flowcast_units::Node;
 
 /// Returns the host name of a node.
@@ -21,6 +21,12 @@ pub(crate) const CONTROL: &str = "ctl0";
 /// Returns the switch's port towards a node on a rail.
 pub(crate) fn port(rail: usize, node: Node) -> String {
     format!("p{rail}n{node}")
+}
+
+/// Returns the switch's port to which frames from [`port`] are carried with a delay, and the other end of that port at the
+/// switch.
+pub(crate) fn carried_port(rail: usize, node: Node) -> String {
+    format!("q{rail}n{node}")
 }
 
 /// Returns the switch's port towards a node on the control network.
@@ -72,15 +78,14 @@ fn in_hardware(network: usize, node: Node) -> String {
 
 /// Checks the name of a lab, which is also the name of a folder.
 pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
-    if !name.is_empty()
-        && name.len() <= 40
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-    {
-        return Ok(());
-    }
-    refused("name", name, "1 to 40 letters, digits, `-` or `_`")
+    let mut letters = name.chars();
+    require(
+        (1..=40).contains(&name.len())
+            && letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')),
+        "name",
+        name,
+        "1 to 40 letters, digits, `-` or `_`",
+    )
 }
 
 #[cfg(test)]

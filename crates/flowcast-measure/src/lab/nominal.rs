@@ -80,27 +80,17 @@ mod tests {
     use super::*;
     use crate::lab::profiles::profile;
 
-    fn megabits(rate: Rate) -> f64 {
-        rate.as_bytes_per_second() * 8e-6
-    }
-
     #[test]
-    fn a_single_flow_gets_0_9415_and_a_ring_0_915_of_the_wire_rate() {
-        let spec = profile("fair", &[]).unwrap();
-        assert!((megabits(one_flow(&spec, 0)) - 50.0 * 0.9415).abs() < 0.01);
-        assert!((megabits(ring(&spec, 0)) - 50.0 * 0.9147).abs() < 0.01);
-    }
-
-    #[test]
-    fn a_bus_share_of_one_and_a_half_gives_a_ring_three_quarters_of_the_rate() {
-        let spec = profile("bus", &[]).unwrap();
-        assert!((megabits(one_flow(&spec, 0)) - 50.0 * 0.9415).abs() < 0.01);
-        assert!((megabits(ring(&spec, 0)) - 37.5 * 0.9147).abs() < 0.01);
-    }
-
-    #[test]
-    fn half_duplex_halves_a_ring() {
-        let spec = profile("fair", &[("nic.duplex".into(), "half".into())]).unwrap();
-        assert!((megabits(ring(&spec, 0)) - 25.0 * 0.9147).abs() < 0.01);
+    fn one_flow_and_a_ring_get_the_wire_rate_less_headers_and_shared_parts() {
+        for (name, duplex, alone, share) in [
+            ("fair", "full", 0.9415, 1.0),
+            ("bus", "bus", 0.9415, 0.75),
+            ("fair", "half", 0.9147, 0.5),
+        ] {
+            let spec = profile(name, &[("nic.duplex".into(), duplex.into())]).unwrap();
+            let megabits = |rate: Rate| rate.as_bytes_per_second() * 8e-6;
+            assert!((megabits(one_flow(&spec, 0)) - 50.0 * alone).abs() < 0.01);
+            assert!((megabits(ring(&spec, 0)) - share * 50.0 * 0.9147).abs() < 0.01);
+        }
     }
 }

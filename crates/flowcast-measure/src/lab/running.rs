@@ -290,11 +290,10 @@ fn start(
     folder: &Path,
     stay: LabLifetime,
 ) -> Result<Supervisor, LabError> {
-    let carrier = spec
-        .cable
-        .as_ref()
-        .map(|_| requirements::cable_carrier())
-        .transpose()?;
+    let carrier = match spec.carried()[..] {
+        [] => None,
+        _ => Some(requirements::cable_carrier()?),
+    };
     script::write(spec, folder).map_err(|source| LabError::File {
         path: folder.to_owned(),
         source,

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::lab::{
     cable::{CableSpec, DirectionSpec},
-    error::{LabError, refused},
-    names::check_name,
+    error::{LabError, require},
+    names::{self, check_name},
 };
 use serialised::{rate_text, serialize_rate};
 
@@ -86,6 +86,9 @@ pub struct NicSpec {
     /// Largest IP packet, 576 B to 65 kB; 1500 B if absent.
     #[serde(default = "usual_mtu")]
     pub mtu: Bytes,
+    /// Delay of each frame between a node and the switch, in each direction; a process of the lab carries the frames.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub delay: Time,
 }
 
 /// Links that join racks.
@@ -194,6 +197,10 @@ fn is_real_time(factor: &f64) -> bool {
     *factor == real_time()
 }
 
+fn is_zero(time: &Time) -> bool {
+    *time == Time::ZERO
+}
+
 fn usual_bus_share() -> f64 {
     1.5
 }
@@ -293,18 +300,38 @@ impl LabSpec {
         })
     }
 
+    /// Returns the pairs of ports between which a process carries frames, with the direction from each port to the other.
+    pub(crate) fn carried(&self) -> Vec<([String; 2], [DirectionSpec; 2])> {
+        let mut all = Vec::new();
+        for rail in 0..self.nic.bandwidth.0.len() {
+            let ends = [0, 1].map(Node);
+            if let [Some(one), Some(other)] = ends.map(|node| self.direction(rail, node)) {
+                all.push((ends.map(|node| names::port(rail, node)), [one, other]));
+            } else if self.nic.delay > Time::ZERO {
+                all.extend(self.nodes().map(|node| {
+                    (
+                        [names::port(rail, node), names::carried_port(rail, node)],
+                        [DirectionSpec::delay(self.nic.delay * self.slow_motion); 2],
+                    )
+                }));
+            }
+        }
+        all
+    }
+
     fn slowed(&self, rate: Rate) -> Rate {
         Rate::from_bytes_per_second(rate.as_bytes_per_second() / self.slow_motion)
     }
 
     fn validate(&self) -> Result<(), LabError> {
-        if self.schema != SCHEMA {
-            return refused("schema", &self.schema, SCHEMA);
-        }
+        require(self.schema == SCHEMA, "schema", &self.schema, SCHEMA)?;
         check_name(&self.name)?;
-        if self.title.chars().any(char::is_control) {
-            return refused("title", self.title.escape_default(), "one line of text");
-        }
+        require(
+            !self.title.chars().any(char::is_control),
+            "title",
+            self.title.escape_default(),
+            "one line of text",
+        )?;
         in_range("slow_motion", self.slow_motion, 1.0, 1000.0)?;
         in_range("cluster.nodes", self.cluster.nodes, 1, 500)?;
         in_range(
@@ -330,9 +357,13 @@ impl LabSpec {
             plausible_rate("bandwidth", *rate)?;
             plausible_rate("bandwidth (divided by slow_motion)", self.slowed(*rate))?;
         }
-        if !(1.0..=2.0).contains(&self.nic.bus_share) {
-            return refused("nic.bus_share", self.nic.bus_share, "a factor from 1 to 2");
-        }
+        require(
+            (1.0..=2.0).contains(&self.nic.bus_share),
+            "nic.bus_share",
+            self.nic.bus_share,
+            "a factor from 1 to 2",
+        )?;
+        in_time("nic.delay", self.nic.delay, Time::from_seconds(1.0))?;
         in_range("nic.mtu", self.nic.mtu, Bytes(576), Bytes(65_000))?;
         if let Window::Fixed(size) = self.tcp.window {
             in_range("tcp.window", size, Bytes(4096), Bytes(64 << 20))?;
@@ -356,31 +387,36 @@ impl LabSpec {
     }
 
     fn validate_cable(&self, cable: &CableSpec) -> Result<(), LabError> {
-        if self.cluster.nodes != 2 || self.cluster.racks != 1 {
-            let found = format!(
-                "{} nodes in {} racks",
-                self.cluster.nodes, self.cluster.racks
-            );
-            return refused("cluster", found, "2 nodes in 1 rack, as a [cable] requires");
-        }
-        if self.nic.duplex != Duplex::Full {
-            return refused(
-                "nic.duplex",
-                self.nic.duplex.name(),
-                "`full`, as a [cable] requires",
-            );
-        }
-        let rates = cable.rate.as_ref().map_or(&[][..], |rates| &rates.0);
-        if rates.len() > 2 || (cable.rate.is_some() && rates.is_empty()) {
-            return refused(
+        let ClusterSpec { nodes, racks, .. } = self.cluster;
+        require(
+            (nodes, racks) == (2, 1),
+            "cluster",
+            format_args!("{nodes} nodes in {racks} racks"),
+            "2 nodes in 1 rack, as a [cable] requires",
+        )?;
+        require(
+            self.nic.duplex == Duplex::Full,
+            "nic.duplex",
+            self.nic.duplex.name(),
+            "`full`, as a [cable] requires",
+        )?;
+        require(
+            self.nic.delay == Time::ZERO,
+            "nic.delay",
+            self.nic.delay,
+            "`cable.delay` for a [cable]",
+        )?;
+        if let Some(RailRates(rates)) = &cable.rate {
+            require(
+                (1..=2).contains(&rates.len()),
                 "cable.rate",
-                format!("{} rates", rates.len()),
+                format_args!("{} rates", rates.len()),
                 "one rate, or two: from node 0 and from node 1",
-            );
+            )?;
+            rates
+                .iter()
+                .try_for_each(|rate| plausible_rate("cable.rate", *rate))?;
         }
-        rates
-            .iter()
-            .try_for_each(|rate| plausible_rate("cable.rate", *rate))?;
         for (name, times) in [
             ("cable.delay", cable.delay.0),
             ("cable.jitter", cable.jitter.0),
@@ -397,9 +433,14 @@ impl LabSpec {
                 Bytes(1 << 31),
             )
         })?;
-        if let Some(loss) = cable.loss.0.iter().find(|loss| !(0.0..1.0).contains(*loss)) {
-            return refused("cable.loss", loss, "a probability from 0 to below 1");
-        }
+        cable.loss.0.iter().try_for_each(|loss| {
+            require(
+                (0.0..1.0).contains(loss),
+                "cable.loss",
+                loss,
+                "a probability from 0 to below 1",
+            )
+        })?;
         in_time("cable.spin", cable.spin, Time::from_seconds(0.01))
     }
 }
@@ -456,27 +497,22 @@ fn in_range<T: PartialOrd + fmt::Display>(
     low: T,
     high: T,
 ) -> Result<(), LabError> {
-    if (&low..=&high).contains(&&found) {
-        Ok(())
-    } else {
-        refused(field, found, &format!("{low} to {high}"))
-    }
+    let holds = (&low..=&high).contains(&&found);
+    require(holds, field, found, &format!("{low} to {high}"))
 }
 
 fn in_time(field: &str, found: Time, most: Time) -> Result<(), LabError> {
-    if found <= most {
-        Ok(())
-    } else {
-        refused(field, found, &format!("at most {most}"))
-    }
+    require(found <= most, field, found, &format!("at most {most}"))
 }
 
 fn plausible_rate(field: &str, rate: Rate) -> Result<(), LabError> {
     let megabits = rate.as_bytes_per_second() * 8e-6;
-    if (0.1..=100_000.0).contains(&megabits) {
-        return Ok(());
-    }
-    refused(field, rate_text(rate), "0.1Mbit/s to 100Gbit/s")
+    require(
+        (0.1..=100_000.0).contains(&megabits),
+        field,
+        rate_text(rate),
+        "0.1Mbit/s to 100Gbit/s",
+    )
 }
 
 fn refused_override(key: &str, value: &str, problem: &str) -> LabError {
@@ -545,40 +581,39 @@ mod tests {
 
     #[test]
     fn a_refused_override_is_named_with_what_was_expected() {
-        let said = |key, value| set(key, value).unwrap_err().to_string();
-        assert!(
-            said("nic.bandwidth", "50")
-                .starts_with("--set nic.bandwidth=50: invalid type: integer `50`, expected a rate"),
-            "{}",
-            said("nic.bandwidth", "50")
-        );
-        assert!(
-            said("tcp.window", "big").contains("automatic"),
-            "{}",
-            said("tcp.window", "big")
-        );
-        assert!(
-            said("nic.colour", "red").contains("unknown field"),
-            "{}",
-            said("nic.colour", "red")
-        );
-        assert!(
-            said("nic.bandwidth.x", "1")
-                .contains("found the field `bandwidth`, expected the name of a section")
-        );
-        assert_eq!(
-            said("cluster.nodes", "0"),
-            "cluster.nodes: found `0`, expected 1 to 500"
-        );
-        assert_eq!(
-            said("cluster.racks", "7"),
-            "cluster.racks: found `7`, expected 1 to 6"
-        );
-        assert_eq!(
-            said("nic.bus_share", "3"),
-            "nic.bus_share: found `3`, expected a factor from 1 to 2"
-        );
-        assert!(said("queues.port", "1kB").contains("queues.port"));
+        for (key, value, expected) in [
+            (
+                "nic.bandwidth",
+                "50",
+                "--set nic.bandwidth=50: invalid type: integer `50`, expected a rate",
+            ),
+            ("tcp.window", "big", "automatic"),
+            ("nic.colour", "red", "unknown field"),
+            (
+                "nic.bandwidth.x",
+                "1",
+                "found the field `bandwidth`, expected the name of a section",
+            ),
+            (
+                "cluster.nodes",
+                "0",
+                "cluster.nodes: found `0`, expected 1 to 500",
+            ),
+            (
+                "cluster.racks",
+                "7",
+                "cluster.racks: found `7`, expected 1 to 6",
+            ),
+            (
+                "nic.bus_share",
+                "3",
+                "nic.bus_share: found `3`, expected a factor from 1 to 2",
+            ),
+            ("queues.port", "1kB", "queues.port"),
+        ] {
+            let message = set(key, value).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
     }
 
     #[test]
@@ -617,48 +652,70 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert_eq!(
-            said("cable.loss", "1.5"),
-            "cable.loss: found `1.5`, expected a probability from 0 to below 1"
-        );
-        assert_eq!(
-            said("cable.loss", "-1"),
-            "cable.loss: found `-1`, expected a probability from 0 to below 1"
-        );
-        assert_eq!(
-            said("cable.delay", "2s"),
-            "cable.delay: found `2s`, expected at most 1s"
-        );
-        assert_eq!(
-            said("cable.spin", "20ms"),
-            "cable.spin: found `20ms`, expected at most 10ms"
-        );
-        assert!(
-            said("cable.delay", "50")
-                .starts_with("--set cable.delay=50: invalid type: integer `50`, expected a time")
-        );
-        assert!(
-            said("cable.delay", "-1us").contains("found `-1us`, expected a time"),
-            "{}",
-            said("cable.delay", "-1us")
-        );
-        assert!(
-            said("cable.delay", "1us,2us,3us").contains("a list of two"),
-            "{}",
-            said("cable.delay", "1us,2us,3us")
-        );
-        assert!(said("cable.queue", "1kB").starts_with("cable.queue: found `1kB`, expected"));
-        assert!(
-            said("cable.rate", "1Mbit/s,1Mbit/s,1Mbit/s")
-                .starts_with("cable.rate: found `3 rates`, expected one rate, or two")
-        );
-        assert!(said("cable.rate", "1bit/s").starts_with("cable.rate: found"));
-        assert!(said("cable.jitter_distribution", "normal").contains("`uniform` or `exponential`"));
-        assert!(
-            said("cluster.nodes", "3")
-                .starts_with("cluster: found `3 nodes in 1 racks`, expected 2 nodes")
-        );
-        assert!(said("nic.duplex", "bus").starts_with("nic.duplex: found `bus`, expected `full`"));
+        for (key, value, expected) in [
+            (
+                "cable.loss",
+                "1.5",
+                "cable.loss: found `1.5`, expected a probability from 0 to below 1",
+            ),
+            (
+                "cable.loss",
+                "-1",
+                "cable.loss: found `-1`, expected a probability from 0 to below 1",
+            ),
+            (
+                "cable.delay",
+                "2s",
+                "cable.delay: found `2s`, expected at most 1s",
+            ),
+            (
+                "cable.spin",
+                "20ms",
+                "cable.spin: found `20ms`, expected at most 10ms",
+            ),
+            (
+                "cable.delay",
+                "50",
+                "--set cable.delay=50: invalid type: integer `50`, expected a time",
+            ),
+            ("cable.delay", "-1us", "found `-1us`, expected a time"),
+            ("cable.delay", "1us,2us,3us", "a list of two"),
+            ("cable.queue", "1kB", "cable.queue: found `1kB`, expected"),
+            (
+                "cable.rate",
+                "1Mbit/s,1Mbit/s,1Mbit/s",
+                "cable.rate: found `3 rates`, expected one rate, or two",
+            ),
+            ("cable.rate", "1bit/s", "cable.rate: found"),
+            (
+                "cable.jitter_distribution",
+                "normal",
+                "`uniform` or `exponential`",
+            ),
+            (
+                "cluster.nodes",
+                "3",
+                "cluster: found `3 nodes in 1 racks`, expected 2 nodes",
+            ),
+            (
+                "nic.duplex",
+                "bus",
+                "nic.duplex: found `bus`, expected `full`",
+            ),
+            (
+                "nic.delay",
+                "1us",
+                "nic.delay: found `1us`, expected `cable.delay` for a [cable]",
+            ),
+            (
+                "nic.delay",
+                "2s",
+                "nic.delay: found `2s`, expected at most 1s",
+            ),
+        ] {
+            let message = said(key, value);
+            assert!(message.contains(expected), "{message}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use flowcast_units::{Bytes, Node, Time};
+use flowcast_units::{Bytes, Time};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     thread::set_current_timer_slack,
@@ -18,7 +18,7 @@ use super::{
     queue::{Fate, VirtualQueue},
     socket::{ReceiveBuffers, Received, StampedSocket},
 };
-use crate::lab::{error::LabError, names, spec::LabSpec};
+use crate::lab::{error::LabError, spec::LabSpec};
 
 /// Size of a frame's header with the tag of a virtual network, in bytes.
 const HEADER: u64 = 18;
@@ -63,13 +63,11 @@ struct ServeDirection {
 
 impl Cables {
     fn open(spec: &LabSpec) -> io::Result<Cables> {
-        let none = || io::Error::new(io::ErrorKind::InvalidInput, "the lab has no cable");
-        let spin = spec.cable.as_ref().ok_or_else(none)?.spin;
+        let spin = spec.cable.as_ref().map_or(Time::ZERO, |cable| cable.spin);
         let (mut ports, mut directions) = (Vec::new(), Vec::new());
-        for rail in 0..spec.nic.bandwidth.0.len() {
-            for from in 0..2 {
-                ports.push(StampedSocket::on_interface(&names::port(rail, Node(from)))?);
-                let direction = spec.direction(rail, Node(from)).ok_or_else(none)?;
+        for (names, both) in spec.carried() {
+            for (name, direction) in names.iter().zip(both) {
+                ports.push(StampedSocket::on_interface(name)?);
                 directions.push(ServeDirection {
                     queue: VirtualQueue::new(direction),
                     due: VecDeque::new(),

@@ -74,6 +74,21 @@ pub struct DirectionSpec {
     pub seed: u64,
 }
 
+impl DirectionSpec {
+    /// Returns a direction that delays each frame and has no other effect.
+    pub(crate) fn delay(delay: Time) -> DirectionSpec {
+        DirectionSpec {
+            rate: Rate::from_bytes_per_second(1e12),
+            delay,
+            jitter: Time::ZERO,
+            distribution: Distribution::Uniform,
+            queue: Bytes(1 << 31),
+            loss: 0.0,
+            seed: 1,
+        }
+    }
+}
+
 impl CableSpec {
     /// Returns the direction of a rail's link emulator that starts at node `from`, 0 or 1. `bandwidth` is the interface's
     /// rate.

@@ -14,7 +14,7 @@ pub(crate) use shaping::burst;
 
 use std::{fmt::Write, fs, io, path::Path};
 
-use flowcast_units::Node;
+use flowcast_units::{Node, Time};
 
 use crate::lab::{launch, names, spec::LabSpec};
 
@@ -108,6 +108,19 @@ fn switch_links(spec: &LabSpec) -> String {
 fn cables(spec: &LabSpec, node: Node) -> String {
     let (mtu, host) = (spec.nic.mtu.0, names::host(node));
     let mut text = String::new();
+    let is_carried = spec.nic.delay > Time::ZERO;
+    for rail in rails(spec).filter(|_| is_carried) {
+        let (carried, inner) = (names::carried_port(rail, node), format!("i{rail}n{node}"));
+        let bridge = names::bridge(rail, spec.rack_of(node));
+        let _ = writeln!(
+            text,
+            "link add {carried} mtu {mtu} type veth peer name {inner} mtu {mtu}"
+        );
+        let _ = writeln!(
+            text,
+            "link set {carried} up\nlink set {inner} master {bridge} up"
+        );
+    }
     let mut cable = |port: String,
                      interface: &str,
                      hardware: String,
@@ -129,7 +142,7 @@ fn cables(spec: &LabSpec, node: Node) -> String {
             names::port(rail, node),
             &names::interface(rail),
             names::hardware_address(rail, node),
-            bridge,
+            bridge.filter(|_| !is_carried),
             mtu,
         );
     }
@@ -276,6 +289,16 @@ mod tests {
         let direction = cable.direction(0, Node(1)).unwrap();
         assert_eq!(direction.delay.as_micros(), 400.0);
         assert_eq!(direction.rate.as_bytes_per_second() * 8e-6, 10.0);
+        let delayed = set("two-racks", "nic.delay");
+        assert_eq!(network_of(&delayed).nic.latency.as_micros(), 800.0);
+        let links = file(&delayed, "switch.ip");
+        for line in [
+            "link set p0n7 up",
+            "link add q0n7 mtu 1500 type veth peer name i0n7 mtu 1500",
+            "link set i0n7 master b0r1 up",
+        ] {
+            assert!(links.lines().any(|found| found == line), "{links}");
+        }
         let again = LabSpec::from_toml(&racks.to_toml(), &[]).unwrap();
         assert_eq!(again, racks);
         assert!(!file(&profile("fair", &[]).unwrap(), "node0.ip").contains("rto_min"));

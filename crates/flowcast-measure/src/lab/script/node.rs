@@ -14,10 +14,9 @@ use crate::lab::{
 /// Returns the node's part of the plan.
 pub(super) fn files(spec: &LabSpec, node: Node) -> [(String, String); 4] {
     // With a link emulator, frames leave the kernel, and no device behind the interface fills in checksums.
-    let features = if spec.cable.is_some() {
-        "tso gso gro tx"
-    } else {
-        "tso gso gro"
+    let features = match spec.carried()[..] {
+        [] => "tso gso gro",
+        _ => "tso gso gro tx",
     };
     let offload = rails(spec)
         .map(|rail| format!("{} {features}\n", names::interface(rail)))
