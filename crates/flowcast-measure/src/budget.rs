@@ -22,7 +22,7 @@ use flowcast_statistics::resampling::Resampler;
 use flowcast_units::{Bytes, Time};
 
 use crate::{
-    prtt::{Client, PrttError, Stop, Timed, wrong_plan},
+    prtt::{Client, PrttError, Stop, Timed, require, require_time},
     script::{MAX_SIZE, greet, send_script},
     transport::Transport,
 };
@@ -184,27 +184,25 @@ impl BudgetedRun {
 }
 
 fn check(plan: &BudgetPlan) -> Result<(), PrttError> {
-    if !(Bytes(4096)..=MAX_SIZE).contains(&plan.largest) {
-        return wrong_plan(
-            "max-size",
-            plan.largest.to_string(),
-            "a size from 4 KiB to 64 MiB",
-        );
-    }
-    if plan.messages < FEWEST_MESSAGES {
-        return wrong_plan("most-messages", plan.messages.to_string(), "200 or more");
-    }
-    if plan.max_time <= Time::ZERO {
-        return wrong_plan("budget", plan.max_time.to_string(), "a time above 0");
-    }
-    if !(plan.precision > 0.0 && plan.precision < 1.0) {
-        return wrong_plan(
-            "precision",
-            plan.precision.to_string(),
-            "a fraction between 0 and 1",
-        );
-    }
-    Ok(())
+    require(
+        (Bytes(4096)..=MAX_SIZE).contains(&plan.largest),
+        "max-size",
+        plan.largest,
+        "a size from 4 KiB to 64 MiB",
+    )?;
+    require(
+        plan.messages >= FEWEST_MESSAGES,
+        "most-messages",
+        plan.messages,
+        "200 or more",
+    )?;
+    require_time("budget", plan.max_time)?;
+    require(
+        plan.precision > 0.0 && plan.precision < 1.0,
+        "precision",
+        plan.precision,
+        "a fraction between 0 and 1",
+    )
 }
 
 /// Returns bursts of two lengths for the smallest size, for a segment and for the largest size.

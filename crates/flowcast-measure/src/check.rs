@@ -22,7 +22,7 @@ use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::{
-    prtt::{Client, PrttError},
+    prtt::{Client, MAX_SIZE, PrttError, require, require_level, require_messages, require_time},
     script::{greet, send_script},
     transport::Transport,
 };
@@ -35,7 +35,7 @@ const WARM_UPS: u32 = 3;
 /// Error of a check.
 #[derive(Debug, Error)]
 pub enum CheckError {
-    /// Failure of the measurement of round trips.
+    /// Invalid plan, or failure of the measurement of round trips.
     #[error(transparent)]
     Measure(#[from] PrttError),
     /// Contradiction between a value and its interval in the file.
@@ -44,16 +44,6 @@ pub enum CheckError {
     /// A point without a measurement, which therefore has no median.
     #[error(transparent)]
     Stats(#[from] StatsError),
-    /// An invalid number in the plan.
-    #[error("{field}: found {found}, expected {expected}")]
-    Plan {
-        /// Name of the field.
-        field: &'static str,
-        /// Value of the field.
-        found: String,
-        /// Range of valid values.
-        expected: &'static str,
-    },
 }
 
 /// Plan of a check.
@@ -176,32 +166,22 @@ pub fn check(
         .collect()
 }
 
-fn verify(plan: &CheckPlan) -> Result<(), CheckError> {
-    let (field, found, expected) = match plan {
-        CheckPlan { level, .. } if !(*level > 0.0 && *level < 1.0) => {
-            ("level", level.to_string(), "a probability between 0 and 1")
-        }
-        CheckPlan { least, .. } if !(*least >= 0.0 && *least < 1.0) => (
-            "least",
-            least.to_string(),
-            "a fraction of at least 0 and below 1",
-        ),
-        CheckPlan { size, .. } if !(2..=crate::prtt::MAX_SIZE.0).contains(&size.0) => {
-            ("size", size.to_string(), "a size from 2 B to 64 MiB")
-        }
-        CheckPlan { messages, .. } if !(2..=crate::prtt::MAX_MESSAGES).contains(messages) => {
-            ("messages", messages.to_string(), "2 to 4096")
-        }
-        CheckPlan { max_time, .. } if *max_time <= Time::ZERO => {
-            ("max-time", max_time.to_string(), "a time above 0")
-        }
-        _ => return Ok(()),
-    };
-    Err(CheckError::Plan {
-        field,
-        found,
-        expected,
-    })
+fn verify(plan: &CheckPlan) -> Result<(), PrttError> {
+    require_level(plan.level)?;
+    require(
+        (0.0..1.0).contains(&plan.least),
+        "least",
+        plan.least,
+        "a fraction of at least 0 and below 1",
+    )?;
+    require(
+        (Bytes(2)..=MAX_SIZE).contains(&plan.size),
+        "size",
+        plan.size,
+        "a size from 2 B to 64 MiB",
+    )?;
+    require_messages(plan.messages)?;
+    require_time("max-time", plan.max_time)
 }
 
 /// Returns the predicted time for each point, with the lower and upper end of its interval.

@@ -390,49 +390,55 @@ pub(crate) fn largest(plan: &PrttPlan) -> Bytes {
     plan.sizes.iter().copied().max().unwrap_or_default()
 }
 
-pub(crate) fn wrong_plan(
+/// Refuses the field of a plan unless its condition holds.
+pub(crate) fn require(
+    holds: bool,
     field: &'static str,
-    found: String,
+    found: impl ToString,
     expected: &str,
 ) -> Result<(), PrttError> {
+    if holds {
+        return Ok(());
+    }
     Err(PrttError::Plan {
         field,
-        found,
+        found: found.to_string(),
         expected: expected.to_owned(),
     })
 }
 
+pub(crate) fn require_messages(messages: u32) -> Result<(), PrttError> {
+    let holds = (2..=MAX_MESSAGES).contains(&messages);
+    require(holds, "messages", messages, "2 to 4096")
+}
+
+pub(crate) fn require_level(level: f64) -> Result<(), PrttError> {
+    let holds = level > 0.0 && level < 1.0;
+    require(holds, "level", level, "a probability between 0 and 1")
+}
+
+/// Refuses a time limit of 0.
+pub(crate) fn require_time(field: &'static str, limit: Time) -> Result<(), PrttError> {
+    require(limit > Time::ZERO, field, limit, "a time above 0")
+}
+
 fn check(plan: &PrttPlan) -> Result<(), PrttError> {
     let ascending = plan.sizes.is_sorted_by(|low, high| low < high);
-    if plan.sizes.len() < 2 || plan.sizes.len() > 10_000 || !ascending {
-        return wrong_plan(
-            "sizes",
-            format!("{} sizes", plan.sizes.len()),
-            "2 to 10000 different sizes in ascending order",
-        );
-    }
-    if plan.sizes[0] == Bytes(0) || largest(plan) > MAX_SIZE {
-        return wrong_plan(
-            "sizes",
-            format!("{} to {}", plan.sizes[0], largest(plan)),
-            "sizes from 1 B to 64 MiB",
-        );
-    }
-    if !(2..=MAX_MESSAGES).contains(&plan.messages) {
-        return wrong_plan("messages", plan.messages.to_string(), "2 to 4096");
-    }
-    if plan.delay.is_some_and(|delay| delay <= Time::ZERO) {
-        return wrong_plan("delay", "0".into(), "a time above 0");
-    }
-    if plan.max_time <= Time::ZERO {
-        return wrong_plan("max-time", plan.max_time.to_string(), "a time above 0");
-    }
-    if !(plan.level > 0.0 && plan.level < 1.0) {
-        return wrong_plan(
-            "level",
-            plan.level.to_string(),
-            "a probability between 0 and 1",
-        );
-    }
-    Ok(())
+    require(
+        (2..=10_000).contains(&plan.sizes.len()) && ascending,
+        "sizes",
+        format_args!("{} sizes", plan.sizes.len()),
+        "2 to 10000 different sizes in ascending order",
+    )?;
+    require(
+        plan.sizes[0] > Bytes(0) && largest(plan) <= MAX_SIZE,
+        "sizes",
+        format_args!("{} to {}", plan.sizes[0], largest(plan)),
+        "sizes from 1 B to 64 MiB",
+    )?;
+    require_messages(plan.messages)?;
+    plan.delay
+        .map_or(Ok(()), |delay| require_time("delay", delay))?;
+    require_time("max-time", plan.max_time)?;
+    require_level(plan.level)
 }

@@ -74,12 +74,13 @@ impl RegionContent {
 }
 
 fn pattern(name: &str) -> Option<Exercise> {
+    use Exercise::*;
     Some(match name.split_whitespace().next()? {
-        "pingpong" => Exercise::PingPong,
-        "exchange" => Exercise::Exchange,
-        "fan-out" => Exercise::FanOut,
-        "fan-in" => Exercise::FanIn,
-        "pairs" => Exercise::Pairs,
+        "pingpong" => PingPong,
+        "exchange" => Exchange,
+        "fan-out" => FanOut,
+        "fan-in" => FanIn,
+        "pairs" => Pairs,
         _ => return None,
     })
 }

@@ -129,10 +129,6 @@ const LOOP: [ConflictField; 2] = [
     },
 ];
 
-const ALPHA_FAIR: [ConflictField; 1] = [alpha("sharing.alpha_fair.alpha", |sharing| {
-    &mut sharing.alpha_fair.alpha
-})];
-
 /// `start_end` is not a parameter: it also cuts a flow alone, whose rate is the unit of all cuts.
 const CUTS: [ConflictField; 4] = [
     cut("sharing.flow_cuts.odd_end", |sharing| {
@@ -160,6 +156,14 @@ const fn plain(model: Model) -> Candidate {
     }
 }
 
+const ALPHA_FAIR: Candidate = Candidate {
+    parameters: &[alpha("sharing.alpha_fair.alpha", |sharing| {
+        &mut sharing.alpha_fair.alpha
+    })],
+    starts: &[&[1.0], &[0.5], &[2.41], &[8.0]],
+    ..plain(Model::AlphaFair)
+};
+
 /// The models, simpler ones first. Cuts start at those of LAM, MPICH and Myrinet in RR-5910, Table 2.
 const FLUID: [Candidate; 7] = [
     plain(Model::Independent),
@@ -175,11 +179,7 @@ const FLUID: [Candidate; 7] = [
         ],
         ..plain(Model::FlowCuts)
     },
-    Candidate {
-        parameters: &ALPHA_FAIR,
-        starts: &[&[1.0], &[0.5], &[2.41], &[8.0]],
-        ..plain(Model::AlphaFair)
-    },
+    ALPHA_FAIR,
     Candidate {
         parameters: &LOOP,
         starts: &[
@@ -204,11 +204,7 @@ const HALF_DUPLEX: [Candidate; 5] = [
         starts: &[&[0.5, 2.0], &[1.0, 1.0]],
         ..plain(Model::FlowCuts)
     },
-    Candidate {
-        parameters: &ALPHA_FAIR,
-        starts: &[&[1.0], &[0.5], &[2.41], &[8.0]],
-        ..plain(Model::AlphaFair)
-    },
+    ALPHA_FAIR,
 ];
 
 /// Models that can be compared with a measurement over this transport, simpler ones first: those that need no window, the

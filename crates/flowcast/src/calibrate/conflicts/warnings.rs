@@ -41,28 +41,30 @@ pub enum Warning {
     },
 }
 
+use Warning::*;
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Warning::FarOff { model, mean_absolute, on_random_patterns } => write!(
+            FarOff { model, mean_absolute, on_random_patterns } => write!(
                 f,
                 "no model explains this network: the mean error of the best, {model}, on {} is {:.1} %",
                 if *on_random_patterns { "the random patterns" } else { "conflicts left out of the fit" },
                 mean_absolute * 100.0
             ),
-            Warning::AtBound { field, value, bound } => write!(
+            AtBound { field, value, bound } => write!(
                 f,
                 "{field} is {value:.4}, the {} bound of its range, and has no interval: the model may not suit this \
                  network",
                 bound.name()
             ),
-            Warning::NoRepetitions => {
+            NoRepetitions => {
                 f.write_str("each conflict was measured once, which gives no intervals; measure with more --repetitions")
             }
-            Warning::BackboneUnknown => f.write_str(
+            BackboneUnknown => f.write_str(
                 "the backbone was not saturated and is assumed to be unlimited; measure with more nodes in a rack",
             ),
-            Warning::WithoutInfluence { field, value } => {
+            WithoutInfluence { field, value } => {
                 write!(f, "{field} has no effect on these conflicts at its value, {value}")
             }
         }
@@ -74,14 +76,14 @@ impl ConflictFit {
     pub fn warnings(&self) -> Vec<Warning> {
         let best = self.best_model();
         let (model, mean_absolute) = (best.name(), best.unseen());
-        let far_off = Warning::FarOff {
+        let far_off = FarOff {
             model,
             mean_absolute,
             on_random_patterns: best.held_out.is_some(),
         };
         let at_bound = best.parameters.iter().filter_map(|parameter| {
             let (field, value) = (parameter.field, parameter.estimate.value);
-            parameter.bound.map(|bound| Warning::AtBound {
+            parameter.bound.map(|bound| AtBound {
                 field,
                 value,
                 bound,
@@ -90,14 +92,13 @@ impl ConflictFit {
         let (conflicts, random, repetitions) = self.counts;
         let all = self.models.iter().flat_map(|model| &model.parameters);
         let unfelt = all.filter(|parameter| !parameter.is_measured && parameter.bound.is_none());
-        let without_influence = unfelt.map(|parameter| Warning::WithoutInfluence {
+        let without_influence = unfelt.map(|parameter| WithoutInfluence {
             field: parameter.field,
             value: parameter.estimate.value,
         });
         let far_off = (mean_absolute > FAR_OFF).then_some(far_off);
-        let once = (repetitions == conflicts + random).then_some(Warning::NoRepetitions);
-        let no_backbone =
-            (self.has_racks && self.backbone.is_none()).then_some(Warning::BackboneUnknown);
+        let once = (repetitions == conflicts + random).then_some(NoRepetitions);
+        let no_backbone = (self.has_racks && self.backbone.is_none()).then_some(BackboneUnknown);
         far_off
             .into_iter()
             .chain(at_bound)

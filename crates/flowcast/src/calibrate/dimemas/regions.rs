@@ -15,14 +15,15 @@ pub(super) struct Parameters {
 
 /// Time of one repetition of an exercise of messages; `None` for collectives.
 pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<Time> {
+    use Exercise::*;
     let others = region.ranks.saturating_sub(1);
     let latency = parameters.latency;
     let bytes = parameters.bandwidth.time_for(region.size);
     let NodeLinks { incoming, outgoing } = parameters.links;
     let out = if outgoing > 0 { outgoing } else { incoming };
     Some(match region.exercise {
-        Exercise::PingPong => (latency + bytes) * 2.0,
-        Exercise::Exchange => {
+        PingPong => (latency + bytes) * 2.0,
+        Exchange => {
             let at_once =
                 if (incoming > 0 && outgoing == 0 && incoming < 2) || parameters.buses == 1 {
                     1
@@ -31,14 +32,14 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
                 };
             (latency + bytes * (2.0 / f64::from(at_once))).max(latency * 2.0)
         }
-        Exercise::FanOut => {
+        FanOut => {
             let sent = (1..=others).map(|nth| latency * f64::from(nth));
             let came: Vec<Time> = transfers(sent, bytes, least([out, parameters.buses]))
                 .map(|time| time + latency)
                 .collect();
             collected(came, latency * f64::from(others), latency)
         }
-        Exercise::FanIn => {
+        FanIn => {
             let came = transfers(
                 (0..others).map(|_| latency),
                 bytes,
@@ -47,13 +48,13 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
             .collect();
             collected(came, Time::ZERO, latency) + latency * f64::from(others)
         }
-        Exercise::Pairs => {
+        Pairs => {
             let half = region.ranks / 2;
             let last = transfers((0..half).map(|_| latency), bytes, parameters.buses)
                 .fold(Time::ZERO, Time::max);
             last + latency
         }
-        Exercise::Collective(..) => return None,
+        Collective(..) => return None,
     })
 }
 
