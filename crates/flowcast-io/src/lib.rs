@@ -85,6 +85,11 @@ pub fn cannot_read(path: &Path) -> impl Fn() -> String {
     move || format!("cannot read {}", path.display())
 }
 
+/// Text of the error of a file that cannot be written.
+pub fn cannot_write(path: &Path) -> impl Fn() -> String {
+    move || format!("cannot write {}", path.display())
+}
+
 /// Text of a file in any supported encoding and with any line ends.
 ///
 /// # Errors

@@ -69,10 +69,13 @@ pub fn load_network(
     reader: &mut dyn Reader,
 ) -> Result<LoadedNetwork> {
     let path = Path::new(name);
-    if path.is_file() {
-        load_file(path, overrides, reader).with_context(|| path.display().to_string())
-    } else if let Some(kept) = kept(name) {
-        load_file(&kept, overrides, reader).with_context(|| kept.display().to_string())
+    let file = if path.is_file() {
+        Some(path.to_owned())
+    } else {
+        kept(name)
+    };
+    if let Some(file) = file {
+        load_file(&file, overrides, reader).with_context(|| file.display().to_string())
     } else if name.contains(['/', '.']) {
         let missing = io::Error::new(io::ErrorKind::NotFound, "no such file");
         Err(missing).with_context(|| format!("cannot read the network file {name}"))

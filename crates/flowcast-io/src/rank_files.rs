@@ -102,11 +102,7 @@ fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
 /// Files of all ranks in rank order, from the name of one of them: the files whose names differ only in one number. A single
 /// file contains all ranks.
 pub(crate) fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
-    let name = one
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = one.file_name().unwrap_or_default().to_string_lossy();
     let folder = folder_of(one);
     let entries = fs::read_dir(folder).with_context(cannot_read(folder))?;
     let names: Vec<String> = entries

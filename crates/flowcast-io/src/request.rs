@@ -95,11 +95,14 @@ impl ReplayRequest {
             .model
             .as_deref()
             .map(|name| Contention::named(name).with_context(|| format!("--model {name}")));
-        let mapping = self.mapping.as_ref().map(|nodes| match nodes {
-            RankNodes::Named(name) => read_mapping(name, reader),
-            RankNodes::Listed(nodes) => Ok(Mapping::List(nodes.clone())),
-        });
-        let mapping = mapping.transpose()?;
+        let mapping = self
+            .mapping
+            .as_ref()
+            .map(|nodes| match nodes {
+                RankNodes::Named(name) => read_mapping(name, reader),
+                RankNodes::Listed(nodes) => Ok(Mapping::List(nodes.clone())),
+            })
+            .transpose()?;
         let collectives = self
             .collectives
             .as_deref()
@@ -258,18 +261,19 @@ impl Request {
         most_rows: usize,
         reader: &mut dyn Reader,
     ) -> Result<Document> {
+        use Request::*;
         let explain = match self {
-            Request::Path(_) => why::path,
-            Request::Gradient(_) => why::gradient,
+            Path(_) => why::path,
+            Gradient(_) => why::gradient,
             _ => why::slack,
         };
         let needed = || network.ok_or(Error::NoNetwork);
         Ok(match self {
-            Request::Path(replay) | Request::Gradient(replay) | Request::Slack(replay) => {
+            Path(replay) | Gradient(replay) | Slack(replay) => {
                 let options = replay.options(reader)?;
                 explain(open()?.borrow(), needed()?, &options)?
             }
-            Request::Predict(PredictRequest { replay, interval }) => {
+            Predict(PredictRequest { replay, interval }) => {
                 let options = replay.options(reader)?;
                 let trace = open()?;
                 let prepared = Prepared::new(trace.borrow(), network, &options)?;
@@ -291,7 +295,7 @@ impl Request {
                 };
                 answer.document().titled(trace.borrow().name())
             }
-            Request::Sensitivity(request) => {
+            Sensitivity(request) => {
                 let SensitivityRequest {
                     replay,
                     parameter,
@@ -301,11 +305,11 @@ impl Request {
                 let (network, options) = (needed()?, replay.options(reader)?);
                 let asked = Parameter::parse(parameter, range)?;
                 let trace = open()?;
-                let found = sensitivity(trace.borrow(), network, asked, *most_walks, &options)
-                    .with_context(|| format!("--parameter {parameter} --range {range}"))?;
-                found.answer(trace.borrow().name(), network, most_rows)
+                sensitivity(trace.borrow(), network, asked, *most_walks, &options)
+                    .with_context(|| format!("--parameter {parameter} --range {range}"))?
+                    .answer(trace.borrow().name(), network, most_rows)
             }
-            Request::Scenarios(request) => {
+            Scenarios(request) => {
                 let overrides = request.overrides.iter();
                 let overrides: Vec<(String, String)> = overrides
                     .map(|(field, value)| (full_name(field), value.clone()))

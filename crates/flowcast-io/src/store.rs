@@ -11,6 +11,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 use flowcast::model::network::Network;
 
+use crate::cannot_write;
+
 /// Store that maps names of networks to files.
 ///
 /// ```
@@ -110,8 +112,7 @@ impl Store {
     pub fn save(&self, name: &str, text: &str) -> Result<(PathBuf, bool)> {
         let file = self.file(name)?;
         let folder = file.parent().unwrap_or(&self.folder);
-        let cannot = || format!("cannot write {}", file.display());
-        fs::create_dir_all(folder).with_context(cannot)?;
+        fs::create_dir_all(folder).with_context(cannot_write(&file))?;
         let partial = folder.join(format!(".{}.partial", std::process::id()));
         let replaces = file.exists();
         let written = fs::File::create(&partial)
@@ -121,7 +122,8 @@ impl Store {
             // An incomplete file is not a network.
             let _ = fs::remove_file(&partial);
         }
-        written.with_context(cannot).map(|()| (file, replaces))
+        written.with_context(cannot_write(&file))?;
+        Ok((file, replaces))
     }
 
     /// Removes a network.

@@ -5,13 +5,13 @@ use std::{
     fs::{self, File},
     io,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use crate::otf2::Otf2Error;
 use anyhow::{Context, Result, anyhow, bail};
 use flowcast::{
-    formats::read::{Clock, Unpacking},
+    formats::read::{self, Clock, Unpacking},
     model::cluster::pattern::Pattern,
     recording::format::RECORDING_MAGIC,
     trace::{ReadOptions, SharedBytes, Trace, TraceError, compiled},
@@ -54,31 +54,32 @@ pub fn open_trace_by(
 ) -> Result<Trace> {
     let options = ReadOptions { threads: threads() };
     let bytes = reader.bytes(path).with_context(cannot_read(path))?;
-    let is_recording = (*bytes).as_ref().starts_with(RECORDING_MAGIC.as_bytes());
+    let content = (*bytes).as_ref();
+    let is_recording = content.starts_with(RECORDING_MAGIC.as_bytes());
     if clock.is_some() && !is_recording {
         bail!("--compute: found {name}, expected a recording: only recordings have both clocks");
     }
-    if (*bytes).as_ref().starts_with(crate::otf2::MAGIC) {
+    if content.starts_with(crate::otf2::MAGIC) {
         return open_otf2(path, options);
     }
-    if compiled::is_schedule((*bytes).as_ref()) {
+    if compiled::is_schedule(content) {
         // Schedules are not mapped, because the pages of a map count as this process's own while they are read.
         let mut file = File::open(path).with_context(cannot_read(path))?;
         return Ok(Trace::Schedule(compiled::read_schedule(name, &mut file)?));
     }
     let mut unpacking = unpacking()?;
     let plain = unpacked(&mut unpacking, name, bytes)?;
-    if flowcast::formats::read::is_part((*plain).as_ref()) {
+    if read::is_part((*plain).as_ref()) {
         let parts = rank_files::of_all_ranks(path)?
             .into_iter()
-            .map(&mut |file: PathBuf| -> Result<(String, SharedBytes)> {
+            .map(|file| {
                 let bytes = reader.bytes(&file).with_context(cannot_read(&file))?;
                 let name = file.display().to_string();
                 let plain = unpacked(&mut unpacking, &name, bytes)?;
                 Ok((name, plain))
             })
             .collect::<Result<Vec<_>>>()?;
-        return Ok(flowcast::formats::read::read_parts(name, parts, options)?);
+        return Ok(read::read_parts(name, parts, options)?);
     }
     let mut opened = HashSet::new();
     let mut open = |part: &str| {
@@ -93,8 +94,7 @@ pub fn open_trace_by(
     };
     if clock.is_some() {
         let text = (*plain).as_ref();
-        let program =
-            flowcast::formats::read::read_recording(name, text, &mut open, (options, clock))?;
+        let program = read::read_recording(name, text, &mut open, (options, clock))?;
         return Ok(Trace::Program(program));
     }
     Ok(flowcast::formats::read(name, plain, &mut open, options)?)
@@ -133,10 +133,7 @@ pub fn is_matrix(path: &Path) -> Result<bool> {
 /// Ranks that were not recorded to their end, or a program that failed.
 pub fn whole_recording(trace: &Trace) -> Result<()> {
     let ignored = trace.ignored();
-    if let Some(cut) = ignored
-        .iter()
-        .find(|ignored| ignored.kind == flowcast::formats::read::CUT)
-    {
+    if let Some(cut) = ignored.iter().find(|ignored| ignored.kind == read::CUT) {
         bail!(
             "found {} of {} ranks that were not recorded to their end, expected complete recordings: the program, its \
              disk or its machine failed (--incomplete predicts the recorded part)",
@@ -144,10 +141,7 @@ pub fn whole_recording(trace: &Trace) -> Result<()> {
             trace.ranks()
         );
     }
-    if ignored
-        .iter()
-        .any(|ignored| ignored.kind == flowcast::formats::read::FAILED)
-    {
+    if ignored.iter().any(|ignored| ignored.kind == read::FAILED) {
         bail!(
             "found the recording of a program that failed, expected one of a program that ended with code 0 (--incomplete \
              predicts the part before the failure)"

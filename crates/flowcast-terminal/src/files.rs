@@ -19,7 +19,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use flowcast_io::{cannot_read, file_text, folder_of, read_file};
+use flowcast_io::{cannot_read, cannot_write, file_text, folder_of, read_file};
 use tempfile::{NamedTempFile, TempPath};
 
 pub use self::{
@@ -196,8 +196,7 @@ impl Batch {
         let mut folders = BTreeSet::new();
         for (file, place) in self.files.drain(..) {
             folders.insert(folder_of(&place).to_owned());
-            file.persist(&place)
-                .with_context(|| format!("cannot write {}", place.display()))?;
+            file.persist(&place).with_context(cannot_write(&place))?;
         }
         self.folders.clear();
         drop(temporary);

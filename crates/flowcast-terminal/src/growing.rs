@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use flowcast_io::{cannot_read, read_file};
+use flowcast_io::{cannot_read, cannot_write, read_file};
 
 use self::blocks::{Blocks, Chain};
 use crate::{
@@ -50,7 +50,7 @@ impl GrowingFile {
         // Reports a place that cannot be written before the work starts.
         File::create_new(path)
             .and_then(|_| fs::remove_file(path))
-            .with_context(|| cannot_write(path))?;
+            .with_context(cannot_write(path))?;
         Ok(GrowingFile {
             path: path.to_owned(),
             state: GrowingState::Head(head.to_owned()),
@@ -73,12 +73,12 @@ impl GrowingFile {
         let blocks = blocks_of(path, &bytes)?;
         if blocks.texts.len() < 2 {
             drop(file);
-            fs::remove_file(path).with_context(|| cannot_write(path))?;
+            fs::remove_file(path).with_context(cannot_write(path))?;
             return Ok((GrowingFile::start(path, content, head)?, T::default()));
         }
         let held = read(&blocks.texts.concat())?;
         file.set_len(blocks.bytes as u64)
-            .with_context(|| cannot_write(path))?;
+            .with_context(cannot_write(path))?;
         interrupt::keeps(path);
         Ok((
             GrowingFile {
@@ -97,13 +97,13 @@ impl GrowingFile {
                 Chain::default(),
             );
             file.write_all(chain.seal(head).as_bytes())
-                .with_context(|| cannot_write(&self.path))?;
+                .with_context(cannot_write(&self.path))?;
             interrupt::keeps(&self.path);
             self.state = GrowingState::Open(file, chain);
         }
         if let GrowingState::Open(file, chain) = &mut self.state {
             file.write_all(chain.seal(text).as_bytes())
-                .with_context(|| cannot_write(&self.path))?;
+                .with_context(cannot_write(&self.path))?;
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// Locks the file for this run. The lock ends with the process.
 fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
-    let file = file.with_context(|| cannot_write(path))?;
+    let file = file.with_context(cannot_write(path))?;
     for _ in 0..TRIES {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
@@ -199,10 +199,6 @@ fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
 /// Number of attempts to lock a file. A child process holds the locks of its parent until it executes its own program.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
-}
 
 /// `NAME.partial`: file that grows until the result can be written as a whole.
 pub fn partial(target: &Path) -> PathBuf {

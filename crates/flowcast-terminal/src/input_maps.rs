@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
     process::exit,
     ptr,
-    sync::{Arc, Mutex, Once},
+    sync::{Arc, Mutex, Once, PoisonError},
 };
 
 use anyhow::{Result, bail};
@@ -67,7 +67,7 @@ pub fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
     };
     MAPPED
         .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .unwrap_or_else(PoisonError::into_inner)
         .push(mapped);
     Ok(Some(map))
 }
@@ -83,29 +83,19 @@ pub fn release(map: &Mmap) {
 /// # Errors
 /// A changed file.
 pub fn verify() -> Result<()> {
-    match changed() {
-        Some(path) => {
-            bail!(
-                "{}: found a file that was changed while it was read, expected an unchanged file",
-                path.display()
-            )
-        }
-        None => Ok(()),
+    let mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let changed = mapped.iter().find(|one| {
+        one.file
+            .metadata()
+            .map_or(true, |metadata| state(&metadata) != one.state)
+    });
+    if let Some(one) = changed {
+        bail!(
+            "{}: found a file that was changed while it was read, expected an unchanged file",
+            one.path.display()
+        );
     }
-}
-
-fn changed() -> Option<PathBuf> {
-    let mapped = MAPPED
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-    mapped
-        .iter()
-        .find(|one: &&Mapped| {
-            one.file
-                .metadata()
-                .map_or(true, |metadata| state(&metadata) != one.state)
-        })
-        .map(|one| one.path.clone())
+    Ok(())
 }
 
 fn state(metadata: &Metadata) -> MapState {

@@ -14,7 +14,7 @@ use std::{
     process::{Command, ExitStatus},
     ptr,
     sync::{
-        Mutex, MutexGuard, Once,
+        Mutex, MutexGuard, Once, PoisonError,
         atomic::{AtomicBool, AtomicI32, Ordering},
     },
     thread,
@@ -54,9 +54,7 @@ static TOLD: AtomicI32 = AtomicI32::new(-1);
 pub fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(watch);
-    TEMPORARY
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes writes beyond the file size limit fail like on a full disk, without the signal that would end the process. Child
@@ -102,7 +100,7 @@ pub(crate) fn unregister(path: &Path) {
 }
 
 fn kept() -> MutexGuard<'static, Vec<PathBuf>> {
-    KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn watch() {

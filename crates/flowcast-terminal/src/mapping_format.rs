@@ -77,13 +77,14 @@ impl FileFormat {
     }
 
     fn mapping_format(self) -> Option<MappingFormat> {
+        use FileFormat::*;
         match self {
-            FileFormat::Nodes => Some(MappingFormat::Nodes),
-            FileFormat::OpenMpi => Some(MappingFormat::Rankfile),
-            FileFormat::Prrte => Some(MappingFormat::PrrteRankfile),
-            FileFormat::Mpich => Some(MappingFormat::HostCounts),
-            FileFormat::Slurm => Some(MappingFormat::HostList),
-            FileFormat::C | FileFormat::Fortran => None,
+            Nodes => Some(MappingFormat::Nodes),
+            OpenMpi => Some(MappingFormat::Rankfile),
+            Prrte => Some(MappingFormat::PrrteRankfile),
+            Mpich => Some(MappingFormat::HostCounts),
+            Slurm => Some(MappingFormat::HostList),
+            C | Fortran => None,
         }
     }
 }
@@ -110,11 +111,12 @@ pub fn launch_table(job: &Job) -> Table {
 
 /// Name of the format as a value of `--format`.
 fn format_name(format: MappingFormat) -> &'static str {
+    use MappingFormat::*;
     match format {
-        MappingFormat::Nodes => "nodes",
-        MappingFormat::Rankfile => "openmpi",
-        MappingFormat::PrrteRankfile => "prrte",
-        MappingFormat::HostCounts => "mpich",
-        MappingFormat::HostList => "slurm",
+        Nodes => "nodes",
+        Rankfile => "openmpi",
+        PrrteRankfile => "prrte",
+        HostCounts => "mpich",
+        HostList => "slurm",
     }
 }

@@ -48,7 +48,7 @@ const RATES: [&str; 4] = [
 pub fn print_rate_kind(asked: &[String], model: &str) {
     let set: Vec<&str> = asked
         .iter()
-        .filter(|name: &&String| {
+        .filter(|name| {
             name.ends_with(".bandwidth") && RATES.iter().any(|rate| name.starts_with(rate))
         })
         .map(String::as_str)

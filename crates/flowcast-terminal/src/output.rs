@@ -107,9 +107,10 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     }
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
-        match is_control(character) {
-            true => escaped.push_str(&format!("\\u{:04x}", u32::from(character))),
-            false => escaped.push(character),
+        if is_control(character) {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            escaped.push(character);
         }
     }
     Cow::Owned(escaped)

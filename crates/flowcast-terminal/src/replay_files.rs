@@ -41,11 +41,12 @@ impl ReplayFileKind {
     ];
 
     fn endings(self) -> &'static [&'static str] {
+        use ReplayFileKind::*;
         match self {
-            ReplayFileKind::Paraver => &["prv"],
-            ReplayFileKind::Perfetto => &["pftrace"],
-            ReplayFileKind::Messages => &["csv", "parquet"],
-            ReplayFileKind::Ranks | ReplayFileKind::Pairs => &["csv"],
+            Paraver => &["prv"],
+            Perfetto => &["pftrace"],
+            Messages => &["csv", "parquet"],
+            Ranks | Pairs => &["csv"],
         }
     }
 }
@@ -139,9 +140,10 @@ impl ReplayFile {
         provenance: &tables::Provenance,
         batch: &mut Batch,
     ) -> Result<()> {
+        use ReplayFileKind::*;
         let ReplayFile { kind, path } = self;
         match kind {
-            ReplayFileKind::Paraver => {
+            Paraver => {
                 batch.write(&path.with_extension("pcf"), |out| {
                     Ok(paraver::pcf(replayed, out)?)
                 })?;
@@ -151,21 +153,13 @@ impl ReplayFile {
                 let stamp = Stamp(provenance::paraver_date());
                 batch.write(path, |out| Ok(paraver::prv(replayed, &stamp, out)?))
             }
-            ReplayFileKind::Perfetto => {
-                batch.write(path, |out| Ok(perfetto::pftrace(replayed, out)?))
-            }
-            ReplayFileKind::Messages if ends_in(path, "parquet") => batch.write(path, |out| {
+            Perfetto => batch.write(path, |out| Ok(perfetto::pftrace(replayed, out)?)),
+            Messages if ends_in(path, "parquet") => batch.write(path, |out| {
                 Ok(parquet::messages(replayed, provenance, out)?)
             }),
-            ReplayFileKind::Messages => {
-                batch.write(path, |out| Ok(tables::messages(replayed, provenance, out)?))
-            }
-            ReplayFileKind::Ranks => {
-                batch.write(path, |out| Ok(tables::ranks(replayed, provenance, out)?))
-            }
-            ReplayFileKind::Pairs => {
-                batch.write(path, |out| Ok(tables::pairs(replayed, provenance, out)?))
-            }
+            Messages => batch.write(path, |out| Ok(tables::messages(replayed, provenance, out)?)),
+            Ranks => batch.write(path, |out| Ok(tables::ranks(replayed, provenance, out)?)),
+            Pairs => batch.write(path, |out| Ok(tables::pairs(replayed, provenance, out)?)),
         }
     }
 }

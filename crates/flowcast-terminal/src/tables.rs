@@ -62,8 +62,11 @@ pub fn written(table: &Table) -> Option<String> {
         TableForm::Csv => table.all_texts(),
         _ => table.texts(most),
     };
-    let shown = table.shown().into_iter();
-    let is_right: Vec<bool> = shown.map(|(_, column)| column.is_right()).collect();
+    let is_right: Vec<bool> = table
+        .shown()
+        .into_iter()
+        .map(|(_, column)| column.is_right())
+        .collect();
     let mut text = match form {
         TableForm::Text => to_text(&texts, &is_right, output_width()),
         TableForm::Markdown => to_markdown(&texts, &is_right),
@@ -97,12 +100,15 @@ fn to_text(texts: &[Vec<String>], is_right: &[bool], width: Option<usize>) -> St
 fn with_intervals_below(texts: &[Vec<String>], is_right: &[bool]) -> Vec<Vec<String>> {
     texts
         .iter()
-        .map(|cells: &Vec<String>| {
+        .map(|cells| {
             let cells = cells.iter().zip(is_right);
             cells
-                .map(|(cell, is_right)| match is_right {
-                    true => cell.replacen(" (", "\n(", 1),
-                    false => cell.clone(),
+                .map(|(cell, is_right)| {
+                    if *is_right {
+                        cell.replacen(" (", "\n(", 1)
+                    } else {
+                        cell.clone()
+                    }
                 })
                 .collect()
         })
@@ -136,13 +142,16 @@ struct ColumnWidths {
 impl ColumnWidths {
     fn from_cells(column: usize, texts: &[Vec<String>], is_right: bool) -> ColumnWidths {
         let widest = |rows: &[Vec<String>], measure: fn(&str) -> usize| {
-            let widths = rows.iter().map(|cells| measure(&cells[column]));
-            widths.max().unwrap_or(0)
+            rows.iter()
+                .map(|cells| measure(&cells[column]))
+                .max()
+                .unwrap_or(0)
         };
         let cells = widest(&texts[1..], longest_line);
-        let unbroken = match is_right {
-            true => cells,
-            false => cells.min(NARROWEST_PROSE),
+        let unbroken = if is_right {
+            cells
+        } else {
+            cells.min(NARROWEST_PROSE)
         };
         ColumnWidths {
             cells,
@@ -155,8 +164,9 @@ impl ColumnWidths {
 /// Widths of the columns that make a table fit. `None` if it cannot fit. Headings are broken before prose, and wide columns
 /// before narrow ones.
 fn column_widths(texts: &[Vec<String>], is_right: &[bool], width: usize) -> Option<Vec<usize>> {
-    let columns = is_right.iter().enumerate();
-    let columns: Vec<ColumnWidths> = columns
+    let columns: Vec<ColumnWidths> = is_right
+        .iter()
+        .enumerate()
         .map(|(column, is_right)| ColumnWidths::from_cells(column, texts, *is_right))
         .collect();
     let mut widths: Vec<usize> = columns.iter().map(|column| column.whole).collect();
@@ -177,7 +187,7 @@ fn longest_line(text: &str) -> usize {
 fn broken_at_spaces(texts: &[Vec<String>], widths: &[usize]) -> Vec<Vec<String>> {
     texts
         .iter()
-        .map(|cells: &Vec<String>| {
+        .map(|cells| {
             let cells = cells.iter().zip(widths);
             cells
                 .map(|(cell, width)| wrapped(cell, *width, 0))
@@ -189,14 +199,14 @@ fn broken_at_spaces(texts: &[Vec<String>], widths: &[usize]) -> Vec<Vec<String>>
 /// Each row as a record of lines `heading: value`, without values that carry no information.
 fn stacked(texts: &[Vec<String>], width: usize) -> String {
     let headings = texts[0].iter();
-    let indent = headings.map(|heading| columns_of(heading)).max();
-    let indent = indent.unwrap_or(0) + ": ".len();
+    let longest = headings.map(|heading| columns_of(heading)).max();
+    let indent = longest.unwrap_or(0) + ": ".len();
     let records: Vec<String> = texts[1..]
         .iter()
-        .map(|cells: &Vec<String>| {
+        .map(|cells| {
             let fields = texts[0].iter().zip(cells);
-            let fields = fields.filter(|(_, cell)| !is_silent(cell));
-            let lines = fields.map(|(heading, cell)| field(heading, cell, indent, width));
+            let told = fields.filter(|(_, cell)| !is_silent(cell));
+            let lines = told.map(|(heading, cell)| field(heading, cell, indent, width));
             lines.collect::<Vec<_>>().join("\n")
         })
         .collect();

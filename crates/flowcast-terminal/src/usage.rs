@@ -22,9 +22,10 @@ pub(super) fn explained(error: &Error, command: &Command) -> Option<String> {
         let usage = error.get(ContextKind::Usage)?.to_string();
         let other = name.replacen("--", "--other-", 1);
         let mut options = described_command(command, &usage).get_arguments();
-        let hint = match options.any(|option| option.get_long() == other.strip_prefix("--")) {
-            true => format!("use {other} for another"),
-            false => "run the command once for each".to_owned(),
+        let hint = if options.any(|option| option.get_long() == other.strip_prefix("--")) {
+            format!("use {other} for another")
+        } else {
+            "run the command once for each".to_owned()
         };
         return Some(format!("{name}: found more than one, expected one; {hint}"));
     }

@@ -44,8 +44,7 @@ pub fn fitted(text: &str, width: Option<usize>) -> Cow<'_, str> {
 /// or to column `indent`, whichever is farther right.
 pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let lines = text.split('\n').map(|line| {
-        let fits = columns_of(line) <= width;
-        if fits {
+        if columns_of(line) <= width {
             line.to_owned()
         } else {
             broken(line, width, indent)
@@ -61,10 +60,12 @@ const UNBROKEN: &str = "\u{a0}";
 pub fn unbroken(help: &str) -> String {
     let lines = help.split('\n').map(|line| {
         let is_command = line.starts_with("  ");
-        let parts = line.split('`').enumerate();
-        let parts = parts.map(|(number, part)| match is_command || number % 2 == 1 {
-            true => part.replace(' ', UNBROKEN),
-            false => part.to_owned(),
+        let parts = line.split('`').enumerate().map(|(number, part)| {
+            if is_command || number % 2 == 1 {
+                part.replace(' ', UNBROKEN)
+            } else {
+                part.to_owned()
+            }
         });
         parts.collect::<Vec<_>>().join("`")
     });
@@ -86,9 +87,10 @@ fn broken(line: &str, width: usize, indent: usize) -> String {
         return line.to_owned();
     }
     let own = line.len() - line.trim_start_matches(' ').len();
-    let (quote, end, indent) = match is_command {
-        true => ('\'', " \\", indent.max(own) + 4),
-        false => ('`', "", indent.max(own)),
+    let (quote, end, indent) = if is_command {
+        ('\'', " \\", indent.max(own) + 4)
+    } else {
+        ('`', "", indent.max(own))
     };
     let (mut lines, mut used, mut is_blank) = (String::new(), end.len(), true);
     for (spaces, word) in words(line, quote) {
@@ -131,15 +133,19 @@ fn quotation_end(text: &str, quote: char) -> Option<usize> {
 
 /// Width of the longest word of a text, in columns.
 pub(crate) fn longest_word(text: &str) -> usize {
-    let words = text.lines().flat_map(|line| words(line, '`'));
-    words.map(|(_, word)| columns_of(word)).max().unwrap_or(0)
+    text.lines()
+        .flat_map(|line| words(line, '`'))
+        .map(|(_, word)| columns_of(word))
+        .max()
+        .unwrap_or(0)
 }
 
 /// Width of a one-line text in columns. Colours have no width.
 pub(crate) fn columns_of(text: &str) -> usize {
-    match text.contains('\u{1b}') {
-        true => anstream::adapter::strip_str(text).to_string().width(),
-        false => text.width(),
+    if text.contains('\u{1b}') {
+        anstream::adapter::strip_str(text).to_string().width()
+    } else {
+        text.width()
     }
 }
 

@@ -64,15 +64,18 @@ pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Resu
     let frame = DimFrame {
         name: &program.name,
         threads: program.threads_of_tasks(),
-        communicators: program
-            .communicators()
-            .iter()
-            .filter(|known| !is_of_threads(program, known))
-            .count(),
         definitions: numbers.definitions(program),
     };
     frame.write(out, |rank, out| {
-        DimWriter::new(&tables, &numbers, dialect, rank).write(out)
+        let writer = DimWriter {
+            tables: &tables,
+            numbers: &numbers,
+            dialect,
+            rank,
+            next_slot: program.first_slot(rank),
+            losses: Losses::default(),
+        };
+        writer.write(out)
     })
 }
 
@@ -91,7 +94,6 @@ pub(crate) fn dim_steps<S: Iterator<Item = StreamStep>>(
     let frame = DimFrame {
         name,
         threads: vec![1; ranks as usize],
-        communicators: 1,
         definitions,
     };
     frame
@@ -104,7 +106,7 @@ struct DimFrame<'a> {
     name: &'a str,
     /// Number of threads of each task.
     threads: Vec<u32>,
-    communicators: usize,
+    /// Definitions of communicators, each on a line.
     definitions: String,
 }
 
@@ -154,8 +156,8 @@ impl DimFrame<'_> {
             .chars()
             .filter(|c| *c != '"' && !c.is_control())
             .collect();
-        let (tasks, threads, communicators) =
-            (threads.len(), threads.join(","), self.communicators);
+        let (tasks, threads) = (threads.len(), threads.join(","));
+        let communicators = self.definitions.lines().count();
         format!("#DIMEMAS:\"{name}\":1,{end:020}:{tasks}({threads}),{communicators}\n")
     }
 }
@@ -179,10 +181,11 @@ fn write_steps(
     rank: Rank,
     out: &mut dyn Write,
 ) -> io::Result<Losses> {
+    use StreamStep::*;
     let mut posted = Vec::new();
     for (number, step) in steps.enumerate() {
         // Dimemas ignores a thread whose first record is not a computation.
-        if number == 0 && !matches!(step, StreamStep::Compute(_)) {
+        if number == 0 && !matches!(step, Compute(_)) {
             writeln!(out, "1:{rank}:0:{}", Seconds(Time::ZERO))?;
         }
         let mut record = |kind: u8, message: StepMessage, last: u8| {
@@ -192,20 +195,18 @@ fn write_steps(
             writeln!(out, "{kind}:{rank}:0:{peer}:-1:{}:{tag}:1:{last}", size.0)
         };
         match step {
-            StreamStep::Send(message) => {
-                record(2, message, 2 * u8::from(message.mode.non_blocking))?
-            }
-            StreamStep::Receive(message) => record(3, message, 0)?,
-            StreamStep::Post(message) => {
+            Send(message) => record(2, message, 2 * u8::from(message.mode.non_blocking))?,
+            Receive(message) => record(3, message, 0)?,
+            Post(message) => {
                 record(3, message, 1)?;
                 posted.push(message);
             }
-            StreamStep::AwaitAll => posted
+            AwaitAll => posted
                 .drain(..)
                 .try_for_each(|message| record(3, message, 2))?,
-            StreamStep::AwaitReceive(message) => record(3, message, 2)?,
-            StreamStep::Compute(time) => writeln!(out, "1:{rank}:0:{}", Seconds(time))?,
-            StreamStep::AwaitSend(_) | StreamStep::Collective(..) | StreamStep::Meeting(..) => {}
+            AwaitReceive(message) => record(3, message, 2)?,
+            Compute(time) => writeln!(out, "1:{rank}:0:{}", Seconds(time))?,
+            AwaitSend(_) | Collective(..) | Meeting(..) => {}
         }
     }
     Ok(Losses::default())
@@ -248,7 +249,7 @@ impl DimNumbers {
             .communicators()
             .iter()
             .filter(|known| !is_of_threads(program, known))
-            .map(|communicator: &flowcast_program::program::Communicator| {
+            .map(|communicator| {
                 let members: String = communicator
                     .members
                     .iter()
@@ -274,38 +275,17 @@ struct DimWriter<'a> {
     losses: Losses,
 }
 
-impl<'a> DimWriter<'a> {
-    fn new(
-        tables: &'a WriterTables<'a>,
-        numbers: &'a DimNumbers,
-        dialect: Dialect,
-        rank: Rank,
-    ) -> DimWriter<'a> {
-        DimWriter {
-            tables,
-            numbers,
-            dialect,
-            rank,
-            next_slot: tables.program.first_slot(rank),
-            losses: Losses::default(),
-        }
-    }
-
+impl DimWriter<'_> {
     fn write(mut self, out: &mut dyn Write) -> io::Result<Losses> {
         let words = self.tables.program.words(self.rank);
         let own = self.place(self.rank);
         let mut at = 0;
-        let mut begun = false;
-        while let Some((op, next)) = opcodes::decode(words, at) {
-            // Dimemas ignores a thread whose first record is not a computation.
-            if !begun && !matches!(op, Op::Compute(_)) {
-                writeln!(out, "1:{own}:0.000000000")?;
-            }
-            begun = true;
-            at = self.record(op, next, &own, out)?;
-        }
-        if !begun {
+        // Dimemas ignores a thread whose first record is not a computation.
+        if !matches!(opcodes::decode(words, at), Some((Op::Compute(_), _))) {
             writeln!(out, "1:{own}:0.000000000")?;
+        }
+        while let Some((op, next)) = opcodes::decode(words, at) {
+            at = self.record(op, next, &own, out)?;
         }
         Ok(self.losses)
     }
@@ -331,17 +311,18 @@ impl<'a> DimWriter<'a> {
 
     /// Writes the instruction `op`, which ends at `next`. Returns the position of the following one.
     fn record(&mut self, op: Op, next: usize, own: &str, out: &mut dyn Write) -> io::Result<usize> {
+        use Op::*;
         match op {
-            Op::Nothing => return self.nothing(next, own, out),
-            Op::Compute(time) => writeln!(out, "1:{own}:{}", Seconds(time))?,
-            Op::Accelerator(time) => writeln!(out, "11:{own}:{}", Seconds(time))?,
-            Op::Send { class, slot } => {
+            Nothing => return self.nothing(next, own, out),
+            Compute(time) => writeln!(out, "1:{own}:{}", Seconds(time))?,
+            Accelerator(time) => writeln!(out, "11:{own}:{}", Seconds(time))?,
+            Send { class, slot } => {
                 let to = self.peer(self.tables.program.receiver(slot));
                 let class = self.tables.class(class);
                 let sync = u8::from(class.mode.synchronous) + 2 * u8::from(class.mode.non_blocking);
                 writeln!(out, "2:{own}:{to}:{}:{sync}", self.message(class))?;
             }
-            Op::Recv | Op::Irecv => {
+            Recv | Irecv => {
                 let (from, class) = self.tables.message(self.next_slot);
                 self.next_slot += 1;
                 writeln!(
@@ -349,35 +330,35 @@ impl<'a> DimWriter<'a> {
                     "3:{own}:{}:{}:{}",
                     self.peer(from),
                     self.message(class),
-                    u8::from(op == Op::Irecv)
+                    u8::from(op == Irecv)
                 )?;
             }
-            Op::WaitRecv(slot) => {
+            WaitRecv(slot) => {
                 let (from, class) = self
                     .tables
                     .message(self.tables.program.first_slot(self.rank) + slot);
                 writeln!(out, "3:{own}:{}:{}:2", self.peer(from), self.message(class))?;
             }
-            Op::WaitSend(ago) => match self.dialect {
+            WaitSend(ago) => match self.dialect {
                 Dialect::Own => {
                     self.losses.count(OURS);
                     writeln!(out, "32:{own}:{ago}")?;
                 }
                 Dialect::Dimemas => self.losses.count(WAITS),
             },
-            Op::Collective { call, .. } if self.tables.is_of_threads(call) => {
+            Collective { call, .. } if self.tables.is_of_threads(call) => {
                 self.losses.count(THREADS);
                 writeln!(out, "0:{own}")?;
             }
-            Op::Collective { call, instance } => self.collective(call, instance, own, out)?,
-            Op::WaitCollective(instance) => self.wait_collective(instance, own, out)?,
-            Op::Event(event) => {
+            Collective { call, instance } => self.collective(call, instance, own, out)?,
+            WaitCollective(instance) => self.wait_collective(instance, own, out)?,
+            Event(event) => {
                 let (kind, value) = self.tables.program.events()[event as usize];
                 writeln!(out, "20:{own}:{kind}:{value}")?;
             }
-            Op::Access(access) => return self.access(access, next, own, out),
+            Access(access) => return self.access(access, next, own, out),
             // The reader has already reported it.
-            Op::Ignored(_) => {}
+            Ignored(_) => {}
         }
         Ok(next)
     }
@@ -449,10 +430,8 @@ impl<'a> DimWriter<'a> {
 
     /// Writes a record without effect, or a collective opening or closing of a file.
     fn nothing(&mut self, next: usize, own: &str, out: &mut dyn Write) -> io::Result<usize> {
-        let words = self.tables.program.words(self.rank);
         if let Some((Op::Collective { call, .. }, behind)) = self.further(next)
-            && let Some((Op::Access(access), last)) =
-                opcodes::decode(words, behind).filter(|_| opcodes::continues(words, behind))
+            && let Some((Op::Access(access), last)) = self.further(behind)
             && let Access::File { kind, file, size } =
                 self.tables.program.accesses()[access as usize]
         {
@@ -511,8 +490,9 @@ impl<'a> DimWriter<'a> {
     }
 
     fn one_sided(&self, access: Access, own: &str, is_fence: bool) -> String {
+        use Access::*;
         let (operation, window, target, bytes) = match access {
-            Access::Transfer {
+            Transfer {
                 kind,
                 window,
                 target,
@@ -525,22 +505,18 @@ impl<'a> DimWriter<'a> {
                 };
                 (operation, window, self.task(target), size.0)
             }
-            Access::Flush { window, .. } if is_fence => (3, window, 0, 0),
-            Access::Flush { window, target } => {
-                (7, window, target.map_or(-1, |rank| self.task(rank)), 0)
+            Flush { window, .. } if is_fence => (3, window, 0, 0),
+            Flush { window, target } => (7, window, target.map_or(-1, |rank| self.task(rank)), 0),
+            Lock {
+                window,
+                target,
+                kind,
+            } => {
+                let operation = if kind == LockKind::Shared { 4 } else { 5 };
+                (operation, window, self.task(target), 0)
             }
-            Access::Lock {
-                window,
-                target,
-                kind: LockKind::Shared,
-            } => (4, window, self.task(target), 0),
-            Access::Lock {
-                window,
-                target,
-                kind: LockKind::Exclusive,
-            } => (5, window, self.task(target), 0),
-            Access::Unlock { window, target } => (6, window, self.task(target), 0),
-            Access::File { .. } => (7, 0, -1, 0),
+            Unlock { window, target } => (6, window, self.task(target), 0),
+            File { .. } => (7, 0, -1, 0),
         };
         format!(
             "30:{own}:{operation}:{}:{target}:{bytes}",

@@ -142,22 +142,20 @@ impl ProgramShape {
     /// [`io::ErrorKind::InvalidInput`] for computations that vary beyond [`Time::LONGEST`].
     pub(super) fn check(self) -> io::Result<()> {
         // The backward pass of a layer takes twice as long as its forward pass.
-        let most = if self.workload == Workload::Training {
+        let factor = if self.workload == Workload::Training {
             2.0
         } else {
             1.0
         };
-        let longest = self.compute * most * (1.0 + self.jitter);
-        match is_duration(longest.as_nanos()) {
-            true => Ok(()),
-            false => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "found computations of up to {longest}, expected at most {}",
-                    Time::LONGEST
-                ),
-            )),
+        let longest = self.compute * factor * (1.0 + self.jitter);
+        if is_duration(longest.as_nanos()) {
+            return Ok(());
         }
+        let most = Time::LONGEST;
+        Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("found computations of up to {longest}, expected at most {most}"),
+        ))
     }
 
     fn program(self) -> Result<Program, TraceError> {
@@ -165,12 +163,13 @@ impl ProgramShape {
     }
 
     fn build(self, rank: Rank) -> Result<RankBuilder, RecordFault> {
+        use StreamStep::*;
         let mut builder = RankBuilder::default();
         let (mut posted, mut sent) = (Vec::new(), Vec::new());
         for step in self.steps(rank) {
             match step {
-                StreamStep::Compute(time) => builder.compute(time),
-                StreamStep::Send(message) => {
+                Compute(time) => builder.compute(time),
+                Send(message) => {
                     let StepMessage { size, mode, .. } = message;
                     let class = MessageClass {
                         size,
@@ -183,25 +182,22 @@ impl ProgramShape {
                     }
                     builder.send(message.peer, class, Record::Begins)?;
                 }
-                StreamStep::Receive(message) => {
+                Receive(message) => {
                     let channel = builder.channel(channel(&message));
                     builder.recv(channel, Record::Begins)?;
                 }
-                StreamStep::Post(message) => {
+                Post(message) => {
                     let channel = builder.channel(channel(&message));
                     posted.push(builder.irecv_waited_by_slot(channel)?);
                 }
-                StreamStep::AwaitAll => {
+                AwaitAll => {
                     posted
                         .drain(..)
                         .for_each(|slot| builder.wait_slot(slot, Record::Begins));
                     sent.drain(..)
                         .try_for_each(|number| builder.wait_send(number, Record::Begins))?;
                 }
-                StreamStep::AwaitReceive(_)
-                | StreamStep::AwaitSend(_)
-                | StreamStep::Collective(..)
-                | StreamStep::Meeting(..) => {
+                AwaitReceive(_) | AwaitSend(_) | Collective(..) | Meeting(..) => {
                     unreachable!("no workload has them")
                 }
             }
@@ -228,26 +224,27 @@ impl ProgramShape {
     }
 
     fn iteration(&self, rank: Rank, compute: Time, steps: &mut Vec<StreamStep>) {
+        use Workload::*;
         match self.workload {
-            Workload::Chain if rank > Rank(0) => return self.pass_on(rank, compute, steps),
-            Workload::Training => return self.train(rank, compute, steps),
+            Chain if rank > Rank(0) => return self.pass_on(rank, compute, steps),
+            Training => return self.train(rank, compute, steps),
             _ => {}
         }
         steps.push(StreamStep::Compute(compute));
         match self.workload {
-            Workload::Halo => self.exchange_halo(rank, steps),
-            Workload::Shift if self.ranks > 1 => self.exchange(
+            Halo => self.exchange_halo(rank, steps),
+            Shift if self.ranks > 1 => self.exchange(
                 steps,
                 &[(self.before(rank, 1), 0)],
                 &[(self.after(rank, 1), 0)],
             ),
-            Workload::Chain if self.ranks > 1 => {
+            Chain if self.ranks > 1 => {
                 steps.extend([
                     self.send(self.after(rank, 1)),
                     self.receive(self.before(rank, 1)),
                 ]);
             }
-            Workload::Dissemination => {
+            Dissemination => {
                 for (round, distance) in powers_below(self.ranks).enumerate() {
                     let tag = round as u32;
                     self.exchange(
@@ -257,10 +254,10 @@ impl ProgramShape {
                     );
                 }
             }
-            Workload::Alltoall => self.exchange_within(self.ranks, rank, steps),
-            Workload::Rows => self.exchange_within(self.grid().1, rank, steps),
-            Workload::BinomialBroadcast => self.broadcast(rank, steps),
-            Workload::Shift | Workload::Chain | Workload::Training => {}
+            Alltoall => self.exchange_within(self.ranks, rank, steps),
+            Rows => self.exchange_within(self.grid().1, rank, steps),
+            BinomialBroadcast => self.broadcast(rank, steps),
+            Shift | Chain | Training => {}
         }
     }
 

@@ -40,11 +40,10 @@ pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
 pub fn as_schedule(program: &Program) -> (Schedule, Losses) {
     let tables = WriterTables::new(program);
     let mut losses = Losses::default();
-    let graphs: Vec<Graph> = (0..program.ranks() as u32)
-        .map(&mut |rank: u32| {
+    let graphs: Vec<Graph> = Rank::all(program.ranks())
+        .map(|rank| {
             let mut operations = InMemory::default();
-            write_rank(&tables, Rank(rank), &mut operations, &mut losses)
-                .expect("memory can be written");
+            write_rank(&tables, rank, &mut operations, &mut losses).expect("memory can be written");
             graph(operations.nodes, &operations.dependencies)
         })
         .collect();
@@ -241,9 +240,10 @@ struct Operations<'a> {
 
 impl Operations<'_> {
     fn step(&mut self, step: StreamStep, open: &mut OpenOperation) -> io::Result<()> {
+        use StreamStep::*;
         match step {
-            StreamStep::Compute(time) => self.compute(time, open)?,
-            StreamStep::Send(message) => {
+            Compute(time) => self.compute(time, open)?,
+            Send(message) => {
                 if message.size == Bytes(0) {
                     self.losses.count(ROUNDED);
                 }
@@ -253,18 +253,14 @@ impl Operations<'_> {
                 let label = self.non_blocking(send(message), open)?;
                 open.sends.insert(message.number, label);
             }
-            StreamStep::Receive(message) => self.blocking(receive(message), open)?,
-            StreamStep::Post(message) => {
+            Receive(message) => self.blocking(receive(message), open)?,
+            Post(message) => {
                 let label = self.non_blocking(receive(message), open)?;
                 open.receives.insert(message.number, label);
             }
-            StreamStep::AwaitReceive(message) => {
-                open.before.extend(open.receives.remove(&message.number))
-            }
-            StreamStep::AwaitSend(message) => {
-                open.before.extend(open.sends.remove(&message.number))
-            }
-            StreamStep::AwaitAll => {
+            AwaitReceive(message) => open.before.extend(open.receives.remove(&message.number)),
+            AwaitSend(message) => open.before.extend(open.sends.remove(&message.number)),
+            AwaitAll => {
                 let (receives, sends) = (
                     std::mem::take(&mut open.receives),
                     std::mem::take(&mut open.sends),
@@ -274,7 +270,7 @@ impl Operations<'_> {
                     open.before = receives.into_values().chain(sends.into_values()).collect();
                 }
             }
-            StreamStep::Collective(..) | StreamStep::Meeting(..) => self.losses.count(COLLECTIVES),
+            Collective(..) | Meeting(..) => self.losses.count(COLLECTIVES),
         }
         Ok(())
     }
@@ -330,18 +326,19 @@ fn receive(message: StepMessage) -> Operation {
 fn write_operation(operation: Operation, out: &mut dyn Write) -> io::Result<()> {
     match operation {
         Operation::Calc(time) => write!(out, "calc {}", time.as_nanos()),
-        Operation::Send { to, size, tag: t } => {
-            write!(out, "send {}b to {to} tag {}", size.0, tag(t))
+        Operation::Send { to, size, tag } => {
+            write!(out, "send {}b to {to} tag {}", size.0, or_any(tag))
         }
-        Operation::Recv { from, size, tag: t } => {
-            let from = from.map_or("-1".to_owned(), |from| from.to_string());
-            write!(out, "recv {}b from {from} tag {}", size.0, tag(t))
+        Operation::Recv { from, size, tag } => {
+            let (from, tag) = (or_any(from), or_any(tag));
+            write!(out, "recv {}b from {from} tag {tag}", size.0)
         }
     }
 }
 
-fn tag(tag: Option<u32>) -> String {
-    tag.map_or("-1".to_owned(), |tag| tag.to_string())
+/// Returns the text of a rank or tag; -1 means any.
+fn or_any(value: Option<impl ToString>) -> String {
+    value.map_or("-1".to_owned(), |value| value.to_string())
 }
 
 /// Writes a schedule.
@@ -349,24 +346,18 @@ fn tag(tag: Option<u32>) -> String {
 /// # Errors
 /// The errors of `out`.
 pub fn schedule(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "num_ranks {}", schedule.ranks())?;
-    for (rank, graph) in schedule.graphs.iter().enumerate() {
-        writeln!(out, "\nrank {rank} {{")?;
-        for (number, node) in graph.nodes.iter().enumerate() {
-            write!(out, "l{}: ", number + 1)?;
+    ranks_in_braces(schedule.ranks() as u32, out, |rank, out| {
+        let graph = &schedule.graphs[rank.index()];
+        for (number, node) in (1usize..).zip(&graph.nodes) {
+            write!(out, "l{number}: ")?;
             write_operation(node.operation, out)?;
-            let is_calc = matches!(node.operation, Operation::Calc(_));
-            let nic = if is_calc || node.nic == 0 {
-                String::new()
-            } else {
-                format!(" nic {}", node.nic)
-            };
-            let cpu = if node.cpu == 0 {
-                String::new()
-            } else {
-                format!(" cpu {}", node.cpu)
-            };
-            writeln!(out, "{cpu}{nic}")?;
+            if node.cpu > 0 {
+                write!(out, " cpu {}", node.cpu)?;
+            }
+            if node.nic > 0 && !matches!(node.operation, Operation::Calc(_)) {
+                write!(out, " nic {}", node.nic)?;
+            }
+            writeln!(out)?;
         }
         for dependency in graph.dependencies() {
             let word = if dependency.after == After::Start {
@@ -381,7 +372,6 @@ pub fn schedule(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
                 dependency.earlier + 1
             )?;
         }
-        writeln!(out, "}}")?;
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -100,17 +100,17 @@ fn write_operation(
 
 /// Checks that 64 bits can hold the nanoseconds of every computation.
 fn check(schedule: &Schedule) -> io::Result<()> {
-    let mut nodes = schedule.graphs.iter().flat_map(|graph| &graph.nodes);
-    let longest = nodes.find_map(|node| match node.operation {
-        Operation::Calc(time) if time.as_nanos() >= u64::MAX as f64 => Some(time),
-        _ => None,
-    });
-    longest.map_or(Ok(()), |time| {
-        let text = format!(
-            "found a computation of {time}, expected less than 584 years: the format counts nanoseconds in 64 bits"
-        );
-        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
-    })
+    for node in schedule.graphs.iter().flat_map(|graph| &graph.nodes) {
+        if let Operation::Calc(time) = node.operation
+            && time.as_nanos() >= u64::MAX as f64
+        {
+            let text = format!(
+                "found a computation of {time}, expected less than 584 years: the format counts nanoseconds in 64 bits"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+    }
+    Ok(())
 }
 
 fn any(value: Option<u32>) -> u32 {

@@ -131,8 +131,8 @@ impl<'a> WriterTables<'a> {
 
     /// Returns the root of an execution.
     fn root(&self, instance: u32) -> Option<Rank> {
-        let mut calls = self.executions[instance as usize].iter();
-        calls
+        self.executions[instance as usize]
+            .iter()
             .find(|(_, call)| self.call(*call).is_root)
             .map(|(rank, _)| *rank)
     }

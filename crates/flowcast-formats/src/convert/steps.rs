@@ -75,35 +75,34 @@ impl<'a> StepFile<'a> {
 
     /// Returns the next step, and counts the operations that it skips.
     pub(super) fn next(&mut self, losses: &mut Losses) -> Option<StreamStep> {
+        use Op::*;
         while let Some((op, next)) = opcodes::decode(self.words, self.at) {
             self.at = next;
             match op {
-                Op::Compute(time) => return Some(StreamStep::Compute(time)),
-                Op::Accelerator(time) => {
+                Compute(time) => return Some(StreamStep::Compute(time)),
+                Accelerator(time) => {
                     losses.count(ACCELERATOR);
                     return Some(StreamStep::Compute(time));
                 }
-                Op::Send { class, slot } => {
+                Send { class, slot } => {
                     return Some(StreamStep::Send(self.send(class, slot, losses)));
                 }
-                Op::Recv => return Some(StreamStep::Receive(self.post())),
-                Op::Irecv => return Some(StreamStep::Post(self.post())),
-                Op::WaitRecv(slot) => return Some(StreamStep::AwaitReceive(self.incoming(slot))),
-                Op::WaitSend(ago) => {
+                Recv => return Some(StreamStep::Receive(self.post())),
+                Irecv => return Some(StreamStep::Post(self.post())),
+                WaitRecv(slot) => return Some(StreamStep::AwaitReceive(self.incoming(slot))),
+                WaitSend(ago) => {
                     return Some(StreamStep::AwaitSend(
                         self.sent[self.sent.len() - 1 - ago as usize],
                     ));
                 }
-                Op::Collective { call, .. } if self.tables.is_of_threads(call) => {
-                    losses.count(THREADS)
-                }
-                Op::Collective { call, instance } => return Some(self.collective(call, instance)),
-                Op::Event(event) if self.tables.program.events()[event as usize].0 != CALLED => {
+                Collective { call, .. } if self.tables.is_of_threads(call) => losses.count(THREADS),
+                Collective { call, instance } => return Some(self.collective(call, instance)),
+                Event(event) if self.tables.program.events()[event as usize].0 != CALLED => {
                     losses.count(EVENTS)
                 }
-                Op::Access(_) => losses.count(RMA_AND_IO),
+                Access(_) => losses.count(RMA_AND_IO),
                 // The reader has already reported what it left out.
-                Op::WaitCollective(_) | Op::Event(_) | Op::Nothing | Op::Ignored(_) => {}
+                WaitCollective(_) | Event(_) | Nothing | Ignored(_) => {}
             }
         }
         None

@@ -82,26 +82,23 @@ pub(crate) fn ti_steps(
 }
 
 fn action(step: StreamStep, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+    use StreamStep::*;
     let (action, message) = match step {
-        StreamStep::Send(sent) if sent.mode.non_blocking => ("isend", sent),
-        StreamStep::Send(sent) => ("send", sent),
-        StreamStep::Receive(received) => ("recv", received),
-        StreamStep::Post(posted) => ("irecv", posted),
-        StreamStep::Compute(time) => {
-            return writeln!(out, "{rank} compute {}", time.as_nanos());
-        }
-        StreamStep::AwaitReceive(StepMessage { peer, tag, .. }) => {
+        Send(sent) if sent.mode.non_blocking => ("isend", sent),
+        Send(sent) => ("send", sent),
+        Receive(received) => ("recv", received),
+        Post(posted) => ("irecv", posted),
+        Compute(time) => return writeln!(out, "{rank} compute {}", time.as_nanos()),
+        AwaitReceive(StepMessage { peer, tag, .. }) => {
             return writeln!(out, "{rank} wait {peer} {rank} {tag}");
         }
-        StreamStep::AwaitSend(StepMessage {
+        AwaitSend(StepMessage {
             peer, tag, mode, ..
         }) if mode.non_blocking => {
             return writeln!(out, "{rank} wait {rank} {peer} {tag}");
         }
-        StreamStep::AwaitAll => return writeln!(out, "{rank} waitall"),
-        StreamStep::AwaitSend(_) | StreamStep::Collective(..) | StreamStep::Meeting(..) => {
-            return Ok(());
-        }
+        AwaitAll => return writeln!(out, "{rank} waitall"),
+        AwaitSend(_) | Collective(..) | Meeting(..) => return Ok(()),
     };
     let StepMessage {
         peer, tag, size, ..

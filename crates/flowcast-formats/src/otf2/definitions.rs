@@ -146,13 +146,12 @@ impl Definitions {
 
     /// Returns the number in the archive and the origin of each communicator of a rank. The order is the same for all ranks.
     pub(super) fn communicators_of(&self, rank: u32, ranks: u32) -> Vec<(u32, CommunicatorOrigin)> {
-        let known = self
-            .communicators
+        self.communicators
             .iter()
             .filter_map(|(number, (group, other))| {
                 Some((*number, self.origin(rank, ranks, *group, *other)?))
-            });
-        known.collect()
+            })
+            .collect()
     }
 
     /// Returns the communicator as a rank sees it, from its group and, for an intercommunicator, the other group.
@@ -163,27 +162,19 @@ impl Definitions {
         group: Option<u32>,
         other: Option<u32>,
     ) -> Option<CommunicatorOrigin> {
-        let Some(own) = self.members(rank, ranks, group) else {
+        let own = self.members(rank, ranks, group);
+        let remote = match other {
+            None => Some(Vec::new()),
+            other => self.members(rank, ranks, other),
+        };
+        let (Some(mut own), Some(mut remote)) = (own, remote) else {
             return Some(CommunicatorOrigin::Unknown);
         };
-        let Some(other) = other else {
-            let remote = Vec::new();
-            return own
-                .contains(&rank)
-                .then_some(CommunicatorOrigin::Known(Members { own, remote }));
-        };
-        match self.members(rank, ranks, Some(other)) {
-            None => Some(CommunicatorOrigin::Unknown),
-            Some(remote) if own.contains(&rank) => {
-                Some(CommunicatorOrigin::Known(Members { own, remote }))
-            }
-            Some(remote) => remote
-                .contains(&rank)
-                .then_some(CommunicatorOrigin::Known(Members {
-                    own: remote,
-                    remote: own,
-                })),
+        if remote.contains(&rank) && !own.contains(&rank) {
+            std::mem::swap(&mut own, &mut remote);
         }
+        own.contains(&rank)
+            .then_some(CommunicatorOrigin::Known(Members { own, remote }))
     }
 
     fn members(&self, rank: u32, ranks: u32, group: Option<u32>) -> Option<Vec<u32>> {

@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{Collective, Event, Peer, definitions::Definitions};
 use crate::read::calls::{self, CommunicatorOrigin, CompletedRequest, RankCalls, TracedCall};
-use flowcast_program::{
-    ReadOptions, TraceError,
-    program::{IgnoredRecords, Program},
-};
+use flowcast_program::{ReadOptions, TraceError, program::Program};
 use flowcast_recording::{
     format::{ANY_SOURCE, ANY_TAG},
     table::{self, MpiFunction},
@@ -83,10 +80,8 @@ impl<'a> Events<'a> {
                 rank.enter(self.functions.get(&region).copied());
                 None
             }
-            Event::Leave(region) => {
-                let function = self.functions.get(&region).copied();
-                rank.leave(function, &self.table)
-            }
+            Event::Leave(region) if self.functions.contains_key(&region) => rank.leave(&self.table),
+            Event::Leave(_) => None,
             Event::Measurement(on) => rank.measurement(on),
             other => rank.communication(other, self.definitions.creator.contains("Score-P")),
         };
@@ -112,16 +107,12 @@ impl<'a> Events<'a> {
             return Err(TraceError::damaged(name, problem));
         }
         let ranks = self.ranks.into_iter().map(EventRank::end).collect();
-        let ignored = self
-            .left_out
-            .into_iter()
-            .map(|(kind, count)| IgnoredRecords { kind, count })
-            .collect();
-        calls::program(name, ranks, ignored, options)
+        calls::program(name, ranks, self.left_out, options)
     }
 }
 
 /// Events of one rank so far.
+#[derive(Default)]
 struct EventRank {
     out: RankCalls,
     /// Position of each communicator of the archive in the rank's list.
@@ -145,30 +136,14 @@ struct EventRank {
 
 impl EventRank {
     fn new(communicators: Vec<(u32, CommunicatorOrigin)>) -> EventRank {
-        let numbers = communicators
-            .iter()
-            .map(|(number, _)| *number)
-            .zip(0..)
-            .collect();
-        let origins = communicators
-            .into_iter()
-            .map(|(_, origin)| origin)
-            .collect();
+        let (numbers, communicators): (Vec<u32>, Vec<_>) = communicators.into_iter().unzip();
         EventRank {
             out: RankCalls {
-                communicators: origins,
+                communicators,
                 ..RankCalls::default()
             },
-            communicators: numbers,
-            now: 0,
-            depth: 0,
-            since: 0,
-            function: None,
-            calls_before: 0,
-            off_since: None,
-            posted: BTreeMap::new(),
-            open: VecDeque::new(),
-            halves: Vec::new(),
+            communicators: numbers.into_iter().zip(0..).collect(),
+            ..EventRank::default()
         }
     }
 
@@ -197,12 +172,8 @@ impl EventRank {
         self.depth += 1;
     }
 
-    fn leave(
-        &mut self,
-        function: Option<Option<&'static str>>,
-        table: &BTreeMap<&'static str, MpiFunction>,
-    ) -> Option<String> {
-        function?;
+    /// Leaves a region of MPI.
+    fn leave(&mut self, table: &BTreeMap<&'static str, MpiFunction>) -> Option<String> {
         self.depth = self.depth.saturating_sub(1);
         if self.depth > 0 {
             return None;
@@ -228,34 +199,31 @@ impl EventRank {
     /// Adds a call of a function without events inside. Some functions have none, and for others the tracer wrote none.
     fn bare_call(&mut self, name: &'static str, kind: &str) -> Option<String> {
         match kind {
-            "wait" | "waitany" => {
-                let oldest = self.open.pop_front();
-                self.complete_oldest(name, oldest.into_iter().collect());
-            }
-            "waitall" => {
-                let all = self.open.drain(..).collect();
-                self.complete_oldest(name, all);
+            // The tracer does not name the completed receives. They are the oldest posted ones.
+            "wait" | "waitany" | "waitall" => {
+                let most = if kind == "waitall" { usize::MAX } else { 1 };
+                let oldest = self.open.drain(..most.min(self.open.len()));
+                let completes = oldest.map(CompletedRequest::new).collect();
+                self.call(name, Vec::new()).completes = completes;
+                None
             }
             "send" | "ssend" | "isend" | "issend" | "recv" | "irecv" | "sendrecv" => {
-                self.call("Init", Vec::new());
-                return Some(format!("calls of MPI_{name} that the trace only names,"));
+                self.only_named(name)
             }
             kind if flowcast_recording::operation(name).is_some() && !kind.ends_with("-init") => {
-                self.call("Init", Vec::new());
-                return Some(format!("calls of MPI_{name} that the trace only names,"));
+                self.only_named(name)
             }
-            _ => drop(self.call(name, Vec::new())),
+            _ => {
+                self.call(name, Vec::new());
+                None
+            }
         }
-        None
     }
 
-    /// Adds a wait for which the tracer does not name the completed receives. `requests` are the oldest posted ones.
-    fn complete_oldest(&mut self, name: &'static str, requests: Vec<u64>) {
-        let completes = requests
-            .iter()
-            .map(|request| CompletedRequest::new(*request))
-            .collect();
-        self.call(name, Vec::new()).completes = completes;
+    /// Adds the time of a call whose arguments the trace lacks. Returns the kind of the call.
+    fn only_named(&mut self, name: &str) -> Option<String> {
+        self.call("Init", Vec::new());
+        Some(format!("calls of MPI_{name} that the trace only names,"))
     }
 
     fn measurement(&mut self, on: bool) -> Option<String> {
@@ -290,9 +258,10 @@ impl EventRank {
     }
 
     fn communication(&mut self, event: Event, is_score_p: bool) -> Option<String> {
+        use Event::*;
         let function = self.function.unwrap_or("");
         match event {
-            Event::Send { to, bytes } => {
+            Send { to, bytes } => {
                 let words = self.words(to, bytes as i64);
                 if function.starts_with("Sendrecv") {
                     let half = u64::MAX - self.halves.len() as u64;
@@ -302,7 +271,7 @@ impl EventRank {
                     self.call(if function == "Ssend" { "Ssend" } else { "Send" }, words);
                 }
             }
-            Event::Isend { to, bytes, request } => {
+            Isend { to, bytes, request } => {
                 let words = self.words(to, bytes as i64);
                 self.call(
                     if function == "Issend" {
@@ -314,18 +283,18 @@ impl EventRank {
                 )
                 .makes = Some(request);
             }
-            Event::Recv(from) => {
+            Recv(from) => {
                 let words = self.words(from, 0);
                 self.call("Recv", words);
             }
-            Event::IrecvPosted(request) => {
+            IrecvPosted(request) => {
                 self.posted.insert(request, self.out.calls.len());
                 self.open.push_back(request);
                 self.call("Irecv", Vec::new()).makes = Some(request);
             }
-            Event::Irecv { from, request } => self.received(from, request),
-            Event::IsendComplete(request) => self.complete(CompletedRequest::new(request)),
-            Event::Cancelled(request) => {
+            Irecv { from, request } => self.received(from, request),
+            IsendComplete(request) => self.complete(CompletedRequest::new(request)),
+            Cancelled(request) => {
                 self.open.retain(|other| *other != request);
                 let done = CompletedRequest {
                     cancelled: true,
@@ -333,12 +302,12 @@ impl EventRank {
                 };
                 self.complete(done);
             }
-            Event::Collective(collective) => return self.collective(collective, None, is_score_p),
-            Event::CollectivePosted(request) => {
+            Collective(collective) => return self.collective(collective, None, is_score_p),
+            CollectivePosted(request) => {
                 self.posted.insert(request, self.out.calls.len());
                 self.call("Init", Vec::new());
             }
-            Event::CollectiveComplete(collective, request) => {
+            CollectiveComplete(collective, request) => {
                 return self.collective(collective, Some(request), is_score_p);
             }
             _ => {}

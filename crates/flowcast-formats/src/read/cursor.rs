@@ -1,6 +1,6 @@
 //! Position in a text that moves past numbers and separators, without a search for line ends.
 
-use super::fault::Fault;
+use super::{fault::Fault, scan::parsed};
 
 /// Position of a reader in a text.
 #[derive(Debug, Clone, Copy)]
@@ -89,10 +89,7 @@ impl Cursor<'_> {
                 .iter()
                 .take_while(|byte| byte.is_ascii_digit())
                 .count();
-        let value = std::str::from_utf8(&self.text[self.at..end])
-            .ok()?
-            .parse()
-            .ok()?;
+        let value = parsed(&self.text[self.at..end])?;
         self.at = end;
         Some(value)
     }

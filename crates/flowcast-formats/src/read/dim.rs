@@ -71,8 +71,9 @@ pub(super) fn read(
         texts: vec![Arc::clone(&bytes)],
         ranks: starts,
     };
-    let communicators = peers.resolve_members(communicators, &ranks);
-    let communicators = communicators.map_err(|fault| fault.at(name.to_owned(), String::new))?;
+    let communicators = peers
+        .resolve_members(communicators, &ranks)
+        .map_err(|fault| fault.at(name.to_owned(), String::new))?;
     let threads = peers.threads();
     link(
         ProgramParts {
@@ -106,28 +107,26 @@ const MOST_RANKS: u64 = 1 << 24;
 const HEADER_FORMAT: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators,...";
 
 fn read_header(input: ScanInput<'_>) -> Result<(Header, usize), TraceError> {
-    let fault = |at: usize| input.fault(0, input.shown(at), HEADER_FORMAT);
+    let fault = || input.fault(0, input.shown(0), HEADER_FORMAT);
     let mut cursor = Cursor {
         text: input.text,
         at: "#DIMEMAS:".len(),
     };
     if !cursor.eat(b'"') {
-        return Err(fault(0));
+        return Err(fault());
     }
     let name = String::from_utf8_lossy(cursor.until(b'"')).into_owned();
-    if !cursor.eat_all(b"\":") || cursor.integer().is_none() {
-        return Err(fault(0));
-    }
-    if cursor.eat(b',') && cursor.integer().is_none() || !cursor.eat(b':') {
-        return Err(fault(0));
+    if !cursor.eat_all(b"\":")
+        || cursor.integer().is_none()
+        || cursor.eat(b',') && cursor.integer().is_none()
+        || !cursor.eat(b':')
+    {
+        return Err(fault());
     }
     let tasks = cursor
         .integer()
-        .filter(|tasks| (1..=1 << 24).contains(tasks))
-        .ok_or_else(|| fault(0))?;
-    if !cursor.eat(b'(') {
-        return Err(fault(0));
-    }
+        .filter(|tasks| (1..=1 << 24).contains(tasks) && cursor.eat(b'('))
+        .ok_or_else(fault)?;
     let mut all = Vec::new();
     let mut ranks = 0;
     let most = MOST_RANKS.min(input.text.len() as u64);
@@ -158,12 +157,10 @@ fn read_header(input: ScanInput<'_>) -> Result<(Header, usize), TraceError> {
         }
     }
     while cursor.eat(b',') {
-        if cursor.integer().is_none() {
-            return Err(fault(0));
-        }
+        cursor.integer().ok_or_else(fault)?;
     }
     if !cursor.eat_line_end() {
-        return Err(fault(0));
+        return Err(fault());
     }
     Ok((Header { name, threads: all }, cursor.at))
 }
@@ -353,12 +350,14 @@ impl DimSection {
     fn misplaced(&self, cursor: &Cursor<'_>, kind: i64, peers: &Peers) -> Fault {
         let mut cursor = *cursor;
         match (cursor.integer_after(b':'), cursor.integer_after(b':')) {
-            (Some(task), Some(thread))
-                if (task, thread) == (i64::from(self.task), i64::from(self.thread)) =>
-            {
-                Fault::malformed(format_of(kind))
-            }
-            (Some(task), Some(thread)) if task == i64::from(self.task) => {
+            (Some(task), Some(_)) if task != i64::from(self.task) => Fault::value(
+                format!("a record of task {task}"),
+                format!(
+                    "records of task {}: one block for each task, in order from 0",
+                    self.task
+                ),
+            ),
+            (Some(_), Some(thread)) if thread != i64::from(self.thread) => {
                 let expected = match peers.threads_of(self.task) {
                     1 => "thread 0, the only one of its task".to_owned(),
                     threads => format!(
@@ -369,13 +368,6 @@ impl DimSection {
                 };
                 Fault::value(format!("thread {thread}"), expected)
             }
-            (Some(task), Some(_)) => Fault::value(
-                format!("a record of task {task}"),
-                format!(
-                    "records of task {}: one block for each task, in order from 0",
-                    self.task
-                ),
-            ),
             _ => Fault::malformed(format_of(kind)),
         }
     }
@@ -393,7 +385,7 @@ impl DimSection {
             peers,
             tail,
         )?;
-        let mode = match message.last {
+        let mut mode = match message.last {
             0..=3 => SendMode {
                 synchronous: message.last & 1 != 0,
                 non_blocking: message.last & 2 != 0,
@@ -401,21 +393,14 @@ impl DimSection {
             },
             other => return Err(Fault::value(format!("synchronism {other}"), "0 to 3")),
         };
-        let channel = peers.receiver(self.task, &message);
         let Channel {
             peer,
             tag,
             communicator,
-        } = channel;
+        } = peers.receiver(self.task, &message);
         // Threads of one task wait for each other, as in Dimemas.
-        let mode = if peers.task(peer) == self.task && peer != peers.rank(self.task, self.thread) {
-            SendMode {
-                synchronous: true,
-                ..mode
-            }
-        } else {
-            mode
-        };
+        mode.synchronous |=
+            peers.task(peer) == self.task && peer != peers.rank(self.task, self.thread);
         let class = MessageClass {
             size: message.size,
             tag,

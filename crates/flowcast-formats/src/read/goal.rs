@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     fault::Fault,
-    scan::{ScanInput, lines, shown},
+    scan::{ScanInput, lines, parsed, shown},
 };
 use flowcast_program::{
     TraceError,
@@ -17,15 +17,16 @@ use flowcast_units::{Bytes, Rank, Time};
 /// Returns `true` if the text is a schedule: its first words after comments are `num_ranks N`.
 pub(super) fn recognises(text: &[u8]) -> bool {
     let head = &text[..text.len().min(1 << 16)];
-    let plain = without_comments(head);
-    plain.trim_ascii_start().starts_with(b"num_ranks")
+    without_comments(head)
+        .trim_ascii_start()
+        .starts_with(b"num_ranks")
 }
 
 /// Returns the text with comments blanked out. Line ends stay, so line numbers remain valid. A text without comments is not
 /// copied.
 fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
-    let Some(mut at) = memchr::memchr_iter(b'/', text)
-        .find(|at: &usize| matches!(text.get(at + 1), Some(b'/' | b'*')))
+    let Some(mut at) =
+        memchr::memchr_iter(b'/', text).find(|at| matches!(text.get(at + 1), Some(b'/' | b'*')))
     else {
         return Cow::Borrowed(text);
     };
@@ -102,6 +103,7 @@ struct GoalReader<'a> {
 }
 
 /// Rank whose braces are open.
+#[derive(Default)]
 struct RankText<'a> {
     rank: usize,
     nodes: Vec<OperationNode>,
@@ -124,9 +126,8 @@ impl<'a> GoalReader<'a> {
     fn read_line(&mut self, words: &[&'a [u8]], line: u32) -> Result<(), Fault> {
         match (words, &mut self.rank) {
             ([b"num_ranks", count], None) if self.graphs.is_empty() => {
-                let count = number(count).filter(|count| (1..=1 << 24).contains(count));
-                let count =
-                    count.ok_or(Fault::malformed("num_ranks N, N from 1 to 16,777,216"))? as usize;
+                let count = parsed(count).filter(|count: &usize| (1..=1 << 24).contains(count));
+                let count = count.ok_or(Fault::malformed("num_ranks N, N from 1 to 16,777,216"))?;
                 let length = self.input.text.len();
                 if count > length {
                     let found = format!("{count} ranks in a text of {length} bytes");
@@ -146,25 +147,13 @@ impl<'a> GoalReader<'a> {
     }
 
     fn open_rank(&mut self, word: &[u8]) -> Result<(), Fault> {
-        let ranks = self.graphs.len();
-        let rank = number(word)
-            .map(|rank| rank as usize)
-            .filter(|rank| *rank < ranks);
-        let rank = rank.ok_or_else(|| {
-            Fault::value(
-                format!("rank {}", shown(word)),
-                format!("a rank below {ranks}"),
-            )
-        })?;
+        let rank = one_rank(word, self.graphs.len())?.index();
         if self.graphs[rank].is_some() {
             return Err(Fault::value(format!("rank {rank} again"), "each rank once"));
         }
         self.rank = Some(RankText {
             rank,
-            nodes: Vec::new(),
-            labels: KeyMap::default(),
-            named: Vec::new(),
-            dependencies: Vec::new(),
+            ..RankText::default()
         });
         Ok(())
     }
@@ -245,14 +234,14 @@ impl<'a> RankText<'a> {
         let dependencies: Vec<Dependency> = self
             .dependencies
             .iter()
-            .map(|pending: &PendingDependency| {
+            .map(|pending| {
                 let PendingDependency {
                     later,
                     earlier,
                     after,
                     line,
                 } = *pending;
-                let [later, earlier] = [later, earlier].map(|label: u32| {
+                let [later, earlier] = [later, earlier].map(|label| {
                     self.named[label as usize].ok_or_else(|| {
                         let expected =
                             format!("a label of rank {} (used in {name}:{line})", self.rank);
@@ -273,10 +262,7 @@ impl<'a> RankText<'a> {
 fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<OperationNode, Fault> {
     let (operation, options) = match words {
         [b"calc", nanos, options @ ..] => {
-            let nanos = std::str::from_utf8(nanos)
-                .ok()
-                .and_then(|text| text.parse::<f64>().ok());
-            let nanos = nanos.filter(|nanos| is_duration(*nanos));
+            let nanos = parsed(nanos).filter(|nanos| is_duration(*nanos));
             let nanos = nanos.ok_or(Fault::malformed("calc NANOSECONDS, at least 0"))?;
             (Operation::Calc(Time::from_nanos(nanos)), options)
         }
@@ -323,49 +309,46 @@ fn read_option(node: &mut OperationNode, option: &[&[u8]]) -> Result<(), Fault> 
         ([b"tag", word], Operation::Send { tag, .. } | Operation::Recv { tag, .. }) => {
             *tag = match *word {
                 b"-1" => None,
-                word => Some(number(word).ok_or(Fault::malformed(
+                word => Some(parsed(word).ok_or(Fault::malformed(
                     "a tag from 0 to 4,294,967,295, or -1 for any",
                 ))?),
             };
         }
         ([b"cpu", word], _) => {
-            node.cpu = small(word).ok_or(Fault::malformed("a cpu from 0 to 255"))?
+            node.cpu = parsed(word).ok_or(Fault::malformed("a cpu from 0 to 255"))?
         }
         ([b"nic", word], _) => {
-            node.nic = small(word).ok_or(Fault::malformed("a nic from 0 to 255"))?
+            node.nic = parsed(word).ok_or(Fault::malformed("a nic from 0 to 255"))?
         }
         _ => return Err(Fault::malformed(STATEMENT)),
     }
     Ok(())
 }
 
-fn small(word: &[u8]) -> Option<u8> {
-    number(word).and_then(|value| u8::try_from(value).ok())
-}
-
-fn number(word: &[u8]) -> Option<u32> {
-    std::str::from_utf8(word).ok()?.parse().ok()
-}
-
 fn byte_size(word: &[u8]) -> Result<Bytes, Fault> {
-    let digits = word
-        .strip_suffix(b"b")
-        .and_then(|digits| std::str::from_utf8(digits).ok());
-    let size = digits.and_then(|digits| digits.parse().ok());
-    size.map(Bytes)
+    word.strip_suffix(b"b")
+        .and_then(parsed)
+        .map(Bytes)
         .ok_or_else(|| Fault::value(shown(word), "a size such as 1024b"))
 }
 
 /// Reads a rank; `None` means any rank (-1).
 fn rank(word: &[u8], ranks: usize) -> Result<Option<Rank>, Fault> {
     if word == b"-1" {
-        return Ok(None);
+        Ok(None)
+    } else {
+        one_rank(word, ranks).map(Some)
     }
-    let rank = number(word).filter(|rank| (*rank as usize) < ranks);
-    rank.map(|rank| Some(Rank(rank))).ok_or_else(|| {
-        Fault::value(
-            format!("rank {}", shown(word)),
-            format!("a rank below {ranks}"),
-        )
-    })
+}
+
+fn one_rank(word: &[u8], ranks: usize) -> Result<Rank, Fault> {
+    parsed(word)
+        .map(Rank)
+        .filter(|rank| rank.index() < ranks)
+        .ok_or_else(|| {
+            Fault::value(
+                format!("rank {}", shown(word)),
+                format!("a rank below {ranks}"),
+            )
+        })
 }

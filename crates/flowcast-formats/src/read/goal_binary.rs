@@ -47,28 +47,19 @@ pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Schedule, TraceError> {
         let overwritten = "found a schedule that `LogGOPSim --save-mem` has overwritten, expected one that `txt2bin` wrote";
         return Err(TraceError::damaged(name, overwritten));
     }
-    let graphs = read_ranks(&bytes[MAGIC.len()..])
-        .map_err(|BinaryDamage(problem)| TraceError::damaged(name, problem))?;
+    let graphs =
+        read_ranks(&bytes[MAGIC.len()..]).map_err(|problem| TraceError::damaged(name, problem))?;
     Ok(Schedule {
         name: name.to_owned(),
         graphs,
     })
 }
 
-/// Description of an inconsistency.
-struct BinaryDamage(String);
-
-impl From<&str> for BinaryDamage {
-    fn from(problem: &str) -> BinaryDamage {
-        BinaryDamage(problem.to_owned())
-    }
-}
-
-/// Reader that takes fields from the front of bytes.
+/// Reader that takes fields from the front of bytes. Its errors, and those of the functions below, describe the damage.
 struct GoalBinaryFields<'a>(&'a [u8]);
 
 impl<'a> GoalBinaryFields<'a> {
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], BinaryDamage> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], String> {
         let (taken, rest) = self
             .0
             .split_at_checked(count)
@@ -77,24 +68,24 @@ impl<'a> GoalBinaryFields<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], BinaryDamage> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
         Ok(self.bytes(N)?.try_into().expect("the slice has N bytes"))
     }
 
-    fn u8(&mut self) -> Result<u8, BinaryDamage> {
+    fn u8(&mut self) -> Result<u8, String> {
         Ok(self.array::<1>()?[0])
     }
 
-    fn u32(&mut self) -> Result<u32, BinaryDamage> {
+    fn u32(&mut self) -> Result<u32, String> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Result<u64, BinaryDamage> {
+    fn u64(&mut self) -> Result<u64, String> {
         self.array().map(u64::from_le_bytes)
     }
 }
 
-fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, BinaryDamage> {
+fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, String> {
     let mut fields = GoalBinaryFields(bytes);
     let ranks = fields.u32()? as usize;
     let _highest = (fields.u8()?, fields.u8()?);
@@ -112,22 +103,20 @@ fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, BinaryDamage> {
         // With overlapping parts, a small file could describe any number of operations.
         if begin < behind || end < begin || end > bytes.len() as u64 {
             let found = format!("found rank {rank} at bytes {begin} to {end}");
-            return Err(BinaryDamage(format!(
+            return Err(format!(
                 "{found}, expected it between bytes {behind} and {}",
                 bytes.len()
-            )));
+            ));
         }
         let part = GoalBinaryFields(&bytes[begin as usize..end as usize]);
-        graphs
-            .push(read_rank(part, ranks).map_err(|BinaryDamage(problem)| {
-                BinaryDamage(format!("rank {rank}: {problem}"))
-            })?);
+        let graph = read_rank(part, ranks);
+        graphs.push(graph.map_err(|problem| format!("rank {rank}: {problem}"))?);
         behind = end;
     }
     Ok(graphs)
 }
 
-fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, BinaryDamage> {
+fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, String> {
     let (operations, roots) = (part.u32()? as usize, part.u32()? as usize);
     let roots = part.bytes(
         roots
@@ -143,7 +132,7 @@ fn read_rank(mut part: GoalBinaryFields<'_>, ranks: usize) -> Result<Graph, Bina
     let mut dependencies = Vec::with_capacity(dependents.len() / 4);
     let mut waits = Vec::with_capacity(operations);
     for (record, number) in records.zip(1..) {
-        let place = |BinaryDamage(problem)| BinaryDamage(format!("operation {number}: {problem}"));
+        let place = |problem: String| format!("operation {number}: {problem}");
         let mut record = GoalBinaryFields(record);
         waits.push(record.u32()?);
         nodes.push(read_operation(&mut record, ranks).map_err(place)?);
@@ -174,7 +163,7 @@ fn dependents_of(
     first: usize,
     count: usize,
     operations: usize,
-) -> Result<impl Iterator<Item = u32> + '_, BinaryDamage> {
+) -> Result<impl Iterator<Item = u32> + '_, String> {
     // The index of the first dependent has no meaning if there are none.
     let first = if count == 0 { 0 } else { first };
     let range = first
@@ -183,16 +172,15 @@ fn dependents_of(
     let found = range
         .and_then(|(begin, end)| dependents.get(begin..end))
         .ok_or("found a list of dependents that ends outside the rank")?;
-    let numbers = found
-        .chunks_exact(4)
-        .map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
+    let (numbers, _) = found.as_chunks::<4>();
+    let numbers = numbers.iter().map(|bytes| u32::from_le_bytes(*bytes));
     match numbers
         .clone()
         .find(|number| *number as usize >= operations)
     {
-        Some(number) => Err(BinaryDamage(format!(
+        Some(number) => Err(format!(
             "found dependent {number} in a rank of {operations} operations"
-        ))),
+        )),
         None => Ok(numbers),
     }
 }
@@ -200,16 +188,14 @@ fn dependents_of(
 fn read_operation(
     record: &mut GoalBinaryFields<'_>,
     ranks: usize,
-) -> Result<OperationNode, BinaryDamage> {
+) -> Result<OperationNode, String> {
     let (kind, peer, amount, tag) = (record.u8()?, record.u32()?, record.u64()?, record.u32()?);
     let (cpu, nic) = (record.u8()?, record.u8()?);
-    let peer = if peer == ANY { None } else { Some(Rank(peer)) };
+    let peer = (peer != ANY).then_some(Rank(peer));
     if let Some(peer) = peer.filter(|peer| peer.0 as usize >= ranks) {
-        return Err(BinaryDamage(format!(
-            "found rank {peer}, expected a rank below {ranks}"
-        )));
+        return Err(format!("found rank {peer}, expected a rank below {ranks}"));
     }
-    let tag = if tag == ANY { None } else { Some(tag) };
+    let tag = (tag != ANY).then_some(tag);
     let operation = match kind {
         SEND => Operation::Send {
             to: peer.ok_or("found a send to any rank, expected one receiver")?,
@@ -224,9 +210,7 @@ fn read_operation(
         CALCULATION => Operation::Calc(Time::from_nanos(amount as f64)),
         other => {
             let expected = "send (1), receive (2) or calculation (3); LogGOPSim 2 has more kinds and longer records";
-            return Err(BinaryDamage(format!(
-                "found kind {other}, expected {expected}"
-            )));
+            return Err(format!("found kind {other}, expected {expected}"));
         }
     };
     Ok(OperationNode {
@@ -237,7 +221,7 @@ fn read_operation(
 }
 
 /// Compares the file's counts of requirements and its roots with the dependencies.
-fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), BinaryDamage> {
+fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), String> {
     let wrong = graph
         .nodes
         .iter()
@@ -246,10 +230,10 @@ fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), Binary
         .find(|((node, waits), _)| node.dependencies != **waits);
     if let Some(((node, waits), number)) = wrong {
         let found = format!("operation {number}: found {waits} required operations");
-        return Err(BinaryDamage(format!(
+        return Err(format!(
             "{found}, expected {}, the number of operations that list it as a dependent",
             node.dependencies
-        )));
+        ));
     }
     let are_roots = (0u32..)
         .zip(waits)

@@ -11,13 +11,10 @@ use std::collections::BTreeMap;
 use super::{
     calls::{self, CommunicatorOrigin, CompletedRequest, Leaders, RankCalls, Sizes, TracedCall},
     fault::Fault,
-    parts::TracePart,
-    scan::{ScanInput, bytes_of, lines, shown},
+    parts::{TracePart, content_lines, words_of},
+    scan::{ScanInput, bytes_of, lines, parsed, shown},
 };
-use flowcast_program::{
-    ReadOptions, TraceError,
-    program::{IgnoredRecords, Program},
-};
+use flowcast_program::{ReadOptions, TraceError, program::Program};
 use flowcast_recording::{
     format::{ANY_SOURCE, ANY_TAG, NO_RANK},
     operation,
@@ -26,10 +23,9 @@ use flowcast_recording::{
 
 /// Returns `true` if the text is such a trace: its first line with content, after comments, is a call of `MPI_Init`.
 pub(super) fn recognises(text: &[u8]) -> bool {
-    let first = lines(text, 0)
-        .map(|range| text[range].trim_ascii())
-        .find(|line| !line.is_empty() && line[0] != b'#');
-    first.is_some_and(is_start)
+    content_lines(text)
+        .next()
+        .is_some_and(|first| is_start(text[first].trim_ascii()))
 }
 
 fn is_start(line: &[u8]) -> bool {
@@ -51,15 +47,9 @@ pub(super) fn read(
         let starts: Vec<usize> = lines(input.text, 0)
             .filter(|range| is_start(&input.text[range.clone()]))
             .map(|range| range.start)
+            .chain([input.text.len()])
             .collect();
-        let ends = starts.iter().skip(1).copied().chain([input.text.len()]);
-        sections.extend(
-            starts
-                .iter()
-                .copied()
-                .zip(ends)
-                .map(|(start, end)| (input, start, end)),
-        );
+        sections.extend(starts.windows(2).map(|part| (input, part[0], part[1])));
     }
     let functions = table::by_name();
     let mut ranks: Vec<Option<RankCalls>> = vec![None; sections.len()];
@@ -76,21 +66,18 @@ pub(super) fn read(
         ranks[rank] = Some(section.out);
     }
     let ranks = ranks.into_iter().map(Option::unwrap_or_default).collect();
-    let ignored = [
+    let unread = [
         (
-            "waits for any of several requests; each completes the first one",
+            "waits for any of several requests; each completes the first one".to_owned(),
             some_of_several,
         ),
         (
-            "all-to-alls with a datatype for each rank, whose size is not in the trace; an element counts as one byte",
+            "all-to-alls with a datatype for each rank, whose size is not in the trace; an element counts as one byte"
+                .to_owned(),
             without_types,
         ),
     ];
-    let ignored = ignored.map(|(kind, count)| IgnoredRecords {
-        kind: kind.to_owned(),
-        count,
-    });
-    calls::program(name, ranks, ignored.to_vec(), options)
+    calls::program(name, ranks, unread, options)
 }
 
 /// Constants of the program's MPI library.
@@ -108,22 +95,13 @@ impl Constants {
     /// Derives the constants from the handle of the world communicator: a fixed number in MPICH, an address in Open MPI's C,
     /// and 0 in its Fortran.
     fn new(world: u64) -> Constants {
-        match world {
-            0x4400_0000 => Constants {
-                any_source: -2,
-                no_rank: -1,
-                request: 4,
-            },
-            world if world > u64::from(u32::MAX) => Constants {
-                any_source: -1,
-                no_rank: -2,
-                request: 8,
-            },
-            _ => Constants {
-                any_source: -1,
-                no_rank: -2,
-                request: 4,
-            },
+        let is_mpich = world == 0x4400_0000;
+        let (any_source, no_rank) = if is_mpich { (-2, -1) } else { (-1, -2) };
+        let is_address = world > u64::from(u32::MAX);
+        Constants {
+            any_source,
+            no_rank,
+            request: if is_address { 8 } else { 4 },
         }
     }
 }
@@ -184,20 +162,16 @@ impl<'a> LiballprofSection<'a> {
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), Fault> {
-        const FORMAT: &str = "MPI_NAME:BEGIN:ARGUMENT:...:END";
-        let wrong = || Fault::malformed(FORMAT);
+        const WRONG: Fault = Fault::malformed("MPI_NAME:BEGIN:ARGUMENT:...:END");
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
         let name = fields[0]
             .strip_prefix(b"MPI_")
             .and_then(|name| std::str::from_utf8(name).ok())
-            .ok_or_else(wrong)?;
+            .ok_or(WRONG)?;
         let [begin, .., end] = fields[1..] else {
-            return Err(wrong());
+            return Err(WRONG);
         };
-        let times = (
-            self.time(begin).ok_or_else(wrong)?,
-            self.time(end).ok_or_else(wrong)?,
-        );
+        let times = (self.time(begin).ok_or(WRONG)?, self.time(end).ok_or(WRONG)?);
         // Calls that are not in the table do not concern other ranks; their time counts as computation.
         let Some((name, function)) = self.functions.get_key_value(name) else {
             return Ok(());
@@ -212,7 +186,7 @@ impl<'a> LiballprofSection<'a> {
             (None, Some(end)) => (end, end),
             (Some(begin), None) => (begin, begin),
             (Some(begin), Some(end)) => (begin, end.max(begin)),
-            (None, None) => return Err(wrong()),
+            (None, None) => return Err(WRONG),
         };
         self.out.calls.push(call);
         Ok(())
@@ -224,7 +198,7 @@ impl<'a> LiballprofSection<'a> {
         if field == b"-" {
             return Some(None);
         }
-        let micros: f64 = std::str::from_utf8(field).ok()?.parse().ok()?;
+        let micros: f64 = parsed(field)?;
         let nanos = (micros - self.ahead) * 1e3;
         (micros.is_finite() && micros.abs() < 1e16).then_some(Some(nanos.max(0.0) as u64))
     }
@@ -270,20 +244,13 @@ impl<'a> LiballprofSection<'a> {
         Ok(call)
     }
 
-    fn peer(&self, rank: i64) -> i64 {
-        if rank == self.constants.no_rank {
-            NO_RANK
-        } else {
-            rank
-        }
-    }
-
     fn send_words(&mut self, arguments: &LiballprofArguments<'_>) -> Result<[i64; 4], Fault> {
         let communicator = self.communicator(arguments, 'c')?;
         let (peer, tag) = (arguments.int('d')?, arguments.int('g')?);
+        let has_peer = peer != self.constants.no_rank;
         Ok([
             communicator,
-            self.peer(peer),
+            if has_peer { peer } else { NO_RANK },
             tag,
             arguments.bytes('n', 't')?,
         ])
@@ -379,38 +346,36 @@ impl<'a> LiballprofSection<'a> {
     /// address of the variable for its handle, not the handle. Therefore, the first matching communicator without a handle
     /// is chosen.
     fn made(&self, place: (u64, u64)) -> Option<usize> {
+        use CommunicatorOrigin::*;
         let places = self.places.iter().enumerate();
         let mut open = places
             .filter(|(_, known)| known.is_none())
             .map(|(number, _)| number);
         open.clone()
             .find(|number| match &self.out.communicators[*number] {
-                CommunicatorOrigin::Same(parent) => self.places[*parent] == Some(place),
-                CommunicatorOrigin::Between(leaders) => self.places[leaders.local] == Some(place),
+                Same(parent) => self.places[*parent] == Some(place),
+                Between(leaders) => self.places[leaders.local] == Some(place),
                 _ => false,
             })
             .or_else(|| {
                 open.find(|number| match self.out.communicators[*number] {
-                    CommunicatorOrigin::Split(parent, colour, _) => {
+                    Split(parent, colour, _) => {
                         colour >= 0 && self.places[parent].is_some_and(|(_, size)| place.1 <= size)
                     }
-                    CommunicatorOrigin::Merge(parent, _) => {
-                        self.places[parent].is_some_and(|(_, size)| place.1 > size)
-                    }
-                    CommunicatorOrigin::Unknown => true,
+                    Merge(parent, _) => self.places[parent].is_some_and(|(_, size)| place.1 > size),
+                    Unknown => true,
                     _ => false,
                 })
             })
     }
 
     fn new_communicator(&mut self, arguments: &LiballprofArguments<'_>) -> Result<(), Fault> {
+        use CommunicatorOrigin::*;
         let parent = self.communicator(arguments, 'c')? as usize;
         let origin = match arguments.function.name.as_str() {
-            "Comm_dup" | "Comm_dup_with_info" | "Comm_idup" => CommunicatorOrigin::Same(parent),
-            "Comm_split" => {
-                CommunicatorOrigin::Split(parent, arguments.int_at(1)?, arguments.int_at(2)?)
-            }
-            "Intercomm_merge" => CommunicatorOrigin::Merge(parent, arguments.int_at(1)? != 0),
+            "Comm_dup" | "Comm_dup_with_info" | "Comm_idup" => Same(parent),
+            "Comm_split" => Split(parent, arguments.int_at(1)?, arguments.int_at(2)?),
+            "Intercomm_merge" => Merge(parent, arguments.int_at(1)? != 0),
             "Intercomm_create" => {
                 let local_leader = arguments.int_at(1)?;
                 let own = self.places[parent].map(|(rank, _)| rank as i64);
@@ -420,7 +385,7 @@ impl<'a> LiballprofSection<'a> {
                 } else {
                     parent
                 };
-                CommunicatorOrigin::Between(Leaders {
+                Between(Leaders {
                     local: parent,
                     local_leader,
                     peer,
@@ -428,7 +393,7 @@ impl<'a> LiballprofSection<'a> {
                     tag: arguments.int_at(4)?,
                 })
             }
-            _ => CommunicatorOrigin::Unknown,
+            _ => Unknown,
         };
         self.out.communicators.push(origin);
         self.places.push(None);
@@ -438,7 +403,7 @@ impl<'a> LiballprofSection<'a> {
     /// Returns the requests in flight that a call names: one address, or an array of requests.
     fn named_requests(&self, arguments: &LiballprofArguments<'_>) -> Result<Vec<u64>, Fault> {
         let first = arguments.address('q')?;
-        let count = if arguments.function.position('l').is_some() {
+        let count = if arguments.has('l') {
             arguments.int('l')?
         } else {
             1
@@ -476,7 +441,7 @@ impl<'a> LiballprofSection<'a> {
         call: &mut TracedCall,
     ) -> Result<(), Fault> {
         let communicator = self.communicator(arguments, 'c')?;
-        let root = if arguments.function.position('r').is_some() {
+        let root = if arguments.has('r') {
             arguments.int('r')?
         } else {
             -1
@@ -492,12 +457,10 @@ impl<'a> LiballprofSection<'a> {
 fn clock_difference(before: &[u8]) -> f64 {
     const NAME: &[u8] = b"# clockdiff:";
     let comments = lines(before, 0).filter_map(|range| before[range].strip_prefix(NAME));
-    let seconds = comments.last().and_then(|rest| {
-        rest.split(u8::is_ascii_whitespace)
-            .find(|word| !word.is_empty())
-    });
-    let seconds = seconds.and_then(|word| std::str::from_utf8(word).ok()?.parse::<f64>().ok());
-    seconds
+    comments
+        .last()
+        .and_then(|rest| words_of(rest).next())
+        .and_then(parsed::<f64>)
         .filter(|seconds| seconds.abs() < 1e6)
         .map_or(0.0, |seconds| seconds * 1e6)
 }
@@ -666,7 +629,7 @@ fn whole(field: &[u8]) -> Option<i64> {
 /// Reads a handle or an address. Handles of 32 bits are sign-extended to 64 bits.
 fn address(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.trim();
-    text.parse::<u64>()
+    text.parse()
+        .or_else(|_| text.parse::<i64>().map(|number| number as u64))
         .ok()
-        .or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
 }

@@ -21,7 +21,7 @@ use std::{io, sync::Arc};
 
 use flowcast_program::{
     ReadOptions, Trace, TraceError, compiled,
-    program::{Program, SharedBytes},
+    program::{IgnoredRecords, Program, SharedBytes},
     schedule::Schedule,
 };
 use scan::bytes_of;
@@ -179,7 +179,7 @@ pub enum TraceContents {
 pub fn formats(holds: TraceContents) -> impl Iterator<Item = &'static str> {
     FORMATS
         .iter()
-        .filter(move |format: &&TraceFormat| {
+        .filter(move |format| {
             holds == TraceContents::Any || !matches!(format.read, FormatReader::Schedule(_))
         })
         .map(|format| format.name)
@@ -233,6 +233,17 @@ fn format_of(text: &[u8]) -> Option<&'static TraceFormat> {
     FORMATS.iter().find(|format| (format.recognises)(text))
 }
 
+/// Returns records that the replay leaves out, by kind, without kinds that do not occur.
+fn ignored<K: Into<String>>(
+    counts: impl IntoIterator<Item = (K, u64)>,
+) -> impl Iterator<Item = IgnoredRecords> {
+    let some = counts.into_iter().filter(|(_, count)| *count > 0);
+    some.map(|(kind, count)| IgnoredRecords {
+        kind: kind.into(),
+        count,
+    })
+}
+
 /// Joins names as in `a, b or c`.
 fn either(names: &[&str]) -> String {
     let (last, others) = names.split_last().expect("there are formats");
@@ -240,10 +251,9 @@ fn either(names: &[&str]) -> String {
 }
 
 fn unrecognised(name: &str, text: &[u8]) -> TraceError {
-    let expected = either(&formats(TraceContents::Any).collect::<Vec<_>>());
     TraceError::Unknown {
         name: name.to_owned(),
         found: unknown::described(text),
-        expected,
+        expected: either(&formats(TraceContents::Any).collect::<Vec<_>>()),
     }
 }

@@ -171,26 +171,27 @@ impl Unpacking {
             .given
             .unwrap_or(USUAL_LEAST.max(Bytes(packed.0.saturating_mul(USUAL_RATIO))));
         let files = self.files + 1;
-        match content(name, bytes, Bytes(most.0.saturating_sub(self.plain.0)))? {
-            PartContent::Plain(bytes) => Ok(match plain_text((*bytes).as_ref()) {
-                Cow::Owned(text) => Arc::new(text),
-                Cow::Borrowed(_) => bytes,
-            }),
-            PartContent::TooLarge => Err(TraceError::TooLarge {
-                name: name.to_owned(),
-                files,
-                packed,
-                most,
-            }),
+        let left = Bytes(most.0.saturating_sub(self.plain.0));
+        let plain: SharedBytes = match content(name, bytes, left)? {
+            PartContent::Plain(bytes) => bytes,
+            PartContent::TooLarge => {
+                return Err(TraceError::TooLarge {
+                    name: name.to_owned(),
+                    files,
+                    packed,
+                    most,
+                });
+            }
             PartContent::Unpacked(plain) => {
                 (self.files, self.packed, self.plain.0) =
                     (files, packed, self.plain.0 + plain.len() as u64);
-                Ok(match plain_text(&plain) {
-                    Cow::Owned(text) => Arc::new(text),
-                    Cow::Borrowed(_) => Arc::new(plain),
-                })
+                Arc::new(plain)
             }
-        }
+        };
+        Ok(match plain_text((*plain).as_ref()) {
+            Cow::Owned(text) => Arc::new(text),
+            Cow::Borrowed(_) => plain,
+        })
     }
 }
 

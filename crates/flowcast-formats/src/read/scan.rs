@@ -1,6 +1,6 @@
 //! Reading of fields from bytes: numbers, and descriptions of invalid content.
 
-use std::ops::Range;
+use std::{ops::Range, str::FromStr};
 
 use super::fault::Fault;
 use flowcast_program::{TraceError, opcodes::is_duration, program::SharedBytes};
@@ -57,6 +57,11 @@ pub(super) fn shown(bytes: &[u8]) -> String {
     }
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
     format!("`{}`", text.trim_end().escape_default())
+}
+
+/// Returns the value that the standard library reads from a text, such as a number.
+pub(super) fn parsed<T: FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// Returns the lines of a text as byte ranges, without their ends (`\n` or `\r\n`).

@@ -14,7 +14,7 @@ use std::{
 use super::{
     fault::Fault,
     parts::{TracePart, content_lines, words_of},
-    scan::{ScanInput, bytes_of, shown},
+    scan::{ScanInput, bytes_of, parsed, shown},
 };
 use flowcast_program::{
     ReadOptions, TraceError,
@@ -108,7 +108,12 @@ pub(super) fn read(
         ));
     }
     let mut readers: Vec<RankReader> = (0..ranks)
-        .map(|rank| RankReader::new(Rank(rank), ranks))
+        .map(|rank| RankReader {
+            rank: Rank(rank),
+            ranks,
+            unit: 1,
+            ..RankReader::default()
+        })
         .collect();
     let mut starts = vec![None; ranks as usize];
     let mut doubtful = None;
@@ -195,11 +200,9 @@ fn rank_of(input: ScanInput<'_>, line: std::ops::Range<usize>) -> Result<u32, Tr
     let word = words_of(&input.text[line.clone()])
         .next()
         .unwrap_or_default();
-    let rank = std::str::from_utf8(word)
-        .ok()
-        .and_then(|word| word.parse().ok())
-        .filter(|rank| *rank < 1 << 24);
-    rank.ok_or_else(|| input.fault(line.start, shown(word), "a rank, then an action"))
+    parsed(word)
+        .filter(|rank: &u32| *rank < 1 << 24)
+        .ok_or_else(|| input.fault(line.start, shown(word), "a rank, then an action"))
 }
 
 /// Reads a file. Returns its first message that is also valid in the form without tags.
@@ -240,11 +243,14 @@ fn read_part(
         let mut words = words_of(line);
         words.next();
         let action = words.next().unwrap_or_default();
-        let arguments = SimgridArguments::new(words.collect());
-        let done = reader
+        let arguments = SimgridArguments {
+            words: words.collect(),
+            read: Cell::new(0),
+        };
+        reader
             .read(action, &arguments)
-            .and_then(|()| arguments.are_all_read(action));
-        done.map_err(|fault| input.refuse(range.start, fault))?;
+            .and_then(|()| arguments.are_all_read(action))
+            .map_err(|fault| input.refuse(range.start, fault))?;
         if doubtful.is_none() && reader.is_doubtful {
             doubtful = Some(range.start);
         }
@@ -253,10 +259,7 @@ fn read_part(
 }
 
 fn is_record_of(line: &[u8], rank: Rank) -> bool {
-    let word = words_of(line)
-        .next()
-        .and_then(|word| std::str::from_utf8(word).ok());
-    word.and_then(|word| word.parse().ok()) == Some(rank.0)
+    words_of(line).next().and_then(parsed) == Some(rank.0)
 }
 
 /// Words after the action, and the number of words that have been read.
@@ -265,14 +268,7 @@ struct SimgridArguments<'a> {
     read: Cell<usize>,
 }
 
-impl<'a> SimgridArguments<'a> {
-    fn new(words: Vec<&'a [u8]>) -> SimgridArguments<'a> {
-        SimgridArguments {
-            words,
-            read: Cell::new(0),
-        }
-    }
-
+impl SimgridArguments<'_> {
     /// Refuses words after the last argument, because they may belong to another line. Actions without effect on time accept
     /// any words.
     fn are_all_read(&self, action: &[u8]) -> Result<(), Fault> {
@@ -287,22 +283,19 @@ impl<'a> SimgridArguments<'a> {
     /// Reads a number; traces also write counts as `5e4`.
     fn number(&self, index: usize) -> Option<f64> {
         self.read.set(self.read.get().max(index + 1));
-        let value: f64 = std::str::from_utf8(self.words.get(index)?)
-            .ok()?
-            .parse()
-            .ok()?;
+        let value: f64 = parsed(self.words.get(index)?)?;
         value.is_finite().then_some(value)
     }
 
     /// Reads a whole number of at least 0.
     fn count(&self, index: usize) -> Option<u64> {
         let number = self.number(index)?;
-        let digits = std::str::from_utf8(self.words.get(index)?).ok()?;
-        let whole = digits.parse::<u64>().ok();
-        whole.filter(|count| *count <= i64::MAX as u64).or_else(|| {
-            let is_whole = number >= 0.0 && number.fract() == 0.0 && number < 9e15;
-            is_whole.then_some(number as u64)
-        })
+        parsed(self.words[index])
+            .filter(|count: &u64| *count <= i64::MAX as u64)
+            .or_else(|| {
+                let is_whole = number >= 0.0 && number.fract() == 0.0 && number < 9e15;
+                is_whole.then_some(number as u64)
+            })
     }
 
     fn tag(&self, index: usize) -> Option<i32> {
@@ -339,8 +332,10 @@ struct SimgridRequests {
 impl SimgridRequests {
     fn push(&mut self, message: SimgridMessage, request: SimgridRequest) {
         self.all.insert(self.made, request);
-        let same = self.of_message.entry(message).or_default();
-        same.push_back(self.made);
+        self.of_message
+            .entry(message)
+            .or_default()
+            .push_back(self.made);
         self.made += 1;
     }
 
@@ -360,6 +355,7 @@ impl SimgridRequests {
     }
 }
 
+#[derive(Default)]
 struct RankReader {
     rank: Rank,
     ranks: u32,
@@ -374,18 +370,6 @@ struct RankReader {
 }
 
 impl RankReader {
-    fn new(rank: Rank, ranks: u32) -> RankReader {
-        RankReader {
-            rank,
-            ranks,
-            unit: 1,
-            has_tags: false,
-            is_doubtful: false,
-            requests: SimgridRequests::default(),
-            builder: RankBuilder::default(),
-        }
-    }
-
     fn read(&mut self, action: &[u8], arguments: &SimgridArguments<'_>) -> Result<(), Fault> {
         match action {
             b"compute" | b"sleep" => {
@@ -422,12 +406,12 @@ impl RankReader {
         if index >= arguments.words.len() {
             return Ok(self.unit);
         }
-        let known = arguments
+        arguments
             .count(index)
-            .and_then(|id| datatype_bytes(usize::try_from(id).ok()?));
-        known.ok_or(Fault::malformed(
-            "a datatype id from 0 to 50, or 57, as the last word",
-        ))
+            .and_then(datatype_bytes)
+            .ok_or(Fault::malformed(
+                "a datatype id from 0 to 50, or 57, as the last word",
+            ))
     }
 
     fn peer(&self, arguments: &SimgridArguments<'_>, index: usize) -> Result<Rank, Fault> {
@@ -456,12 +440,7 @@ impl RankReader {
     ) -> Result<(), Fault> {
         match arguments.words.len() {
             2 => return Err(Fault::malformed(WITHOUT_TAGS)),
-            3 if arguments
-                .count(2)
-                .and_then(|id| usize::try_from(id).ok())
-                .and_then(datatype_bytes)
-                .is_some() =>
-            {
+            3 if arguments.count(2).and_then(datatype_bytes).is_some() => {
                 if arguments.tag(1).is_none() && arguments.count(1).is_some() {
                     return Err(Fault::malformed(WITHOUT_TAGS));
                 }
@@ -782,7 +761,7 @@ const SENDRECV_TAG: i32 = i32::MIN;
 const NANOS_PER_FLOP: f64 = 1.0;
 
 /// Returns the bytes of a predefined datatype, in SimGrid's numbering.
-fn datatype_bytes(id: usize) -> Option<u64> {
+fn datatype_bytes(id: u64) -> Option<u64> {
     const BYTES: [u64; 51] = [
         8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8,
         8, 8, 16, 16, 8, 8, 32, 8, 16, 4, 4, 8, 16, 8, 16, 32, 1, 2, 4, 8, 16, 8,
@@ -790,6 +769,6 @@ fn datatype_bytes(id: usize) -> Option<u64> {
     if id == 57 {
         Some(1)
     } else {
-        BYTES.get(id).copied()
+        BYTES.get(usize::try_from(id).ok()?).copied()
     }
 }

@@ -107,10 +107,11 @@ extern "C" fn group(
     count: u32,
     members: *const u64,
 ) -> c_int {
-    let members = match members.is_null() {
-        true => &[],
+    let members = if !members.is_null() {
         // SAFETY: the library's list has `count` members.
-        false => unsafe { std::slice::from_raw_parts(members, count as usize) },
+        unsafe { std::slice::from_raw_parts(members, count as usize) }
+    } else {
+        &[]
     };
     define(data, |definitions| {
         definitions.group(number, kind, paradigm, members)

@@ -67,7 +67,7 @@ pub fn declare<'i, 'o>(
             .try_for_each(|output| check_against(input, output))?;
     }
     for (at, one) in outputs.iter().enumerate() {
-        if let Some(other) = outputs[at + 1..].iter().find(|other: &&Output<'_>| {
+        if let Some(other) = outputs[at + 1..].iter().find(|other| {
             Identity::at(other.path).is_some_and(|own| Identity::at(one.path) == Some(own))
         }) {
             let (one, other, path) = (one.option, other.option, one.path.display());
@@ -129,12 +129,11 @@ fn check_alone(output: &Output<'_>) -> Result<()> {
 }
 
 fn check_against(input: &Path, output: &Output<'_>) -> Result<()> {
-    let is_same = match input.is_dir() {
-        true => {
-            let (folder, place) = (fs::canonicalize(input), fs::canonicalize(output.path));
-            matches!((&folder, &place), (Ok(folder), Ok(place)) if place.starts_with(folder))
-        }
-        false => Identity::at(input).is_some_and(|own| Identity::at(output.path) == Some(own)),
+    let is_same = if input.is_dir() {
+        let (folder, place) = (fs::canonicalize(input), fs::canonicalize(output.path));
+        matches!((&folder, &place), (Ok(folder), Ok(place)) if place.starts_with(folder))
+    } else {
+        Identity::at(input).is_some_and(|own| Identity::at(output.path) == Some(own))
     };
     if is_same {
         let (option, path) = (output.option, output.path.display());

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use flowcast_io::folder_of;
+use flowcast_io::{cannot_write, folder_of};
 
 /// Maximum number of links that are followed, as in the kernel.
 const MOST_LINKS: usize = 40;
@@ -25,10 +25,10 @@ pub(super) enum Place {
 impl Place {
     /// Target of a path.
     pub(super) fn at(path: &Path) -> Result<Place> {
-        let cannot = || format!("cannot write {}", path.display());
         let place = followed(path);
         if is_descriptor(&place) {
-            return Ok(Place::Stream(descriptor(&place).with_context(cannot)?));
+            let stream = descriptor(&place).with_context(cannot_write(path))?;
+            return Ok(Place::Stream(stream));
         }
         match fs::metadata(&place) {
             Ok(metadata) if metadata.is_dir() => {
@@ -38,13 +38,13 @@ impl Place {
                 )
             }
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
-                Err(error).with_context(cannot)
+                Err(error).with_context(cannot_write(path))
             }
             Ok(metadata) if !metadata.is_file() => Ok(Place::Stream(
                 OpenOptions::new()
                     .append(true)
                     .open(&place)
-                    .with_context(cannot)?,
+                    .with_context(cannot_write(path))?,
             )),
             _ => Ok(Place::File(place)),
         }

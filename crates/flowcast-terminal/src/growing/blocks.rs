@@ -37,13 +37,13 @@ pub(crate) struct Blocks<'a> {
 /// Number of places at which a block may start. A file that was cut off in its first mark has one.
 pub(crate) fn beginnings(bytes: &[u8]) -> usize {
     let mark = MARK.as_bytes();
-    match mark.starts_with(bytes) {
-        true => 1,
-        false => bytes
-            .windows(mark.len())
-            .filter(|found| *found == mark)
-            .count(),
+    if mark.starts_with(bytes) {
+        return 1;
     }
+    bytes
+        .windows(mark.len())
+        .filter(|found| *found == mark)
+        .count()
 }
 
 /// Reads blocks up to the first that is incomplete or changed.

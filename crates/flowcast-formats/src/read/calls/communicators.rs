@@ -137,11 +137,12 @@ impl CommunicatorWalk<'_> {
 
     /// Returns the members of a communicator if they do not depend on other ranks' arguments.
     fn alone(&self, rank: u32, origin: &CommunicatorOrigin) -> Option<Members> {
+        use CommunicatorOrigin::*;
         let all = self.ranks.len() as u32;
         Some(match origin {
-            CommunicatorOrigin::World => one_group((0..all).collect()),
-            CommunicatorOrigin::Own => one_group(vec![rank]),
-            CommunicatorOrigin::Known(members) => {
+            World => one_group((0..all).collect()),
+            Own => one_group(vec![rank]),
+            Known(members) => {
                 let mut both = members.own.iter().chain(&members.remote);
                 if both.all(|member| *member < all) {
                     members.clone()
@@ -149,23 +150,17 @@ impl CommunicatorWalk<'_> {
                     Members::default()
                 }
             }
-            CommunicatorOrigin::Same(place) => self.members(rank, *place),
+            Same(place) => self.members(rank, *place),
             // The arguments of the other group are unknown here.
-            CommunicatorOrigin::Create(parent, _)
-                if !self.members(rank, *parent).remote.is_empty() =>
-            {
+            Create(parent, _) if !self.members(rank, *parent).remote.is_empty() => {
                 Members::default()
             }
-            CommunicatorOrigin::Create(_, group) => {
-                one_group(self.group(rank, group).unwrap_or_default())
-            }
-            CommunicatorOrigin::Slice(place, dimensions) => {
+            Create(_, group) => one_group(self.group(rank, group).unwrap_or_default()),
+            Slice(place, dimensions) => {
                 one_group(slice(&self.members(rank, *place).own, rank, dimensions))
             }
-            CommunicatorOrigin::Unknown => Members::default(),
-            CommunicatorOrigin::Split(parent, ..)
-            | CommunicatorOrigin::Merge(parent, _)
-            | CommunicatorOrigin::Between(Leaders { local: parent, .. }) => {
+            Unknown => Members::default(),
+            Split(parent, ..) | Merge(parent, _) | Between(Leaders { local: parent, .. }) => {
                 let parent = self.members(rank, *parent);
                 return parent.own.is_empty().then_some(parent);
             }
@@ -174,30 +169,31 @@ impl CommunicatorWalk<'_> {
 
     /// Returns the members of a group, as world ranks.
     fn group(&self, rank: u32, group: &Group) -> Option<Vec<u32>> {
+        use Group::*;
         match group {
-            Group::Of(place) => non_empty(self.members(rank, *place).own),
-            Group::Remote(place) => non_empty(self.members(rank, *place).remote),
-            Group::Including(group, places) => {
+            Of(place) => non_empty(self.members(rank, *place).own),
+            Remote(place) => non_empty(self.members(rank, *place).remote),
+            Including(group, places) => {
                 let group = self.group(rank, group)?;
                 places
                     .iter()
                     .map(|place| group.get(*place as usize).copied())
                     .collect()
             }
-            Group::Union(one, other) => {
+            Union(one, other) => {
                 let mut members = self.group(rank, one)?;
                 let mut others = self.group(rank, other)?;
                 others.retain(|member| !members.contains(member));
                 members.append(&mut others);
                 Some(members)
             }
-            Group::Sift(one, other, is_common) => {
+            Sift(one, other, is_common) => {
                 let mut members = self.group(rank, one)?;
                 let other = self.group(rank, other)?;
                 members.retain(|member| other.contains(member) == *is_common);
                 Some(members)
             }
-            Group::Unknown => None,
+            Unknown => None,
         }
     }
 
@@ -257,12 +253,9 @@ impl CommunicatorWalk<'_> {
             CommunicatorOrigin::Split(parent, colour, key) => Some((*parent, (*colour, *key))),
             _ => None,
         })?;
-        let colours = given.into_iter().zip(&members.own).enumerate();
-        Some(
-            colours
-                .map(|(place, ((colour, key), member))| (colour, key, place, *member))
-                .collect(),
-        )
+        let placed = given.into_iter().zip(&members.own).enumerate();
+        let colours = placed.map(|(place, ((colour, key), member))| (colour, key, place, *member));
+        Some(colours.collect())
     }
 
     /// Merges both groups once all of their members have reached the call. If both groups give the same order, the one with
@@ -333,8 +326,10 @@ impl CommunicatorWalk<'_> {
 
     /// Returns the number of earlier communicators with the same members. It distinguishes these communicators.
     fn nth(&self, rank: u32, place: usize) -> usize {
-        let before = self.before[rank as usize].get(place);
-        before.copied().unwrap_or_default()
+        self.before[rank as usize]
+            .get(place)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Adds a rank's next communicator.
@@ -383,10 +378,10 @@ fn swapped(members: &Members) -> Members {
 
 /// Returns the ranks of a colour, ordered by their keys.
 fn of_colour(colours: &[(i64, i64, usize, u32)], colour: i64) -> Vec<u32> {
-    let same = colours
+    let mut group: Vec<_> = colours
         .iter()
-        .filter(|other| other.0 == colour && colour >= 0);
-    let mut group: Vec<_> = same.collect();
+        .filter(|other| other.0 == colour && colour >= 0)
+        .collect();
     group.sort_unstable();
     group.into_iter().map(|(.., member)| *member).collect()
 }

@@ -9,11 +9,8 @@ mod communicators;
 mod rank_file;
 mod settle;
 
-use super::recorded;
-use flowcast_program::{
-    ReadOptions, TraceError,
-    program::{IgnoredRecords, Program},
-};
+use super::{ignored, recorded};
+use flowcast_program::{ReadOptions, TraceError, program::Program};
 use flowcast_units::CollectiveOp;
 use std::collections::BTreeMap;
 
@@ -91,9 +88,8 @@ impl Sizes {
     /// Returns the bytes that a rank sends and receives, as sums over all peers, as recordings count them.
     fn volume(&self, op: CollectiveOp, size: i64, position: usize, is_root: bool) -> (i64, i64) {
         use CollectiveOp::*;
-        let ins = self.ins.as_deref();
+        let (ins, outs) = (self.ins.as_deref(), self.outs.as_deref());
         let all_in = ins.map_or_else(|| self.into.saturating_mul(size), sum);
-        let outs = self.outs.as_deref();
         let all_out = outs.map_or_else(|| self.out.saturating_mul(size), sum);
         let share =
             |all: i64, in_place: bool, own: i64| if in_place { all / size.max(1) } else { own };
@@ -112,10 +108,7 @@ impl Sizes {
             Alltoall | Alltoallv | Alltoallw if self.send_in_place => (all_in, all_in),
             Alltoall | Alltoallv | Alltoallw => (all_out, all_in),
             ReduceScatter | ReduceScatterBlock => {
-                let own = self
-                    .ins
-                    .as_ref()
-                    .map_or(self.into, |ins| ins.get(position).copied().unwrap_or(0));
+                let own = ins.map_or(self.into, |ins| ins.get(position).copied().unwrap_or(0));
                 (all_in, own)
             }
         }
@@ -138,14 +131,14 @@ pub(crate) struct RankCalls {
     pub communicators: Vec<CommunicatorOrigin>,
 }
 
-/// Builds a program from the calls of all ranks. `ignored` lists what the reader itself has left out.
+/// Builds a program from the calls of all ranks. `unread` lists what the reader itself has left out.
 ///
 /// # Errors
 /// Ranks that call different collectives in the same turn, or numbers that are too large for the compiled form.
 pub(crate) fn program(
     name: &str,
     mut ranks: Vec<RankCalls>,
-    ignored: Vec<IgnoredRecords>,
+    unread: impl IntoIterator<Item = (String, u64)>,
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
     let origins: Vec<&[CommunicatorOrigin]> =
@@ -165,14 +158,8 @@ pub(crate) fn program(
         files.push(file);
     }
     let mut program = recorded::program(name, &files, recorded::Clock::Wall, options)?;
-    program
-        .ignored
-        .extend(ignored.into_iter().filter(|record| record.count > 0));
-    let left_out = left_out.into_iter().map(|(kind, count)| IgnoredRecords {
-        kind: kind.to_owned(),
-        count,
-    });
-    program.ignored.extend(left_out);
+    program.ignored.extend(ignored(unread));
+    program.ignored.extend(ignored(left_out));
     Ok(program)
 }
 

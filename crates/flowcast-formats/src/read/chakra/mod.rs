@@ -12,11 +12,8 @@ mod turns;
 mod walk;
 mod wire;
 
-use super::{fault::Fault, parts::TracePart, recorded, scan::bytes_of};
-use flowcast_program::{
-    ReadOptions, TraceError,
-    program::{IgnoredRecords, Program},
-};
+use super::{fault::Fault, ignored, parts::TracePart, recorded, scan::bytes_of};
+use flowcast_program::{ReadOptions, TraceError, program::Program};
 use flowcast_units::Rank;
 use node::ChakraNode;
 use std::{borrow::Cow, collections::BTreeMap};
@@ -43,13 +40,7 @@ pub(super) fn read(
     let (ranks, communicators) = walk::walk(&names, ranks, &mut notes)?;
     let title = name.rsplit('/').next().unwrap_or(name).to_owned();
     let mut program = recorded::assemble(title, ranks, communicators, options)?;
-    let left_out = notes.left_out.into_iter();
-    program
-        .ignored
-        .extend(left_out.map(|(kind, count)| IgnoredRecords {
-            kind: kind.into_owned(),
-            count,
-        }));
+    program.ignored.extend(ignored(notes.left_out));
     let assumed = notes.assumed.into_iter();
     program.assumed.extend(assumed.map(str::to_owned));
     Ok(program)
@@ -107,11 +98,12 @@ fn read_part(
     notes: &mut ChakraNotes,
 ) -> Result<Vec<ChakraNode>, TraceError> {
     let mut at = 0;
-    let first = wire::message(bytes, &mut at).filter(|message| node::is_metadata(message));
-    let metadata = first.ok_or_else(|| {
-        let expected = "the length and the metadata of a Chakra trace";
-        refused(name, 0, Fault::value("no metadata", expected))
-    })?;
+    let metadata = wire::message(bytes, &mut at)
+        .filter(|message| node::is_metadata(message))
+        .ok_or_else(|| {
+            let expected = "the length and the metadata of a Chakra trace";
+            refused(name, 0, Fault::value("no metadata", expected))
+        })?;
     notes.is_pytorch |= node::is_pytorch(metadata);
     let mut nodes = Vec::new();
     while at < bytes.len() {

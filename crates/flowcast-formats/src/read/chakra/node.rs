@@ -124,14 +124,16 @@ impl<'a> Attribute<'a> {
         }
     }
 
-    fn rank(&self) -> Result<Option<Rank>, Fault> {
-        let rank = u32::try_from(self.number()?).map(|rank| Some(Rank(rank)));
-        rank.map_err(|_| self.out_of_range("a rank of at least 0"))
+    /// Returns the number if it is in the range of a type.
+    fn number_as<T: TryFrom<i64>>(&self, expected: &'static str) -> Result<T, Fault> {
+        let number = self.number()?;
+        T::try_from(number)
+            .map_err(|_| Fault::value(format!("with {} {number}", self.name), expected))
     }
 
-    fn out_of_range(&self, expected: &'static str) -> Fault {
-        let number = self.number().unwrap_or(0);
-        Fault::value(format!("with {} {number}", self.name), expected)
+    fn rank(&self) -> Result<Option<Rank>, Fault> {
+        let rank = self.number_as("a rank of at least 0")?;
+        Ok(Some(Rank(rank)))
     }
 
     /// Returns the name of a group, which is a text, a number, or the list of its ranks.
@@ -247,19 +249,12 @@ impl Communication {
         // PyTorch's profiler writes `Process Group Name`.
         let name = attribute.name.to_ascii_lowercase().replace(' ', "_");
         match &name.replace("process_group_", "pg_")[..] {
-            "comm_size" => {
-                let bytes = u64::try_from(attribute.number()?);
-                self.bytes =
-                    Some(bytes.map_err(|_| attribute.out_of_range("a size of at least 0 bytes"))?);
-            }
+            "comm_size" => self.bytes = Some(attribute.number_as("a size of at least 0 bytes")?),
             "comm_type" => self.op = Some(attribute.number()?),
             "comm_src" => self.source = attribute.rank()?,
             "comm_dst" => self.destination = attribute.rank()?,
             "root" | "comm_root" | "root_rank" => self.root = attribute.rank()?,
-            "comm_tag" => {
-                let tag = i32::try_from(attribute.number()?);
-                self.tag = tag.map_err(|_| attribute.out_of_range("a 32-bit number"))?;
-            }
+            "comm_tag" => self.tag = attribute.number_as("a 32-bit number")?,
             "pg_name" => self.group[0] = attribute.group()?,
             "comm_group" => self.group[1] = attribute.group()?,
             "pg_ranks" => {
@@ -271,9 +266,7 @@ impl Communication {
                 }
             }
             "pg_size" | "group_size" => {
-                let size = usize::try_from(attribute.number()?);
-                self.group_size =
-                    Some(size.map_err(|_| attribute.out_of_range("a number of ranks"))?);
+                self.group_size = Some(attribute.number_as("a number of ranks")?)
             }
             "involved_dim" | "involved_dims" | "involve_dims" => {
                 let AttributeValue::List(involved) = &attribute.value else {
@@ -445,16 +438,17 @@ fn work(fields: &NodeFields<'_>, rank: Rank, notes: &mut ChakraNotes) -> Result<
 const BARRIER: i64 = 9;
 
 fn operation(number: i64) -> Option<CollectiveOp> {
+    use CollectiveOp::*;
     Some(match number {
-        0 => CollectiveOp::Allreduce,
-        1 => CollectiveOp::Reduce,
-        2 => CollectiveOp::Allgather,
-        3 => CollectiveOp::Gather,
-        4 => CollectiveOp::Scatter,
-        5 => CollectiveOp::Bcast,
-        6 => CollectiveOp::Alltoall,
-        7 | 8 => CollectiveOp::ReduceScatterBlock,
-        BARRIER => CollectiveOp::Barrier,
+        0 => Allreduce,
+        1 => Reduce,
+        2 => Allgather,
+        3 => Gather,
+        4 => Scatter,
+        5 => Bcast,
+        6 => Alltoall,
+        7 | 8 => ReduceScatterBlock,
+        BARRIER => Barrier,
         _ => return None,
     })
 }

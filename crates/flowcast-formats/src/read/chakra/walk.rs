@@ -40,10 +40,8 @@ pub(super) fn walk(
     let groups = ChakraGroups::new(&ranks);
     let pairs: Vec<Vec<(u32, u32)>> = turns.iter().map(|turns| turns.pairs().collect()).collect();
     let mut walk = GraphWalk {
-        ranks: Vec::new(),
         groups,
-        counts: BTreeMap::new(),
-        waiting: BTreeMap::new(),
+        ..GraphWalk::default()
     };
     for (nodes, pairs) in ranks.into_iter().zip(pairs) {
         let graph = ChakraGraph::new(nodes, &pairs);
@@ -76,6 +74,7 @@ pub(super) fn walk(
 }
 
 /// Groups of collectives: all ranks that name them.
+#[derive(Default)]
 struct ChakraGroups {
     numbers: BTreeMap<String, u32>,
     members: Vec<Vec<Rank>>,
@@ -85,11 +84,7 @@ struct ChakraGroups {
 
 impl ChakraGroups {
     fn new(ranks: &[Vec<ChakraNode>]) -> ChakraGroups {
-        let mut groups = ChakraGroups {
-            numbers: BTreeMap::new(),
-            members: Vec::new(),
-            of_messages: BTreeMap::new(),
-        };
+        let mut groups = ChakraGroups::default();
         for (rank, nodes) in (0..).map(Rank).zip(ranks) {
             for node in nodes {
                 match &node.work {
@@ -146,6 +141,7 @@ enum WaitCondition {
     Came(u32, u32),
 }
 
+#[derive(Default)]
 struct GraphWalk {
     ranks: Vec<ChakraGraph>,
     groups: ChakraGroups,
@@ -241,25 +237,23 @@ impl ChakraGraph {
 
     /// Waits for a communication. If it has just begun, it becomes a blocking one.
     fn wait(&mut self, index: u32) {
+        use Action::*;
         let Some(action) = self.begun_with.remove(&index) else {
             return;
         };
-        let is_last = self
-            .out
-            .steps
-            .last()
-            .is_some_and(|step| step.action == action);
+        let last = self.out.steps.last();
+        let is_last = last.is_some_and(|step| step.action == action);
         match action {
-            Action::Irecv(post) if is_last => {
+            Irecv(post) if is_last => {
                 self.out.steps.pop();
-                self.push(Action::Recv(post));
+                self.push(Recv(post));
             }
-            Action::Collective(number) if is_last => {
+            Collective(number) if is_last => {
                 self.out.collectives[number as usize].record.mode = CollectiveMode::Blocking;
             }
-            Action::Irecv(post) => self.push(Action::WaitRecv(post)),
-            Action::Send(send) => self.push(Action::WaitSend(send)),
-            Action::Collective(number) => self.push(Action::WaitCollective(number)),
+            Irecv(post) => self.push(WaitRecv(post)),
+            Send(send) => self.push(WaitSend(send)),
+            Collective(number) => self.push(WaitCollective(number)),
             _ => {}
         }
         self.release_dependents(index);
@@ -383,14 +377,15 @@ impl GraphWalk {
 
 /// Returns the bytes that a rank sends and receives; the size of a node is the contribution of a rank.
 fn volume(op: CollectiveOp, bytes: u64, ranks: u64, is_root: bool) -> (Bytes, Bytes) {
+    use CollectiveOp::*;
     let all = bytes.saturating_mul(ranks);
     let share = bytes / ranks.max(1);
     let (send, recv) = match op {
-        CollectiveOp::Allgather => (bytes, all),
-        CollectiveOp::Gather => (bytes, if is_root { all } else { 0 }),
-        CollectiveOp::Scatter => (if is_root { bytes } else { 0 }, share),
-        CollectiveOp::ReduceScatterBlock => (bytes, share),
-        CollectiveOp::Barrier => (0, 0),
+        Allgather => (bytes, all),
+        Gather => (bytes, if is_root { all } else { 0 }),
+        Scatter => (if is_root { bytes } else { 0 }, share),
+        ReduceScatterBlock => (bytes, share),
+        Barrier => (0, 0),
         _ => (bytes, bytes),
     };
     (Bytes(send), Bytes(recv))

@@ -15,6 +15,7 @@ impl DimSection {
         cursor: &mut Cursor<'_>,
         peers: &Peers,
     ) -> Result<(), Fault> {
+        use Access::*;
         let [operation, window, target, bytes] = cursor
             .integers()
             .ok_or_else(|| Fault::malformed(format_of(30)))?;
@@ -29,7 +30,7 @@ impl DimSection {
             )
         });
         let access = match operation {
-            0..=2 => Access::Transfer {
+            0..=2 => Transfer {
                 kind: [
                     TransferKind::Put,
                     TransferKind::Get,
@@ -39,25 +40,25 @@ impl DimSection {
                 target: target?,
                 size,
             },
-            3 => Access::Flush {
+            3 => Flush {
                 window,
                 target: None,
             },
-            4 => Access::Lock {
+            4 => Lock {
                 window,
                 target: target?,
                 kind: LockKind::Shared,
             },
-            5 => Access::Lock {
+            5 => Lock {
                 window,
                 target: target?,
                 kind: LockKind::Exclusive,
             },
-            6 => Access::Unlock {
+            6 => Unlock {
                 window,
                 target: target?,
             },
-            7 => Access::Flush {
+            7 => Flush {
                 window,
                 target: rank,
             },

@@ -79,15 +79,14 @@ impl Peers {
                 (RECEIVING, "receive")
             };
             let read = match kind {
-                Some(2 | 3) => {
-                    let placed = cursor.eat(b':') && cursor.integer().is_some();
-                    let placed = placed
+                Some(2 | 3)
+                    if cursor.eat(b':')
+                        && cursor.integer().is_some()
                         && cursor.eat(b':')
                         && cursor.integer().is_some()
-                        && cursor.eat(b':');
-                    placed
-                        .then(|| DimMessage::read(&mut cursor, form, self, &mut tail).ok())
-                        .flatten()
+                        && cursor.eat(b':') =>
+                {
+                    DimMessage::read(&mut cursor, form, self, &mut tail).ok()
                 }
                 _ => None,
             };
@@ -201,7 +200,7 @@ impl Peers {
         }
         communicators
             .into_iter()
-            .map(|communicator: Communicator| {
+            .map(|communicator| {
                 let members = communicator
                     .members
                     .iter()

@@ -104,17 +104,8 @@ fn first_line_past(text: &[u8], range: std::ops::Range<usize>, last: (i64, i64))
 fn place_of(line: &[u8]) -> Option<(i64, i64)> {
     let mut cursor = Cursor { text: line, at: 0 };
     cursor.integer()?;
-    let task = if cursor.eat(b':') {
-        cursor.integer()?
-    } else {
-        return None;
-    };
-    let thread = if cursor.eat(b':') {
-        cursor.integer()
-    } else {
-        None
-    };
-    Some((task, thread.unwrap_or(0)))
+    let task = cursor.integer_after(b':')?;
+    Some((task, cursor.integer_after(b':').unwrap_or(0)))
 }
 
 pub(super) fn is_record_of(line: &[u8], task: Rank) -> bool {

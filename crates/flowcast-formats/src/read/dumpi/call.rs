@@ -137,23 +137,24 @@ impl<'a> DumpiCalls<'a> {
 
     /// Returns the group that a call makes, if it makes one.
     fn new_group(&mut self, arguments: &DumpiArguments<'_>) -> Result<Option<Group>, Fault> {
+        use Group::*;
         let old = |name: &str| -> Result<Box<Group>, Fault> {
             let known = self.groups.get(&arguments.int(name)?).cloned();
-            Ok(Box::new(known.unwrap_or(Group::Unknown)))
+            Ok(Box::new(known.unwrap_or(Unknown)))
         };
         Ok(Some(match arguments.0.name {
-            "Comm_group" => Group::Of(self.communicator(arguments.int("comm")?)),
-            "Comm_remote_group" => Group::Remote(self.communicator(arguments.int("comm")?)),
-            "Group_incl" => Group::Including(old("group")?, ranks(arguments)),
+            "Comm_group" => Of(self.communicator(arguments.int("comm")?)),
+            "Comm_remote_group" => Remote(self.communicator(arguments.int("comm")?)),
+            "Group_incl" => Including(old("group")?, ranks(arguments)),
             "Group_excl" => {
-                let others = Group::Including(old("group")?, ranks(arguments));
-                Group::Sift(old("group")?, Box::new(others), false)
+                let others = Including(old("group")?, ranks(arguments));
+                Sift(old("group")?, Box::new(others), false)
             }
-            "Group_union" => Group::Union(old("group1")?, old("group2")?),
-            "Group_intersection" => Group::Sift(old("group1")?, old("group2")?, true),
-            "Group_difference" => Group::Sift(old("group1")?, old("group2")?, false),
+            "Group_union" => Union(old("group1")?, old("group2")?),
+            "Group_intersection" => Sift(old("group1")?, old("group2")?, true),
+            "Group_difference" => Sift(old("group1")?, old("group2")?, false),
             // Ranges are printed on several lines.
-            _ if arguments.has("newgroup") => Group::Unknown,
+            _ if arguments.has("newgroup") => Unknown,
             _ => return Ok(None),
         }))
     }
@@ -275,7 +276,8 @@ impl<'a> DumpiCalls<'a> {
         arguments: &DumpiArguments<'_>,
         function: &MpiFunction,
     ) -> Result<Vec<CompletedRequest>, Fault> {
-        let one = ["wait", "test"].contains(&function.kind.as_str());
+        let kind = function.kind.as_str();
+        let one = ["wait", "test"].contains(&kind);
         let requests = arguments.requests(if one { "request" } else { "requests" });
         let statuses = arguments.statuses(if arguments.has("statuses") {
             "statuses"
@@ -283,7 +285,7 @@ impl<'a> DumpiCalls<'a> {
             "status"
         });
         let missing = arguments.has("flag") && arguments.int("flag")? == 0;
-        let chosen: Vec<usize> = match function.kind.as_str() {
+        let chosen: Vec<usize> = match kind {
             _ if missing => Vec::new(),
             "waitany" | "testany" => usize::try_from(arguments.int("index")?)
                 .into_iter()
@@ -296,8 +298,7 @@ impl<'a> DumpiCalls<'a> {
                 .collect(),
             _ => (0..requests.len()).collect(),
         };
-        let is_list =
-            ["waitsome", "testsome", "waitany", "testany"].contains(&function.kind.as_str());
+        let is_list = ["waitsome", "testsome", "waitany", "testany"].contains(&kind);
         let done = chosen.into_iter().enumerate().filter_map(|(nth, index)| {
             let request = *requests.get(index)?;
             let status = statuses.get(if is_list { nth } else { index });
@@ -318,16 +319,8 @@ impl<'a> DumpiCalls<'a> {
         let sent = ["sendcount", "count"]
             .into_iter()
             .find(|name| arguments.has(name));
-        let out_type = if arguments.has("sendtype") {
-            "sendtype"
-        } else {
-            "datatype"
-        };
-        let in_type = if arguments.has("recvtype") {
-            "recvtype"
-        } else {
-            "datatype"
-        };
+        let [out_type, in_type] =
+            ["sendtype", "recvtype"].map(|own| if arguments.has(own) { own } else { "datatype" });
         if let Some(count) = sent {
             sizes.out = self.bytes(arguments, count, out_type)?;
         }
@@ -372,32 +365,31 @@ impl<'a> DumpiCalls<'a> {
     }
 
     fn new_communicator(&mut self, arguments: &DumpiArguments<'_>) -> Result<(), Fault> {
+        use CommunicatorOrigin::*;
         let named = ["oldcomm", "comm", "localcomm"]
             .into_iter()
             .find(|name| arguments.has(name));
         let parent = self.communicator(arguments.int(named.unwrap_or("comm"))?);
         let place = self.out.communicators.len();
         let origin = match arguments.0.name {
-            "Comm_dup" | "Comm_idup" => CommunicatorOrigin::Same(parent),
-            "Comm_split" => {
-                CommunicatorOrigin::Split(parent, arguments.int("color")?, arguments.int("key")?)
-            }
+            "Comm_dup" | "Comm_idup" => Same(parent),
+            "Comm_split" => Split(parent, arguments.int("color")?, arguments.int("key")?),
             "Comm_create" | "Comm_create_group" => {
                 let group = self.groups.get(&arguments.int("group")?);
-                CommunicatorOrigin::Create(parent, group.cloned().unwrap_or(Group::Unknown))
+                Create(parent, group.cloned().unwrap_or(Group::Unknown))
             }
-            "Intercomm_create" => CommunicatorOrigin::Between(Leaders {
+            "Intercomm_create" => Between(Leaders {
                 local: parent,
                 local_leader: arguments.int("localleader")?,
                 peer: self.communicator(arguments.int("remotecomm")?),
                 remote_leader: arguments.int("remoteleader")?,
                 tag: arguments.int("tag")?,
             }),
-            "Intercomm_merge" => CommunicatorOrigin::Merge(parent, arguments.int("high")? != 0),
+            "Intercomm_merge" => Merge(parent, arguments.int("high")? != 0),
             "Graph_create" => first_of(parent, u32::try_from(arguments.int("nodes")?).ok()),
             "Cart_create" => self.grid(parent, place, arguments),
             "Cart_sub" => self.slice(parent, place, arguments),
-            _ => CommunicatorOrigin::Unknown,
+            _ => Unknown,
         };
         self.add_communicator(arguments, origin);
         Ok(())
@@ -460,8 +452,12 @@ impl<'a> DumpiCalls<'a> {
 }
 
 fn ranks(arguments: &DumpiArguments<'_>) -> Vec<u32> {
-    let list = arguments.list("ranks").unwrap_or_default().into_iter();
-    list.filter_map(|rank| rank.try_into().ok()).collect()
+    arguments
+        .list("ranks")
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|rank| rank.try_into().ok())
+        .collect()
 }
 
 /// Returns the origin of a grid or a graph: the first ranks of a communicator.

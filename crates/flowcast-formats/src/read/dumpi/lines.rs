@@ -75,8 +75,7 @@ impl<'a> LineReader<'a> {
         let text: &'a [u8] = &self.input.text[..self.end];
         let mut open: Option<DumpiRecord<'a>> = None;
         for range in lines(text, self.at) {
-            let line = std::str::from_utf8(&text[range.clone()]);
-            let line = line.map_err(|_| {
+            let line = std::str::from_utf8(&text[range.clone()]).map_err(|_| {
                 self.input
                     .fault(range.start, "bytes that are not UTF-8", "text")
             })?;
@@ -122,11 +121,11 @@ impl<'a> LineReader<'a> {
         let (begin, thread) = self.times(at, times)?;
         let name = name
             .strip_prefix("MPI_")
-            .or_else(|| name.strip_prefix("MPIO_"));
-        let name = name.ok_or_else(|| {
-            self.input
-                .fault(at, shown(line.as_bytes()), "MPI_NAME entering at walltime")
-        })?;
+            .or_else(|| name.strip_prefix("MPIO_"))
+            .ok_or_else(|| {
+                self.input
+                    .fault(at, shown(line.as_bytes()), "MPI_NAME entering at walltime")
+            })?;
         Ok(DumpiRecord {
             at,
             name,
@@ -157,8 +156,8 @@ fn times(text: &str) -> Option<(u64, u32)> {
         return None;
     }
     let (seconds, nanos): (u64, u64) = (seconds.parse().ok()?, nanos.parse().ok()?);
-    let thread = rest.rsplit_once("thread ")?.1.trim_end_matches('.');
-    let thread = thread.parse().ok()?;
+    let (_, thread) = rest.rsplit_once("thread ")?;
+    let thread = thread.trim_end_matches('.').parse().ok()?;
     (seconds < 1 << 33).then(|| (seconds * 1_000_000_000 + nanos, thread))
 }
 

@@ -14,10 +14,7 @@ use super::{
     scan::{ScanInput, bytes_of},
 };
 use call::DumpiCalls;
-use flowcast_program::{
-    ReadOptions, TraceError,
-    program::{IgnoredRecords, Program},
-};
+use flowcast_program::{ReadOptions, TraceError, program::Program};
 use flowcast_recording::table;
 use lines::LineReader;
 use std::collections::BTreeMap;
@@ -89,17 +86,13 @@ pub(super) fn read(
         let kind = format!(
             "uses of {described}, whose size is not in the trace; an element counts as one byte"
         );
-        IgnoredRecords { kind, count }
+        (kind, count)
     });
-    let unfinished = IgnoredRecords {
-        kind: "calls that did not return".to_owned(),
-        count: unfinished,
-    };
-    let ignored = [unfinished].into_iter().chain(unsized_types).collect();
+    let unfinished = [("calls that did not return".to_owned(), unfinished)];
     calls::program(
         name,
         ranks.into_iter().map(Option::unwrap_or_default).collect(),
-        ignored,
+        unfinished.into_iter().chain(unsized_types),
         options,
     )
 }

@@ -357,10 +357,10 @@ fn rank_of_thread(
 }
 
 fn time(header: &ParaverHeader, units: i64) -> Result<i64, Fault> {
-    let nanos = units
+    units
         .checked_mul(header.unit)
-        .filter(|nanos| (0..=LATEST).contains(nanos));
-    nanos.ok_or_else(|| Fault::value(format!("time {units}"), "a time from 0 to 73 years"))
+        .filter(|nanos| (0..=LATEST).contains(nanos))
+        .ok_or_else(|| Fault::value(format!("time {units}"), "a time from 0 to 73 years"))
 }
 
 /// Reads numbers, each preceded by a colon.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    super::ignored,
     body::{Body, ParaverMessage, ParaverTask},
     header::ParaverHeader,
 };
@@ -14,7 +15,7 @@ use flowcast_program::{
     build::{CallRecord, Channel, NON_BLOCKING, RankBuilder, RecordFault},
     link::{ProgramParts, link},
     opcodes::Record,
-    program::{IgnoredRecords, MessageClass, Program},
+    program::{MessageClass, Program},
 };
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
@@ -53,11 +54,7 @@ pub(super) fn build(
         threads: Vec::new(),
     };
     let mut program = link(parts, options)?;
-    program.ignored.extend(
-        body.ignored
-            .into_iter()
-            .map(|(kind, count)| IgnoredRecords { kind, count }),
-    );
+    program.ignored.extend(ignored(body.ignored));
     Ok(program)
 }
 

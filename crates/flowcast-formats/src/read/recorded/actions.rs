@@ -67,6 +67,20 @@ pub(crate) struct Send {
     pub dropped: bool,
 }
 
+impl Send {
+    /// Returns the receiver, and the channel of the message as the receiver sees it.
+    pub(super) fn seen_by_receiver(&self, sender: Rank) -> (Rank, Channel) {
+        let peer = sender;
+        (
+            self.channel.peer,
+            Channel {
+                peer,
+                ..self.channel
+            },
+        )
+    }
+}
+
 /// Call of a collective operation by one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CollectiveAction {
@@ -152,8 +166,10 @@ impl RankActions {
             Access::Transfer { size, .. } => size.0,
             _ => 0,
         });
-        let left_out = self.left_out.iter();
-        let left_out = left_out.filter(|((_, remark), _)| *remark != FILES);
+        let left_out = self
+            .left_out
+            .iter()
+            .filter(|((_, remark), _)| *remark != FILES);
         sent.chain(collectives)
             .chain(accessed)
             .chain(left_out.map(|(_, sum)| sum.bytes))
@@ -236,15 +252,21 @@ pub(crate) struct Context<'a> {
     pub clock: Clock,
 }
 
+/// Request in a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OpenRequest {
+    /// Signature of the call that made the request.
+    signature: u32,
+    /// `true` if each start repeats the operation.
+    is_persistent: bool,
+    operation: RequestKind,
+}
+
 /// Operation that a request stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestKind {
     Send(u32),
-    /// Receive that the call with this signature posted.
-    Recv {
-        post: u32,
-        signature: u32,
-    },
+    Recv(u32),
     Collective(u32),
     /// Messages to and from neighbours.
     Exchange(NeighbourExchange),
@@ -253,21 +275,8 @@ enum RequestKind {
         window: i32,
         target: Rank,
     },
+    /// No operation, as for a persistent request that is not started.
     Nothing,
-    /// Persistent request of the call with this signature, which each start repeats.
-    Persistent {
-        signature: u32,
-        started: Started,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Started {
-    Not,
-    Send(u32),
-    Recv(u32),
-    Collective(u32),
-    Exchange(NeighbourExchange),
 }
 
 /// Translates a rank's calls to actions.
@@ -343,7 +352,7 @@ struct Translation<'a> {
     /// `true` if several threads call concurrently: a blocking call is then translated to a start and a wait.
     several: bool,
     gaps: gaps::Gaps,
-    slots: Vec<Option<RequestKind>>,
+    slots: Vec<Option<OpenRequest>>,
     free_slots: LowestFree,
     epochs: Epochs,
     out: RankActions,
@@ -483,13 +492,17 @@ impl<'a> Translation<'a> {
     }
 
     /// Assigns the lowest free slot to a new request, like the recorder.
-    fn request(&mut self, function: &MpiFunction, request: RequestKind) {
+    fn request(&mut self, function: &MpiFunction, operation: RequestKind) {
         if function.makes_request() {
-            self.add(request);
+            self.add(OpenRequest {
+                signature: self.signature(),
+                is_persistent: false,
+                operation,
+            });
         }
     }
 
-    fn add(&mut self, request: RequestKind) {
+    fn add(&mut self, request: OpenRequest) {
         let slot = self.free_slots.take();
         if slot == self.slots.len() {
             self.slots.push(None);
@@ -560,8 +573,7 @@ impl<'a> Translation<'a> {
         } else {
             self.receive(post);
         }
-        let signature = self.signature();
-        self.request(function, RequestKind::Recv { post, signature });
+        self.request(function, RequestKind::Recv(post));
     }
 
     /// Adds a blocking receive. With several threads, it becomes a post and a wait.

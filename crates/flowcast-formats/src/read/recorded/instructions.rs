@@ -56,55 +56,53 @@ struct InstructionBuilder<'a> {
 
 impl InstructionBuilder<'_> {
     fn step(&mut self, step: &ActionStep, record: Record) -> Result<(), RecordFault> {
+        use Action::*;
         self.mark_call(step)?;
         match step.action {
-            Action::Compute(nanos) => self.builder.compute(Time::from_nanos(nanos as f64)),
-            Action::Send(send) => self.send(send, record)?,
-            Action::Recv(post) => self.recv(post, record)?,
-            Action::Irecv(post) => {
+            Compute(nanos) => self.builder.compute(Time::from_nanos(nanos as f64)),
+            Send(send) => self.send(send, record)?,
+            Recv(post) => self.recv(post, record)?,
+            Irecv(post) => {
                 if let Some(channel) = self.actions.posts[post as usize].channel {
                     let channel = self.builder.channel(channel);
                     self.slots[post as usize] = Some(self.builder.irecv_waited_by_slot(channel)?);
                 }
             }
-            Action::Collective(number) if self.is_behind_access => {
-                self.collective(number, record)?
-            }
-            Action::Collective(number) => self.collective(number, Record::Begins)?,
-            Action::Access(number) => self
+            Collective(number) if self.is_behind_access => self.collective(number, record)?,
+            Collective(number) => self.collective(number, Record::Begins)?,
+            Access(number) => self
                 .builder
                 .access(self.actions.accesses[number as usize], record)?,
-            Action::WaitSend(send) => {
+            WaitSend(send) => {
                 if let Some(number) = self.numbers[send as usize] {
                     self.builder.wait_send(number, record)?;
                 }
             }
-            Action::WaitRecv(post) => {
+            WaitRecv(post) => {
                 if let Some(slot) = self.slots[post as usize] {
                     self.builder.wait_slot(slot, record);
                 }
             }
-            Action::WaitCollective(number) => {
+            WaitCollective(number) => {
                 if let Some(non_blocking) = self.immediates[number as usize] {
                     self.builder.wait_immediate(non_blocking);
                 }
             }
-            Action::Event(kind, value) => self.builder.event(kind, value)?,
-            Action::Nothing => self.builder.nothing(),
+            Event(kind, value) => self.builder.event(kind, value)?,
+            Nothing => self.builder.nothing(),
             // If threads have streams of their own, these actions have become collectives of two streams.
-            Action::Signal(_) | Action::Await(_) => {}
+            Signal(_) | Await(_) => {}
         }
-        self.is_behind_access = matches!(step.action, Action::Access(_));
+        self.is_behind_access = matches!(step.action, Access(_));
         Ok(())
     }
 
     /// Marks the call of a step that takes time, if the replay would label it with another name.
     fn mark_call(&mut self, step: &ActionStep) -> Result<(), RecordFault> {
-        let called = self.actions.called.get(step.item as usize).copied();
-        let Some(function) = called.flatten() else {
+        let Some(Some(function)) = self.actions.called.get(step.item as usize) else {
             return Ok(());
         };
-        let Some(has_name) = self.is_named(step.action, function) else {
+        let Some(has_name) = self.is_named(step.action, *function) else {
             return Ok(());
         };
         let marked = (!has_name).then_some((step.item, function.number));
@@ -119,14 +117,13 @@ impl InstructionBuilder<'_> {
     /// Returns `true` if the replay labels an action with the name of this function, and `None` for actions that take no
     /// time.
     fn is_named(&self, action: Action, function: CalledFunction) -> Option<bool> {
+        use Action::*;
         Some(match action {
-            Action::Send(send) if function.starts => {
-                self.actions.sends[send as usize].mode.persistent
-            }
-            Action::Send(_) => function.sends,
-            Action::Recv(_) | Action::WaitRecv(_) | Action::WaitSend(_) => function.waits,
-            Action::Collective(_) if self.is_behind_access => false,
-            Action::Collective(number) => {
+            Send(send) if function.starts => self.actions.sends[send as usize].mode.persistent,
+            Send(_) => function.sends,
+            Recv(_) | WaitRecv(_) | WaitSend(_) => function.waits,
+            Collective(_) if self.is_behind_access => false,
+            Collective(number) => {
                 let (op, name) = (
                     self.actions.collectives[number as usize].record.op,
                     function.number.name(),
@@ -134,8 +131,8 @@ impl InstructionBuilder<'_> {
                 // Threads that wait for each other meet in a barrier beside their calls.
                 operation(name) != Some(op) || [op.name(), op.non_blocking_name()].contains(&name)
             }
-            Action::WaitCollective(_) => false,
-            Action::Access(number) => {
+            WaitCollective(_) => false,
+            Access(number) => {
                 self.actions.accesses[number as usize].name() == function.number.name()
             }
             _ => return None,

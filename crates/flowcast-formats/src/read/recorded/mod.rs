@@ -16,7 +16,7 @@ mod wildcards;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{parts::OpenPart, scan::bytes_of};
+use super::{ignored, parts::OpenPart, scan::bytes_of};
 use actions::{CallSum, FILES, RankActions};
 use flowcast_network::algorithm::Base;
 use flowcast_program::{
@@ -63,15 +63,12 @@ pub fn read(
     let files = files(name, text, &mut *open, options)?;
     let clock = asked.unwrap_or_else(|| Clock::from_files(&files));
     let mut program = program(name, &files, clock, options)?;
-    if String::from_utf8_lossy(text)
+    let has_failed = String::from_utf8_lossy(text)
         .lines()
-        .any(|line| line.starts_with(format::FAILED))
-    {
-        program.ignored.push(IgnoredRecords {
-            kind: FAILED.to_owned(),
-            count: 1,
-        });
-    }
+        .any(|line| line.starts_with(format::FAILED));
+    program
+        .ignored
+        .extend(ignored([(FAILED, u64::from(has_failed))]));
     program.assumed.extend(clock_note(&files, clock, asked));
     let provenance = open(PROVENANCE).ok();
     let disturbed = provenance.and_then(|note| disturbed_by((*note).as_ref()));
@@ -170,16 +167,12 @@ pub fn program(
         .assumed
         .extend(unknown.map(|version| unknown_library(version)));
     for (kind, stopped) in [(CUT, false), (SPENT, true)] {
-        let files = files.iter();
-        let count = files
-            .filter(|file| !file.ended && file.stopped == stopped)
-            .count() as u64;
-        if count > 0 {
-            program.ignored.push(IgnoredRecords {
-                kind: kind.to_owned(),
-                count,
-            });
-        }
+        let cut = files
+            .iter()
+            .filter(|file| !file.ended && file.stopped == stopped);
+        program
+            .ignored
+            .extend(ignored([(kind, cut.count() as u64)]));
     }
     Ok(program)
 }
@@ -218,19 +211,16 @@ pub(super) fn assemble(
     program.ignored.extend(left_out);
     program.ignored.extend(guessed);
     program.ignored.extend(pruned);
-    if rows > 0 {
-        program.ignored.push(IgnoredRecords {
-            kind: ONE_SEQUENCE.to_owned(),
-            count: rows,
-        });
-    }
+    program.ignored.extend(ignored([(ONE_SEQUENCE, rows)]));
     Ok(program)
 }
 
 /// Returns the calls that are not replayed, by function, with their share of all bytes that calls send.
 fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
-    let all = ranks.iter().map(RankActions::bytes_sent);
-    let all = all.fold(0, u64::saturating_add);
+    let all = ranks
+        .iter()
+        .map(RankActions::bytes_sent)
+        .fold(0, u64::saturating_add);
     let mut sums: BTreeMap<(&str, &str), CallSum> = BTreeMap::new();
     for ((function, remark), one) in ranks.iter().flat_map(|rank| &rank.left_out) {
         let sum = sums.entry((function, remark)).or_default();
@@ -445,6 +435,7 @@ pub fn shared_processors(files: &[RankFile], run: Time) -> Option<f64> {
 /// Communicators of all ranks. Each rank numbers its own communicators. Two communicators with the same group are
 /// distinguished by the order in which they were made. This order is the same on all their ranks, because making a
 /// communicator is a collective call.
+#[derive(Default)]
 struct Communicators {
     members: Vec<Communicator>,
     /// Index of each communicator of each rank.
@@ -457,11 +448,7 @@ struct Communicators {
 impl Communicators {
     fn new(files: &[RankFile]) -> Communicators {
         let mut known: BTreeMap<(Members, u32), u32> = BTreeMap::new();
-        let mut all = Communicators {
-            members: Vec::new(),
-            ids: Vec::new(),
-            windows: Vec::new(),
-        };
+        let mut all = Communicators::default();
         for file in files {
             let mut times: BTreeMap<Members, u32> = BTreeMap::new();
             let mut ids = Vec::new();

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::actions::RankActions;
+use super::{actions::RankActions, ignored};
 use flowcast_program::{
     build::Channel,
     program::{Communicator, IgnoredRecords},
@@ -20,16 +20,11 @@ pub(super) fn prune(
 ) -> Vec<IgnoredRecords> {
     let (sends, receives) = prune_messages(ranks);
     let collectives = prune_collectives(ranks, communicators);
-    let taken = [
+    ignored([
         ("sends without a matching receive", sends),
         ("receives without a matching send", receives),
         ("collective calls that only some ranks made", collectives),
-    ];
-    let some = taken.into_iter().filter(|(_, count)| *count > 0);
-    some.map(|(kind, count)| IgnoredRecords {
-        kind: kind.to_owned(),
-        count,
-    })
+    ])
     .collect()
 }
 
@@ -41,9 +36,7 @@ fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {
     let mut balance = Balance::new();
     for (rank, actions) in (0..).map(Rank).zip(ranks.iter()) {
         for send in &actions.sends {
-            *balance
-                .entry(seen_by_receiver(rank, send.channel))
-                .or_default() += 1;
+            *balance.entry(send.seen_by_receiver(rank)).or_default() += 1;
         }
         for channel in actions.posts.iter().filter_map(|post| post.channel) {
             *balance.entry((rank, channel)).or_default() -= 1;
@@ -54,7 +47,7 @@ fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {
     for (rank, actions) in (0..).map(Rank).zip(ranks) {
         for send in actions.sends.iter_mut().rev() {
             let open = balance
-                .get_mut(&seen_by_receiver(rank, send.channel))
+                .get_mut(&send.seen_by_receiver(rank))
                 .filter(|open| **open > 0);
             if let Some(open) = open {
                 *open -= 1;
@@ -78,16 +71,6 @@ fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {
     (sends, receives)
 }
 
-fn seen_by_receiver(sender: Rank, channel: Channel) -> (Rank, Channel) {
-    (
-        channel.peer,
-        Channel {
-            peer: sender,
-            ..channel
-        },
-    )
-}
-
 fn prune_collectives(ranks: &mut [RankActions], communicators: &[Communicator]) -> u64 {
     let mut made: Vec<BTreeMap<i32, u64>> = Vec::with_capacity(ranks.len());
     for actions in ranks.iter() {
@@ -105,10 +88,7 @@ fn prune_collectives(ranks: &mut [RankActions], communicators: &[Communicator]) 
                 .members
                 .iter()
                 .map(|member| made.get(member.index())?.get(&communicator.id).copied());
-            (
-                communicator.id,
-                calls.map(|calls| calls.unwrap_or(0)).min().unwrap_or(0),
-            )
+            (communicator.id, calls.min().flatten().unwrap_or(0))
         })
         .collect();
     let mut taken = 0;

@@ -148,17 +148,16 @@ fn meet(actions: &mut RankActions, communicator: i32, mode: CollectiveMode) -> A
 
 /// Appends a step. A start and a wait in one call become a blocking step.
 fn push(stream: &mut Vec<ActionStep>, step: ActionStep, actions: &mut RankActions) {
+    use Action::*;
     let Some(last) = stream.last_mut().filter(|last| last.item == step.item) else {
         return stream.push(step);
     };
     match (last.action, step.action) {
-        (Action::Irecv(post), Action::WaitRecv(awaited)) if post == awaited => {
-            last.action = Action::Recv(post)
-        }
-        (Action::Send(send), Action::WaitSend(awaited)) if send == awaited => {
+        (Irecv(post), WaitRecv(awaited)) if post == awaited => last.action = Recv(post),
+        (Send(send), WaitSend(awaited)) if send == awaited => {
             actions.sends[send as usize].mode.non_blocking = false;
         }
-        (Action::Collective(number), Action::WaitCollective(awaited)) if number == awaited => {
+        (Collective(number), WaitCollective(awaited)) if number == awaited => {
             actions.collectives[number as usize].record.mode = CollectiveMode::Blocking;
         }
         _ => stream.push(step),
@@ -181,14 +180,7 @@ fn address_messages(ranks: &mut [RankActions], numbers: &StreamNumbers) {
             let stream = numbers.stream(rank, step.thread);
             match step.action {
                 Action::Send(send) if !actions.sends[send as usize].dropped => {
-                    let channel = actions.sends[send as usize].channel;
-                    let seen = (
-                        channel.peer,
-                        Channel {
-                            peer: rank,
-                            ..channel
-                        },
-                    );
+                    let seen = actions.sends[send as usize].seen_by_receiver(rank);
                     channels.entry(seen).or_default().sends.push((send, stream));
                 }
                 Action::Recv(post) | Action::Irecv(post) => {

@@ -38,30 +38,26 @@ pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -
     let done = std::mem::take(&mut walk.done);
     let mut orders = Vec::with_capacity(ranks.len());
     for (rank, done) in ranks.iter_mut().zip(done) {
-        let is_apart = is_whole && completes_its_own(&done);
-        rank.steps = if is_apart || rank.calls.is_empty() {
-            done
+        let is_apart = rank.calls.is_empty() || is_whole && completes_its_own(&done);
+        let (steps, order) = if is_apart {
+            (done, ThreadOrder::Streams)
         } else {
-            in_a_row(&rank.calls, done)
+            (in_a_row(&rank.calls, done), ThreadOrder::Row)
         };
-        orders.push(if is_apart || rank.calls.is_empty() {
-            ThreadOrder::Streams
-        } else {
-            ThreadOrder::Row
-        });
+        rank.steps = steps;
+        orders.push(order);
     }
     orders
 }
 
 /// Returns `true` if each thread waits only for operations that it has started itself.
 fn completes_its_own(done: &[ActionStep]) -> bool {
+    use Action::*;
     let mut begun = BTreeMap::new();
     done.iter().all(|step| match step.action {
-        Action::Send(send) => begun.insert(Action::WaitSend(send), step.thread).is_none(),
-        Action::Irecv(post) => begun.insert(Action::WaitRecv(post), step.thread).is_none(),
-        Action::Collective(number) => begun
-            .insert(Action::WaitCollective(number), step.thread)
-            .is_none(),
+        Send(send) => begun.insert(WaitSend(send), step.thread).is_none(),
+        Irecv(post) => begun.insert(WaitRecv(post), step.thread).is_none(),
+        Collective(number) => begun.insert(WaitCollective(number), step.thread).is_none(),
         wait => begun.get(&wait).is_none_or(|thread| *thread == step.thread),
     })
 }
@@ -91,6 +87,7 @@ enum ThreadEvent {
 /// Thread of a rank, by rank and number.
 type ThreadPlace = (Rank, u32);
 
+#[derive(Default)]
 struct ThreadWalk<'a> {
     ranks: &'a [RankActions],
     sizes: BTreeMap<i32, u32>,
@@ -116,19 +113,13 @@ impl<'a> ThreadWalk<'a> {
                 .iter()
                 .map(|group| (group.id, group.members.len() as u32))
                 .collect(),
-            queues: BTreeMap::new(),
-            ready: BinaryHeap::new(),
-            counts: BTreeMap::new(),
-            waiting: BTreeMap::new(),
             posts: ranks.iter().map(|rank| vec![0; rank.posts.len()]).collect(),
             executions: ranks
                 .iter()
                 .map(|rank| vec![0; rank.collectives.len()])
                 .collect(),
-            posted: BTreeMap::new(),
-            executed: BTreeMap::new(),
-            awaited: BTreeMap::new(),
             done: vec![Vec::new(); ranks.len()],
+            ..ThreadWalk::default()
         };
         for (rank, actions) in (0..).map(Rank).zip(ranks) {
             for step in &actions.steps {
@@ -224,26 +215,23 @@ impl<'a> ThreadWalk<'a> {
     }
 
     fn begin(&mut self, rank: Rank, step: &ActionStep, now: u64) {
+        use Action::*;
         let actions = &self.ranks[rank.index()];
         match step.action {
-            Action::Signal(to) => self.count(ThreadEvent::Signalled(rank, step.thread, to), now),
-            Action::Await(from) => *self.awaited.entry((rank, from, step.thread)).or_default() += 1,
-            Action::Send(send) if !actions.sends[send as usize].dropped => {
-                let Channel { peer, .. } = actions.sends[send as usize].channel;
-                let channel = Channel {
-                    peer: rank,
-                    ..actions.sends[send as usize].channel
-                };
-                self.count(ThreadEvent::Sent(peer, channel), now);
+            Signal(to) => self.count(ThreadEvent::Signalled(rank, step.thread, to), now),
+            Await(from) => *self.awaited.entry((rank, from, step.thread)).or_default() += 1,
+            Send(send) if !actions.sends[send as usize].dropped => {
+                let (receiver, channel) = actions.sends[send as usize].seen_by_receiver(rank);
+                self.count(ThreadEvent::Sent(receiver, channel), now);
             }
-            Action::Recv(post) | Action::Irecv(post) => {
+            Recv(post) | Irecv(post) => {
                 if let Some(channel) = actions.posts[post as usize].channel {
                     let count = self.posted.entry((rank, channel)).or_default();
                     *count += 1;
                     self.posts[rank.index()][post as usize] = *count;
                 }
             }
-            Action::Collective(number) if !actions.collectives[number as usize].dropped => {
+            Collective(number) if !actions.collectives[number as usize].dropped => {
                 let id = actions.collectives[number as usize].record.communicator;
                 let execution = self.executed.entry((rank, id)).or_default();
                 *execution += 1;

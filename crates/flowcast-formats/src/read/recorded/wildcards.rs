@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use super::actions::{Action, MatchCriteria, RankActions};
+use super::{
+    actions::{Action, MatchCriteria, RankActions},
+    ignored,
+};
 use flowcast_program::{build::Channel, program::IgnoredRecords};
 use flowcast_units::Rank;
 
@@ -32,10 +35,7 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
         }
     }
     let kind = "receives whose source is not in the trace; they get the remaining messages in sending order";
-    (count > 0).then(|| IgnoredRecords {
-        kind: kind.to_owned(),
-        count,
-    })
+    ignored([(kind, count)]).next()
 }
 
 /// Send times of the messages in each receiver's channels, without the messages of receives whose channel is known.
@@ -47,14 +47,8 @@ impl RemainingMessages {
         for (sender, actions) in (0..).map(Rank).zip(ranks) {
             for step in &actions.steps {
                 if let Action::Send(number) = step.action {
-                    let channel = actions.sends[number as usize].channel;
-                    let seen = Channel {
-                        peer: sender,
-                        ..channel
-                    };
-                    sent.entry((channel.peer, seen))
-                        .or_default()
-                        .push(step.time);
+                    let seen = actions.sends[number as usize].seen_by_receiver(sender);
+                    sent.entry(seen).or_default().push(step.time);
                 }
             }
         }

@@ -20,11 +20,10 @@ pub(super) struct NeighbourExchange {
 impl Translation<'_> {
     pub(super) fn between_neighbours(&mut self, function: &MpiFunction, words: &[i64]) {
         let exchange = self.begin_exchange(words);
-        if function.makes_request() {
-            self.add(RequestKind::Exchange(exchange));
-        } else {
+        if !function.makes_request() {
             self.end_exchange(exchange);
         }
+        self.request(function, RequestKind::Exchange(exchange));
     }
 
     /// Posts the receives and sends to the destinations.

@@ -1,6 +1,6 @@
 //! Requests that outlast their call: persistent ones, and those that a wait or test completes.
 
-use super::{Action, Post, RequestKind, Started, Translation, word};
+use super::{Action, OpenRequest, Post, RequestKind, Translation, word};
 use flowcast_program::program::{CollectiveMode, SendMode};
 use flowcast_recording::{
     decode::{Item, RankFile},
@@ -12,9 +12,10 @@ use flowcast_units::CollectiveOp;
 impl<'a> Translation<'a> {
     /// Adds a persistent request that has not been started. Each start posts a new send, receive or collective.
     pub(super) fn persistent(&mut self) {
-        self.add(RequestKind::Persistent {
+        self.add(OpenRequest {
             signature: self.signature(),
-            started: Started::Not,
+            is_persistent: true,
+            operation: RequestKind::Nothing,
         });
         self.at_begin(Action::Nothing);
     }
@@ -29,7 +30,12 @@ impl<'a> Translation<'a> {
 
     /// Starts a persistent request.
     pub(super) fn start(&mut self, slot: i64) {
-        let Some(Some(RequestKind::Persistent { signature, .. })) = self.slot(slot).copied() else {
+        let Some(Some(OpenRequest {
+            signature,
+            is_persistent: true,
+            ..
+        })) = self.slot(slot).copied()
+        else {
             return;
         };
         let file: &'a RankFile = self.file;
@@ -41,7 +47,7 @@ impl<'a> Translation<'a> {
             Some(op) => self.start_collective(op, words),
             None if function.kind == "recv-init" => self.start_recv(words),
             None if function.is_between_neighbours() => {
-                Started::Exchange(self.begin_exchange(words))
+                RequestKind::Exchange(self.begin_exchange(words))
             }
             None => {
                 let mode = SendMode {
@@ -49,40 +55,41 @@ impl<'a> Translation<'a> {
                     non_blocking: true,
                     persistent: true,
                 };
-                self.add_send(words, mode).map_or(Started::Not, |send| {
-                    self.at_begin(Action::Send(send));
-                    Started::Send(send)
-                })
+                self.add_send(words, mode)
+                    .map_or(RequestKind::Nothing, |send| {
+                        self.at_begin(Action::Send(send));
+                        RequestKind::Send(send)
+                    })
             }
         };
-        if let Some(place) = self.slot(slot) {
-            *place = Some(RequestKind::Persistent { signature, started });
+        if let Some(Some(request)) = self.slot(slot) {
+            request.operation = started;
         }
     }
 
-    fn start_recv(&mut self, words: &[i64]) -> Started {
+    fn start_recv(&mut self, words: &[i64]) -> RequestKind {
         let post = if word(words, 4) > 0 {
             self.add_wildcard(words)
         } else {
             let channel = self.channel(words, word(words, 2), word(words, 3));
             if channel.is_none() {
-                return Started::Not;
+                return RequestKind::Nothing;
             }
             self.out.add_post(channel, None)
         };
         self.at_begin(Action::Irecv(post));
-        Started::Recv(post)
+        RequestKind::Recv(post)
     }
 
-    fn start_collective(&mut self, op: CollectiveOp, words: &[i64]) -> Started {
+    fn start_collective(&mut self, op: CollectiveOp, words: &[i64]) -> RequestKind {
         let number = self.add_collective(op, words, CollectiveMode::NonBlocking);
-        number.map_or(Started::Not, |number| {
+        number.map_or(RequestKind::Nothing, |number| {
             self.at_begin(Action::Collective(number));
-            Started::Collective(number)
+            RequestKind::Collective(number)
         })
     }
 
-    fn slot(&mut self, slot: i64) -> Option<&mut Option<RequestKind>> {
+    fn slot(&mut self, slot: i64) -> Option<&mut Option<OpenRequest>> {
         self.slots.get_mut(usize::try_from(slot).ok()?)
     }
 
@@ -104,38 +111,29 @@ impl<'a> Translation<'a> {
     }
 
     fn complete_one(&mut self, slot: i64, cancelled: bool, matched: Option<(i64, i64)>) -> bool {
-        let Some(place) = self.slot(slot) else {
+        let Some(Some(request)) = self.slot(slot) else {
             return false;
         };
-        let Some(request) = *place else { return false };
-        let action = match request {
-            RequestKind::Persistent { signature, started } => {
-                *place = Some(RequestKind::Persistent {
-                    signature,
-                    started: Started::Not,
-                });
-                started
-            }
-            RequestKind::Send(send) => Started::Send(send),
-            RequestKind::Recv { post, .. } => Started::Recv(post),
-            RequestKind::Collective(number) => Started::Collective(number),
-            RequestKind::Exchange(exchange) => Started::Exchange(exchange),
-            RequestKind::Transfer { .. } | RequestKind::Nothing => Started::Not,
-        };
-        if !matches!(request, RequestKind::Persistent { .. }) {
+        let OpenRequest {
+            signature,
+            is_persistent,
+            operation,
+        } = *request;
+        if is_persistent {
+            request.operation = RequestKind::Nothing;
+        } else {
             self.free(slot);
         }
-        if let RequestKind::Transfer { window, target } = request {
-            self.flush(window, Some(target), self.end);
-            return true;
-        }
-        match action {
-            Started::Not => return false,
-            Started::Send(send) => self.at_end(Action::WaitSend(send)),
-            Started::Exchange(exchange) => self.end_exchange(exchange),
-            Started::Collective(number) => self.at_end(Action::WaitCollective(number)),
-            Started::Recv(post) => {
-                if let (Some((source, tag)), Some(words)) = (matched, self.words_of_post(request)) {
+        match operation {
+            RequestKind::Nothing => return false,
+            RequestKind::Send(send) => self.at_end(Action::WaitSend(send)),
+            RequestKind::Exchange(exchange) => self.end_exchange(exchange),
+            RequestKind::Collective(number) => self.at_end(Action::WaitCollective(number)),
+            RequestKind::Transfer { window, target } => self.flush(window, Some(target), self.end),
+            RequestKind::Recv(post) => {
+                if let Some((source, tag)) = matched {
+                    let file: &'a RankFile = self.file;
+                    let words = &file.signatures[signature as usize];
                     self.out.posts[post as usize].channel = self.channel(words, source, tag);
                 } else if cancelled {
                     self.out.posts[post as usize] = Post::default();
@@ -144,17 +142,6 @@ impl<'a> Translation<'a> {
             }
         }
         true
-    }
-
-    /// Returns the words of the call that posted a receive.
-    fn words_of_post(&self, request: RequestKind) -> Option<&'a [i64]> {
-        let file: &'a RankFile = self.file;
-        match request {
-            RequestKind::Persistent { signature, .. } | RequestKind::Recv { signature, .. } => {
-                Some(&file.signatures[signature as usize])
-            }
-            _ => None,
-        }
     }
 
     /// Frees a request, so its slot can be used again.
