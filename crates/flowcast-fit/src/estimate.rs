@@ -4,9 +4,13 @@
 
 use super::{
     error::FitError,
-    options::{FitOptions, LineMethod, SizeChoice},
+    options::{
+        FitOptions,
+        LineMethod::{self, *},
+        SizeChoice,
+    },
     prtt::PrttPoint,
-    samples::PrttSamples,
+    samples::{PrttSamples, nanos},
 };
 use flowcast_statistics::{
     StatsError,
@@ -46,7 +50,7 @@ impl Design {
     pub(crate) fn new(samples: &PrttSamples) -> Design {
         let (points, samples): (Vec<PrttPoint>, Vec<Vec<f64>>) = samples
             .points()
-            .map(|(point, times)| (point, times.iter().map(|time| time.as_nanos()).collect()))
+            .map(|(point, times)| (point, nanos(times)))
             .unzip();
         let mut design = Design {
             points,
@@ -115,16 +119,15 @@ impl Design {
         (medians[pair.many] - medians[pair.one]) / f64::from(self.points[pair.many].messages - 1)
     }
 
-    fn gap_points_of(&self, medians: &[f64]) -> Vec<(f64, f64)> {
-        self.gaps
-            .iter()
-            .map(|pair: &Pair| {
-                (
-                    self.points[pair.many].beyond_first_byte(),
-                    self.spacing(pair, medians),
-                )
-            })
-            .collect()
+    /// Returns the bytes beyond the first and the spacing of each point without a delay.
+    fn gap_points_of(&self, medians: &[f64]) -> Result<Vec<(f64, f64)>, FitError> {
+        let points = self.gaps.iter().map(|pair: &Pair| {
+            (
+                self.points[pair.many].beyond_first_byte(),
+                self.spacing(pair, medians),
+            )
+        });
+        with_two_sizes(points.collect(), "g and G", "n > 1 and d_us = 0")
     }
 }
 
@@ -197,12 +200,7 @@ struct Sending {
 /// sender more than one in a row (over TCP it wakes the receiver). The shortest spacing then replaces the overhead in the
 /// knee: an overhead above it cannot have hidden the gap.
 fn sending(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Sending, FitError> {
-    let mut points = design.gap_points_of(medians);
-    require_sizes(
-        points.iter().map(|point| point.0),
-        "g and G",
-        "n > 1 and d_us = 0",
-    )?;
+    let mut points = design.gap_points_of(medians)?;
     let shortest_spacing = points
         .iter()
         .map(|point| point.1)
@@ -234,13 +232,8 @@ fn sending(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Sen
 
 /// Returns the line `y = g + (s-1)·G` through all sizes, for choosing a delay before the overhead is known.
 pub(super) fn line_through_all(design: &Design) -> Result<Line, FitError> {
-    let points = design.gap_points_of(&design.medians());
-    require_sizes(
-        points.iter().map(|point| point.0),
-        "g and G",
-        "n > 1 and d_us = 0",
-    )?;
-    Ok(line_at_least_zero(&points, LineMethod::LeastSquares)?)
+    let points = design.gap_points_of(&design.medians())?;
+    Ok(line_at_least_zero(&points, LeastSquares)?)
 }
 
 /// Returns `(o - g) / G`. Left of it, the processor and not the interface spaces messages.
@@ -313,53 +306,54 @@ fn one_way_of_one_byte(
     method: LineMethod,
 ) -> Result<f64, FitError> {
     let trips = design.round_trips.iter();
-    let points: Vec<(f64, f64)> = trips
+    let points = trips
         .map(|&at| (design.points[at].beyond_first_byte(), medians[at] / 2.0))
         .collect();
-    require_sizes(points.iter().map(|point| point.0), "L", "n = 1")?;
+    let points = with_two_sizes(points, "L", "n = 1")?;
     Ok(free_line(&points, method)?.intercept)
 }
 
 fn line_at_least_zero(points: &[(f64, f64)], method: LineMethod) -> Result<Line, StatsError> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
     match method {
-        LineMethod::LeastSquares => least_squares_at_least_zero(&x, &y),
-        LineMethod::TheilSen => theil_sen_at_least_zero(&x, &y),
+        LeastSquares => least_squares_at_least_zero(&x, &y),
+        TheilSen => theil_sen_at_least_zero(&x, &y),
     }
 }
 
 fn free_line(points: &[(f64, f64)], method: LineMethod) -> Result<Line, StatsError> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
     match method {
-        LineMethod::LeastSquares => least_squares(&x, &y),
-        LineMethod::TheilSen => theil_sen(&x, &y),
+        LeastSquares => least_squares(&x, &y),
+        TheilSen => theil_sen(&x, &y),
     }
 }
 
-fn distinct(sizes: impl Iterator<Item = f64>) -> usize {
-    let mut sizes: Vec<f64> = sizes.collect();
+fn distinct_sizes(points: &[(f64, f64)]) -> usize {
+    let mut sizes: Vec<f64> = points.iter().map(|point| point.0).collect();
     sizes.sort_unstable_by(f64::total_cmp);
     sizes.dedup();
     sizes.len()
 }
 
-fn require_sizes(
-    sizes: impl Iterator<Item = f64>,
+/// Returns the points if they have at least two sizes.
+fn with_two_sizes(
+    points: Vec<(f64, f64)>,
     parameter: &'static str,
     rows: &'static str,
-) -> Result<(), FitError> {
-    match distinct(sizes) {
+) -> Result<Vec<(f64, f64)>, FitError> {
+    match distinct_sizes(&points) {
         found @ 0..2 => Err(FitError::TooFewSizes {
             parameter,
             rows,
             found,
         }),
-        _ => Ok(()),
+        _ => Ok(points),
     }
 }
 
 fn require_two_above(points: &[(f64, f64)], knee: f64) -> Result<(), FitError> {
-    match distinct(points.iter().map(|point| point.0)) {
+    match distinct_sizes(points) {
         found @ 0..2 => Err(FitError::TooFewAboveKnee {
             found,
             knee: knee + 1.0,

@@ -14,7 +14,7 @@ use flowcast_units::{Time, TimePerByte};
 
 use crate::{
     network::{tidy_per_byte, tidy_time},
-    samples::PrttSamples,
+    samples::{PrttSamples, nanos},
 };
 
 /// A line through half of plain round trips.
@@ -43,14 +43,7 @@ pub fn fit_hockney(samples: &PrttSamples) -> Result<HockneyFit, StatsError> {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (point, times) in samples.points().filter(|(point, _)| point.messages == 1) {
         x.push(point.size.0 as f64);
-        y.push(
-            median(
-                &times
-                    .iter()
-                    .map(|time| time.as_nanos())
-                    .collect::<Vec<f64>>(),
-            )? / 2.0,
-        );
+        y.push(median(&nanos(times))? / 2.0);
     }
     // Points are in the order of their sizes.
     let first = match x[..] {

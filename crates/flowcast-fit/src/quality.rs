@@ -9,7 +9,10 @@ use flowcast_statistics::{
 };
 use flowcast_units::Time;
 
-use crate::{prtt::PrttPoint, samples::PrttSamples};
+use crate::{
+    prtt::PrttPoint,
+    samples::{PrttSamples, nanos},
+};
 
 /// Tukey's fences: distance from the quartiles in multiples of the interquartile range.
 const FENCE: f64 = 1.5;
@@ -50,7 +53,7 @@ pub fn qualities(samples: &PrttSamples, level: f64) -> Result<Vec<Quality>, Stat
 }
 
 fn quality(point: PrttPoint, times: &[Time], level: f64) -> Result<Quality, StatsError> {
-    let nanos: Vec<f64> = times.iter().map(|time| time.as_nanos()).collect();
+    let nanos = nanos(times);
     let mut five = [Time::ZERO; 5];
     for (own, share) in five.iter_mut().zip([0.0, 0.25, 0.5, 0.75, 1.0]) {
         *own = Time::from_nanos(quantile(&nanos, share)?);

@@ -229,12 +229,7 @@ impl<'a> Cell<'a> {
     }
 
     fn whole(self, range: RangeInclusive<u64>) -> Result<u64, CsvError> {
-        let number = self.text.parse().ok();
-        let number = number.filter(|number| range.contains(number));
-        number.ok_or_else(|| {
-            let (start, end) = (range.start(), range.end());
-            self.refused(format!("a whole number from {start} to {end}"))
-        })
+        csv::whole_number(self.line, self.name, self.text, range)
     }
 
     fn node(self) -> Result<Node, CsvError> {

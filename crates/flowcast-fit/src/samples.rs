@@ -122,6 +122,11 @@ impl PrttSamples {
     }
 }
 
+/// Returns times in nanoseconds.
+pub(crate) fn nanos(times: &[Time]) -> Vec<f64> {
+    times.iter().map(|time| time.as_nanos()).collect()
+}
+
 fn columns(timed: bool) -> &'static [&'static str] {
     &COLUMNS[..COLUMNS.len() - usize::from(!timed)]
 }

@@ -19,15 +19,16 @@ pub enum Forwarding {
 
 /// Part that the process in a column has in the broadcast of a panel.
 pub fn forwarding(settings: &HplSettings, panel: u32, column: u32) -> Forwarding {
+    use Broadcast::*;
     let columns = settings.columns;
     let root = panel % columns;
     let distance = (column + columns - root) % columns;
     match settings.broadcast {
-        Broadcast::Long | Broadcast::LongModified => Forwarding::AtOnce,
-        Broadcast::Ring => along(root, columns, distance, &[1]),
-        Broadcast::RingModified => along(root, columns, distance, &[1, 2]),
-        Broadcast::TwoRings => along(root, columns, distance, &[1, columns.div_ceil(2)]),
-        Broadcast::TwoRingsModified => along(root, columns, distance, &[1, 2, columns.div_ceil(2)]),
+        Long | LongModified => Forwarding::AtOnce,
+        Ring => along(root, columns, distance, &[1]),
+        RingModified => along(root, columns, distance, &[1, 2]),
+        TwoRings => along(root, columns, distance, &[1, columns.div_ceil(2)]),
+        TwoRingsModified => along(root, columns, distance, &[1, 2, columns.div_ceil(2)]),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tables of HPL runs: one row for each run.
 
 use crate::{Broadcast, HplSettings, Swap};
-use flowcast_network::csv::{CsvError, Table};
+use flowcast_network::csv::{self, CsvError, Table, whole_number};
 use flowcast_units::Time;
 
 /// Columns that describe a run. Numbers have the meaning that they have in HPL.dat.
@@ -42,24 +42,17 @@ pub fn measured_runs(table: &Table) -> Result<Vec<MeasuredRun>, CsvError> {
     let times = table.fields(["time_s"])?;
     let runs = settings(table)?.into_iter().zip(times);
     runs.map(|(settings, (line, [text]))| {
-        let seconds = text.parse::<f64>().ok();
-        let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-        let time = seconds.map(Time::from_seconds);
-        let time = time.ok_or_else(|| CsvError::field(line, "time_s", text, "seconds above 0"))?;
+        let expected = "seconds above 0";
+        let seconds = csv::number(line, "time_s", text, |seconds| seconds > 0.0, expected)?;
+        let time = Time::from_seconds(seconds);
         Ok(MeasuredRun { settings, time })
     })
     .collect()
 }
 
 fn row(line: usize, fields: [&str; 7]) -> Result<HplSettings, CsvError> {
-    let number = |place: usize, least: u64, most: u64| -> Result<u64, CsvError> {
-        let value = fields[place].parse::<u64>().ok();
-        value
-            .filter(|value| (least..=most).contains(value))
-            .ok_or_else(|| {
-                let expected = format!("a whole number from {least} to {most}");
-                CsvError::field(line, HPL_COLUMNS[place], fields[place], expected)
-            })
+    let number = |place: usize, least: u64, most: u64| {
+        whole_number(line, HPL_COLUMNS[place], fields[place], least..=most)
     };
     let order = number(0, 1, 1 << 31)?;
     let rows = number(1, 1, MOST_RANKS)?;

@@ -3,6 +3,7 @@
 use crate::{Broadcast, HplSettings, Swap};
 use flowcast_network::network::{LinkRate, Network, SingleFlowRate};
 use flowcast_program::parallel;
+use flowcast_statistics::sample::sorted_places;
 
 use flowcast_units::TimePerByte;
 
@@ -172,9 +173,8 @@ impl SettingsSearch<'_> {
             self.seconds(self.cluster, settings)
         });
         let seconds: Vec<f64> = seconds.into_iter().collect::<Result<_, _>>()?;
-        let mut order: Vec<usize> = (0..all.len()).collect();
-        order.sort_by(|a, b| seconds[*a].total_cmp(&seconds[*b]));
-        Ok(order.into_iter().take(count).map(|at| all[at]).collect())
+        let order = sorted_places(&seconds).into_iter();
+        Ok(order.take(count).map(|at| all[at]).collect())
     }
 
     fn seconds(&self, cluster: &Cluster, settings: &HplSettings) -> Result<f64, NotFiniteTime> {

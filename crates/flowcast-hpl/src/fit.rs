@@ -9,7 +9,7 @@ use flowcast_network::{
     linpack_costs::{FittedLinpack, LinpackCosts},
 };
 use flowcast_program::parallel;
-use flowcast_statistics::linear_fit::{LinearFit, LinearRow};
+use flowcast_statistics::linear_fit::{LinearFit, LinearRow, product};
 use flowcast_units::Time;
 
 use super::{
@@ -60,7 +60,7 @@ pub fn fit_linpack(
     for _ in 0..STEPS {
         let told = errors.iter().enumerate().map(|(run, error)| {
             let columns: Vec<f64> = slopes.iter().map(|slopes| slopes[run]).collect();
-            let reached: f64 = columns.iter().zip(&offsets).map(|(a, b)| a * b).sum();
+            let reached = product(&columns, &offsets);
             LinearRow {
                 columns,
                 value: reached - error,
@@ -80,7 +80,7 @@ pub fn fit_linpack(
             .collect();
         costs_at(&ends)
     };
-    let squares: f64 = errors.iter().map(|error| error * error).sum();
+    let squares = product(&errors, &errors);
     Ok(LinpackFit {
         linpack: FittedLinpack {
             spread: (squares / errors.len() as f64).sqrt().max(NOISE),

@@ -148,16 +148,13 @@ fn factor(width: u32, reach: u32, columns: &mut Vec<ColumnWork>) {
 impl KernelRates {
     /// Time of a computation on a core.
     pub fn time(&self, kernel: Kernel, processor: &Processor) -> Time {
+        use Kernel::*;
         Time::from_seconds(match kernel {
-            Kernel::Multiply { m, n, k } => {
-                self.product(m as f64 * n as f64 * f64::from(k), processor)
-            }
-            Kernel::Solve { n, k } => self.solution(n as f64, f64::from(k), processor),
-            Kernel::CopyRows(elements) => elements as f64 * CACHE_LINES / self.memory_rate,
-            Kernel::Copy(elements) => self.stream(24.0 * elements as f64, 16.0 * elements as f64),
-            Kernel::MultiplyVector(elements) => {
-                self.stream(8.0 * elements as f64, 8.0 * elements as f64)
-            }
+            Multiply { m, n, k } => self.product(m as f64 * n as f64 * f64::from(k), processor),
+            Solve { n, k } => self.solution(n as f64, f64::from(k), processor),
+            CopyRows(elements) => elements as f64 * CACHE_LINES / self.memory_rate,
+            Copy(elements) => self.stream(24.0 * elements as f64, 16.0 * elements as f64),
+            MultiplyVector(elements) => self.stream(8.0 * elements as f64, 8.0 * elements as f64),
         })
     }
 

@@ -1,6 +1,7 @@
 //! Speed of a machine's processors in matrix products: a table with one row per processor.
 
-use flowcast_network::csv::{CsvError, Table};
+use flowcast_network::csv::{CsvError, Table, number};
+use flowcast_statistics::sample::sorted_places;
 
 use super::Processor;
 
@@ -51,10 +52,11 @@ impl NodeProcessors {
 
     /// Processors after the node with the slowest processor was replaced by one as fast as the median node.
     pub fn without_slowest(&self) -> NodeProcessors {
-        let slowest =
-            |node: &Vec<Processor>| node.iter().map(|one| one.per_mnk).fold(0.0, f64::max);
-        let mut order: Vec<usize> = (0..self.0.len()).collect();
-        order.sort_by(|a, b| slowest(&self.0[*a]).total_cmp(&slowest(&self.0[*b])));
+        let slowest = self.0.iter().map(|node: &Vec<Processor>| {
+            let times = node.iter().map(|one| one.per_mnk);
+            times.fold(0.0, f64::max)
+        });
+        let order = sorted_places(&slowest.collect::<Vec<f64>>());
         let mut nodes = self.clone();
         if let Some(last) = order.last() {
             nodes.0[*last] = self.0[order[order.len() / 2]].clone();
@@ -76,10 +78,8 @@ impl NodeProcessors {
 }
 
 fn seconds(line: usize, column: &str, text: &str, least: f64) -> Result<f64, CsvError> {
-    let value = text.parse::<f64>().ok();
-    value
-        .filter(|value| value.is_finite() && *value >= least)
-        .ok_or_else(|| CsvError::field(line, column, text, "seconds, such as 7.5e-11"))
+    let expected = "seconds, such as 7.5e-11";
+    number(line, column, text, |seconds| seconds >= least, expected)
 }
 
 #[cfg(test)]

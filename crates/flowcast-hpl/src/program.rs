@@ -262,17 +262,14 @@ impl Process {
                 .owner(self.settings.order, self.settings.columns)
                 == self.column;
             for panel in (last.saturating_sub(depth).max(panels.start)..last).rev() {
-                self.tasks.push(Task::Update(Update {
-                    panel,
-                    columns: u64::from(has_right_side),
-                }));
+                self.schedule_update(panel, u64::from(has_right_side));
             }
         }
         self.go_on_at(ahead);
         for panel in (panels.start..ahead).rev() {
             if panel + 1 < ahead {
                 let columns = self.columns_between(panel + 1, ahead);
-                self.tasks.push(Task::Update(Update { panel, columns }));
+                self.schedule_update(panel, columns);
             }
             self.tasks.push(Task::Await);
             self.tasks.push(Task::Broadcast(panel));
@@ -345,6 +342,10 @@ impl Process {
         self.take_part();
     }
 
+    fn schedule_update(&mut self, panel: u32, columns: u64) {
+        self.tasks.push(Task::Update(Update { panel, columns }));
+    }
+
     fn go_on_at(&mut self, panel: u32) {
         if panel < self.end {
             self.tasks.push(Task::Panel(panel));
@@ -357,10 +358,7 @@ impl Process {
         let depth = self.settings.depth;
         let columns = self.settings.local_columns(panel + 1, self.column);
         let updating = panel - depth.min(panel);
-        self.tasks.push(Task::Update(Update {
-            panel: updating,
-            columns,
-        }));
+        self.schedule_update(updating, columns);
         if depth == 0 {
             self.tasks.push(Task::Await);
         }
@@ -368,10 +366,7 @@ impl Process {
         if self.has_panel(panel) {
             self.tasks.push(Task::Factor(panel));
             for earlier in (panel - depth..panel).rev() {
-                self.tasks.push(Task::Update(Update {
-                    panel: earlier,
-                    columns: u64::from(self.settings.width(panel)),
-                }));
+                self.schedule_update(earlier, u64::from(self.settings.width(panel)));
             }
         }
         None

@@ -107,12 +107,13 @@ impl Iterator for ScriptSteps<'_> {
     type Item = ScriptStep;
 
     fn next(&mut self) -> Option<ScriptStep> {
+        use HplAction::*;
         while self.ready.is_empty() && !self.ended {
             match self.process.next(&mut KnownSwaps(&self.script.swaps)) {
-                HplAction::Compute(kernel) => {
+                Compute(kernel) => {
                     self.compute(self.script.rates.time(kernel, &self.processor));
                 }
-                HplAction::Update(update) => {
+                Update(update) => {
                     let settings = &self.script.settings;
                     let rank = settings.rank(self.row, self.column);
                     let Script { rates, spread, .. } = self.script;
@@ -126,12 +127,12 @@ impl Iterator for ScriptSteps<'_> {
                         self.compute(rates.time(kernel, &self.processor) * factor);
                     }
                 }
-                HplAction::Exchange(exchange) => self.exchange(exchange),
-                HplAction::Factor(panel) => self.factor(panel),
-                HplAction::Probe(_) => self.process.answer(1),
+                Exchange(exchange) => self.exchange(exchange),
+                Factor(panel) => self.factor(panel),
+                Probe(_) => self.process.answer(1),
                 // The probe before the update has found the panel, so no columns are updated block by block.
-                HplAction::UpdateUntil { .. } => self.process.answer(0),
-                HplAction::End => {
+                UpdateUntil { .. } => self.process.answer(0),
+                End => {
                     self.give_computed();
                     self.ended = true;
                 }

@@ -42,13 +42,15 @@ pub enum Swap {
     Mix(u32),
 }
 
+use Swap::*;
+
 impl Swap {
     /// `true` if this number of columns is swapped by spread and roll.
     pub fn is_long(self, columns: u64) -> bool {
         match self {
-            Swap::Binary => false,
-            Swap::Long => true,
-            Swap::Mix(threshold) => columns > u64::from(threshold),
+            Binary => false,
+            Long => true,
+            Mix(threshold) => columns > u64::from(threshold),
         }
     }
 }
@@ -164,29 +166,24 @@ impl FromStr for Swap {
 
     /// Parses `binary`, `long`, `mix` (with HPL.dat's default threshold of 64) or `mix:THRESHOLD`.
     fn from_str(text: &str) -> Result<Self, String> {
-        const EXPECTED: &str = "expected binary, long, mix or mix:THRESHOLD";
-        match text.split_once(':') {
-            None => match text {
-                "binary" => Ok(Swap::Binary),
-                "long" => Ok(Swap::Long),
-                "mix" => Ok(Swap::Mix(64)),
-                _ => Err(EXPECTED.to_owned()),
-            },
-            Some(("mix", threshold)) => threshold
-                .parse()
-                .map(Swap::Mix)
-                .map_err(|_| EXPECTED.to_owned()),
-            Some(_) => Err(EXPECTED.to_owned()),
-        }
+        let swap = match text {
+            "binary" => Some(Binary),
+            "long" => Some(Long),
+            "mix" => Some(Mix(64)),
+            _ => text
+                .strip_prefix("mix:")
+                .and_then(|threshold| Some(Mix(threshold.parse().ok()?))),
+        };
+        swap.ok_or_else(|| "expected binary, long, mix or mix:THRESHOLD".to_owned())
     }
 }
 
 impl fmt::Display for Swap {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Swap::Binary => formatter.write_str("binary"),
-            Swap::Long => formatter.write_str("long"),
-            Swap::Mix(threshold) => write!(formatter, "mix:{threshold}"),
+            Binary => formatter.write_str("binary"),
+            Long => formatter.write_str("long"),
+            Mix(threshold) => write!(formatter, "mix:{threshold}"),
         }
     }
 }

@@ -210,18 +210,20 @@ impl<'a> Simulation<'a> {
 
     /// Ends the wait of a process.
     fn resume(&mut self, rank: u32, now: f64) {
+        use ProcessWait::*;
         let me = &mut self.ranks[rank as usize];
         match me.waiting {
-            ProcessWait::Action(purpose) => *me.spent.time_mut(purpose) += now - me.since,
-            ProcessWait::Answer(found) => me.process.answer(found),
-            ProcessWait::Message { .. } => {}
-            ProcessWait::Factor => me.spent.factor += now - me.since,
+            Action(purpose) => *me.spent.time_mut(purpose) += now - me.since,
+            Answer(found) => me.process.answer(found),
+            Message { .. } => {}
+            Factor => me.spent.factor += now - me.since,
         }
         me.since = now;
     }
 
     /// Executes actions of a process until it waits, or until another process must act earlier.
     fn advance(&mut self, rank: u32, mut now: f64) {
+        use HplAction::*;
         let me = rank as usize;
         loop {
             if self
@@ -234,9 +236,9 @@ impl<'a> Simulation<'a> {
                 return;
             }
             match self.ranks[me].process.next(&mut self.swaps) {
-                HplAction::Compute(kernel) => now += self.compute(rank, kernel),
-                HplAction::Update(update) => now += self.update(rank, update),
-                HplAction::Exchange(exchange) => {
+                Compute(kernel) => now += self.compute(rank, kernel),
+                Update(update) => now += self.update(rank, update),
+                Exchange(exchange) => {
                     self.wait(rank, ProcessWait::Action(exchange.purpose), now);
                     match self.exchange(rank, exchange, now) {
                         Some(end) => {
@@ -246,23 +248,23 @@ impl<'a> Simulation<'a> {
                         None => return,
                     }
                 }
-                HplAction::Probe(from) => {
+                Probe(from) => {
                     let found = self.ranks[me].sees(from, now);
                     self.ranks[me].process.answer(u64::from(found));
                 }
-                HplAction::UpdateUntil { from, update } => {
+                UpdateUntil { from, update } => {
                     self.wait(rank, ProcessWait::Message { from, update }, now);
                     if let Some(arrival) = self.ranks[me].pending(from) {
                         self.find(rank, arrival);
                     }
                     return;
                 }
-                HplAction::Factor(panel) => {
+                Factor(panel) => {
                     self.wait(rank, ProcessWait::Factor, now);
                     self.factor(rank, panel, now);
                     return;
                 }
-                HplAction::End => {
+                End => {
                     self.outcome.seconds = self.outcome.seconds.max(now);
                     return;
                 }

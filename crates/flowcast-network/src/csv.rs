@@ -1,7 +1,7 @@
 //! CSV tables: the fields of each row by column name, with the columns in any order. Names and fields may be quoted. Lines
 //! that begin with `#` are comments; empty lines are ignored.
 
-use std::io::Cursor;
+use std::{io::Cursor, ops::RangeInclusive};
 
 use ::csv::StringRecord;
 use thiserror::Error;
@@ -51,6 +51,40 @@ impl CsvError {
             expected: columns.join(","),
         }
     }
+}
+
+/// Returns the whole number in a field of a table.
+///
+/// # Errors
+/// The field is not a whole number in `range`.
+pub fn whole_number(
+    line: usize,
+    column: &str,
+    field: &str,
+    range: RangeInclusive<u64>,
+) -> Result<u64, CsvError> {
+    let number = field.parse().ok();
+    let number = number.filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        CsvError::field(line, column, field, expected)
+    })
+}
+
+/// Returns the number in a field of a table.
+///
+/// # Errors
+/// The field is not a finite number, or `is_valid` rejects the number.
+pub fn number(
+    line: usize,
+    column: &str,
+    field: &str,
+    is_valid: impl Fn(f64) -> bool,
+    expected: &str,
+) -> Result<f64, CsvError> {
+    let number = field.parse().ok();
+    let number = number.filter(|number: &f64| number.is_finite() && is_valid(*number));
+    number.ok_or_else(|| CsvError::field(line, column, field, expected))
 }
 
 /// Comments with their line numbers, without the `#`.

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use flowcast_units::Node;
 use thiserror::Error;
 
-use super::{job::Job, rule};
+use super::{job::Job, matrix_file::is_number, rule};
 
 /// Maximum number of hosts in a list, and in one entry.
 const MOST_HOSTS: usize = 1 << 16;
@@ -130,7 +130,7 @@ pub fn positions(list: &str, text: &str) -> Result<Vec<Node>, HostListError> {
 pub(super) fn is_host(name: &str) -> bool {
     name.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && !name.bytes().all(|byte| byte.is_ascii_digit())
+        && !is_number(name)
         && name != "rank"
         && rule(name).is_none()
 }
@@ -273,9 +273,7 @@ impl<'a> HostEntry<'a> {
         let (pattern, count) = match place.text.split_once([':', '*']) {
             Some((pattern, count)) => (pattern, Some(count)),
             None => match place.text.rsplit_once("]x") {
-                Some((pattern, count))
-                    if count.bytes().all(|byte| byte.is_ascii_digit()) && !count.is_empty() =>
-                {
+                Some((pattern, count)) if is_number(count) && !count.is_empty() => {
                     (&place.text[..=pattern.len()], Some(count))
                 }
                 _ => (place.text, None),
@@ -354,8 +352,8 @@ fn ends(range: &str) -> Option<[u64; 2]> {
 }
 
 fn number(text: &str) -> Option<u64> {
-    let is_number = text.len() <= MOST_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_number)
+    let number = text.parse().ok();
+    number.filter(|_| text.len() <= MOST_DIGITS && is_number(text))
 }
 
 #[cfg(test)]

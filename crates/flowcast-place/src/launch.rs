@@ -74,6 +74,8 @@ enum LaunchRule {
     Blocks,
 }
 
+use LaunchRule::*;
+
 /// A job in the terms of launchers.
 struct Launch<'a> {
     ranks: usize,
@@ -122,19 +124,19 @@ impl Launch<'_> {
 
     fn open_mpi(&self) -> Option<String> {
         let policy = match self.rule.as_ref().filter(|_| !self.any_domains)? {
-            LaunchRule::Cyclic => "node".to_owned(),
-            LaunchRule::PerNode(ranks) => format!("ppr:{ranks}:node"),
-            LaunchRule::Blocks if self.hosts.is_some() => "slot".to_owned(),
-            LaunchRule::Blocks | LaunchRule::Plane(_) => return None,
+            Cyclic => "node".to_owned(),
+            PerNode(ranks) => format!("ppr:{ranks}:node"),
+            Blocks if self.hosts.is_some() => "slot".to_owned(),
+            Blocks | Plane(_) => return None,
         };
         Some(format!("{} --map-by {policy}", self.mpirun()))
     }
 
     fn mpich(&self) -> Option<String> {
         let per_node = match self.rule.as_ref()? {
-            LaunchRule::Cyclic => 1,
-            LaunchRule::PerNode(ranks) | LaunchRule::Plane(ranks) => *ranks,
-            LaunchRule::Blocks => {
+            Cyclic => 1,
+            PerNode(ranks) | Plane(ranks) => *ranks,
+            Blocks => {
                 return Some(format!(
                     "mpiexec -n {} -hosts {}",
                     self.ranks,
@@ -158,10 +160,10 @@ impl Launch<'_> {
             return None;
         }
         let distribution = match self.rule.as_ref()? {
-            LaunchRule::Cyclic => "cyclic".to_owned(),
-            LaunchRule::PerNode(_) => "block".to_owned(),
-            LaunchRule::Plane(ranks) => format!("plane={ranks}"),
-            LaunchRule::Blocks => return None,
+            Cyclic => "cyclic".to_owned(),
+            PerNode(_) => "block".to_owned(),
+            Plane(ranks) => format!("plane={ranks}"),
+            Blocks => return None,
         };
         let (ranks, nodes) = (self.ranks, self.counts.len());
         Some(format!(
@@ -183,12 +185,12 @@ fn rule_of(nodes: &[Node], used: &[Node]) -> Option<LaunchRule> {
     {
         let is_once = width * used.len() >= nodes.len();
         return Some(match width {
-            1 if used.len() > 1 => LaunchRule::Cyclic,
-            _ if is_once => LaunchRule::PerNode(width),
-            _ => LaunchRule::Plane(width),
+            1 if used.len() > 1 => Cyclic,
+            _ if is_once => PerNode(width),
+            _ => Plane(width),
         });
     }
-    nodes.is_sorted().then_some(LaunchRule::Blocks)
+    nodes.is_sorted().then_some(Blocks)
 }
 
 #[cfg(test)]

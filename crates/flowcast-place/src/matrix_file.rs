@@ -56,7 +56,7 @@ fn first_line(text: &str) -> Option<&str> {
     lines.find(|line| !line.trim().is_empty() && !is_comment(line))
 }
 
-fn is_number(word: &str) -> bool {
+pub(super) fn is_number(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
 }
 

@@ -9,6 +9,7 @@ use super::{
     gain::{MappingGain, SMALLEST_GAIN},
     job::ranks_of_nodes,
     matrix::RankMessage,
+    reordered::joined,
     traffic::MappingTraffic,
 };
 
@@ -122,7 +123,7 @@ impl Placed {
         let gain = Record::new()
             .field("share", self.gain.share)
             .field("interval", self.gain.interval);
-        let document = Document::new("placement")
+        let mut document = Document::new("placement")
             .schema("flowcast/placement/2")
             .field("objective", self.objective.name())
             .field("verdict", self.verdict())
@@ -134,50 +135,47 @@ impl Placed {
             .line(self.sentence())
             .table("mappings", self.mappings())
             .table("levels", self.levels());
-        let document = match &self.ranking {
+        document = match &self.ranking {
             Some(ranking) => all_tried(document, ranking),
             None => document.line(format!("{} moves were tried", Grouped(self.moves))),
         };
         let ranks = self.best.node_of_rank.len();
-        let document = if ranks <= SHOWN_RANKS {
-            document.line(format!(
+        if ranks <= SHOWN_RANKS {
+            document = document.line(format!(
                 "best mapping, ranks by node: {}",
                 groups(&self.best.node_of_rank)
-            ))
-        } else {
-            document
-        };
-        let document = match &self.blocks {
-            Some(blocks) => document
+            ));
+        }
+        if let Some(blocks) = &self.blocks {
+            document = document
                 .field("grid", &blocks.dims)
                 .field("block", &blocks.block)
                 .line(format!(
                     "ranks form a grid of {}, and each node has a block of {}",
-                    by(&blocks.dims),
-                    by(&blocks.block)
-                )),
-            None => document,
-        };
+                    joined(&blocks.dims, "x"),
+                    joined(&blocks.block, "x")
+                ));
+        }
         let moved = self.moved_inside.iter().map(|pair| pair.bytes.0);
         let moved = moved.fold(0, u64::saturating_add);
-        let document = match self.moved_inside.first() {
-            Some(most) if self.best.traffic.inside > self.fill.traffic.inside => document.line(format!(
+        if let Some(most) = self.moved_inside.first()
+            && self.best.traffic.inside > self.fill.traffic.inside
+        {
+            document = document.line(format!(
                 "{} of messages that fill sends between nodes stay inside nodes, most of them ({}) between ranks {} and {}",
                 Rounded(Bytes(moved)),
                 Rounded(most.bytes),
                 most.from,
                 most.to
-            )),
-            _ => document,
-        };
-        if self.own == Bytes(0) {
-            document
-        } else {
-            document.line(format!(
+            ));
+        }
+        if self.own > Bytes(0) {
+            document = document.line(format!(
                 "{} that ranks send to themselves cost nothing",
                 Rounded(self.own)
-            ))
+            ));
         }
+        document
     }
 
     fn mappings(&self) -> Table {
@@ -219,21 +217,12 @@ fn bytes_on(mapping: &ValuedMapping, level: usize) -> Bytes {
     Bytes(mapping.traffic.levels[level].1)
 }
 
-/// Formats the sides of a grid, such as `4x6`.
-fn by(sides: &[u32]) -> String {
-    let sides: Vec<String> = sides.iter().map(ToString::to_string).collect();
-    sides.join("x")
-}
-
 /// Lists the ranks of each node in use, such as `0 1 | 2 3`.
 fn groups(node_of_rank: &[Node]) -> String {
     let nodes = node_of_rank.iter().map(|node| node.index() + 1).max();
     let mut groups = ranks_of_nodes(node_of_rank, nodes.unwrap_or(0));
     groups.retain(|ranks| !ranks.is_empty());
-    let groups = groups.iter().map(|ranks| {
-        let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
-        ranks.join(" ")
-    });
+    let groups = groups.iter().map(|ranks| joined(ranks, " "));
     groups.collect::<Vec<_>>().join(" | ")
 }
 

@@ -74,6 +74,8 @@ enum SearchStage {
     Neighbours(MappingSteps),
 }
 
+use SearchStage::*;
+
 /// Steps from mapping to mapping.
 #[derive(Debug, Clone)]
 struct MappingSteps {
@@ -91,7 +93,7 @@ impl MappingSearch {
     /// Creates a search that tries `starts` and then all mappings to nodes with equal `slots`.
     pub fn of_all(matrix: CommunicationMatrix, slots: Vec<u32>, starts: Vec<Vec<Node>>) -> Self {
         let all = AllMappings::new(matrix.ranks(), slots.clone());
-        let stage = SearchStage::All {
+        let stage = All {
             left: all.clone(),
             all,
             times: Vec::new(),
@@ -106,7 +108,7 @@ impl MappingSearch {
         starts: Vec<Vec<Node>>,
         seed: u64,
     ) -> Self {
-        let stage = SearchStage::Neighbours(MappingSteps {
+        let stage = Neighbours(MappingSteps {
             random: Pcg64::seed_from_u64(seed),
             late: Vec::new(),
             at_hand: None,
@@ -156,7 +158,7 @@ impl MappingSearch {
     /// Returns the statistics of all mappings, if all were tried.
     pub fn ranking(&self) -> Option<Ranking> {
         match &self.stage {
-            SearchStage::All { all, times, .. } if self.batch.is_empty() => {
+            All { all, times, .. } if self.batch.is_empty() => {
                 Some(Ranking::new(all.clone(), times))
             }
             _ => None,
@@ -189,12 +191,12 @@ impl MappingSearch {
         self.moves += times.len() as u64;
         match &mut self.stage {
             _ if is_start => self.start_times = times.to_vec(),
-            SearchStage::All { times: known, .. } => known.extend_from_slice(times),
-            SearchStage::Neighbours(_) => {}
+            All { times: known, .. } => known.extend_from_slice(times),
+            Neighbours(_) => {}
         }
         match &mut self.stage {
-            SearchStage::All { left, .. } => self.batch = left.by_ref().take(CHUNK).collect(),
-            SearchStage::Neighbours(neighbours) => {
+            All { left, .. } => self.batch = left.by_ref().take(CHUNK).collect(),
+            Neighbours(neighbours) => {
                 if is_better {
                     let blamed = blame(&candidate.node_of_rank)?;
                     neighbours.chances = chances(&self.matrix, blamed.as_deref());

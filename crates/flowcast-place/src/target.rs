@@ -99,6 +99,8 @@ pub(super) enum LinkDistances {
     Grid(GridLinks),
 }
 
+use LinkDistances::*;
+
 impl Target {
     /// Creates a target from the slots of each node and its place in the topology. Without a topology, all nodes are
     /// connected to one switch, and the places are ignored.
@@ -122,7 +124,7 @@ impl Target {
         let links = match topology {
             None => {
                 let links = vec![OWN_LINKS as u8; nodes * nodes];
-                LinkDistances::Near(Table::new(nodes, links).off_diagonal())
+                Near(Table::new(nodes, links).off_diagonal())
             }
             Some(topology) => {
                 check_positions(nodes, positions)?;
@@ -150,9 +152,9 @@ impl Target {
     /// inside a node.
     pub fn distance(&self, one: Node, other: Node) -> u32 {
         let links = match &self.links {
-            LinkDistances::Near(links) => links.between(one.0, other.0),
-            LinkDistances::Far(links) => links.between(one.0, other.0),
-            LinkDistances::Grid(links) => links.between(one.0, other.0),
+            Near(links) => links.between(one.0, other.0),
+            Far(links) => links.between(one.0, other.0),
+            Grid(links) => links.between(one.0, other.0),
         };
         links as u32
     }
@@ -281,12 +283,12 @@ fn links_by_topology(
         && let Some(links) = GridLinks::new(grid, positions)
     {
         topology.distances(positions)?;
-        return Ok(LinkDistances::Grid(links));
+        return Ok(Grid(links));
     }
     match table(topology, positions)? {
-        Ok(near) => Ok(LinkDistances::Near(near)),
+        Ok(near) => Ok(Near(near)),
         Err(_) => table(topology, positions)?
-            .map(LinkDistances::Far)
+            .map(Far)
             .map_err(TargetError::TooFar),
     }
 }

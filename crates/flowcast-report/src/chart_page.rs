@@ -26,25 +26,27 @@ pub enum Picture {
     Placement,
 }
 
+use Picture::*;
+
 impl Picture {
     /// Number of parts above the picture: the text, and for some kinds a summary of the errors.
     fn place(self) -> usize {
         match self {
-            Picture::Flows | Picture::Program => 2,
+            Flows | Program => 2,
             _ => 1,
         }
     }
 
     fn script(self) -> &'static str {
         match self {
-            Picture::Tables => "",
-            Picture::Sensitivity => include_str!("assets/sensitivity.js"),
-            Picture::Models => include_str!("assets/models.js"),
-            Picture::Samples => include_str!("assets/samples.js"),
-            Picture::Algorithms => include_str!("assets/algorithms.js"),
-            Picture::Flows => include_str!("assets/flows.js"),
-            Picture::Program => include_str!("assets/program.js"),
-            Picture::Placement => include_str!("assets/placement.js"),
+            Tables => "",
+            Sensitivity => include_str!("assets/sensitivity.js"),
+            Models => include_str!("assets/models.js"),
+            Samples => include_str!("assets/samples.js"),
+            Algorithms => include_str!("assets/algorithms.js"),
+            Flows => include_str!("assets/flows.js"),
+            Program => include_str!("assets/program.js"),
+            Placement => include_str!("assets/placement.js"),
         }
     }
 }
@@ -68,7 +70,7 @@ pub fn chart_page(
         .filter(|table| table.rows > 0);
     let mut parts = vec![section("", &words(document))];
     parts.extend(tables.map(|table| section("", &table.to_html())));
-    if picture != Picture::Tables {
+    if picture != Tables {
         let at = picture.place().min(parts.len());
         parts.insert(at, section("", "<div id=\"picture\"></div>\n"));
     }

@@ -11,13 +11,12 @@ use serde::Serialize;
 
 use super::{
     NetworkView, Page,
-    drawing::{Drawing, DrawnTraffic, LaneInterval, LaneShares},
+    drawing::{Drawing, DrawnTraffic, LaneInterval, LaneShares, whole_nanos},
     varint::push_varint,
 };
 use flowcast_graph::critical_path::PathStep;
 use flowcast_observers::{distribution::TimeDistribution, journal::call_tallies::CallTally};
 use flowcast_replay::{time_part::TimePart, timeline::Activity};
-use flowcast_units::Time;
 
 /// Largest number of steps of a drawn critical path for one network. Longer paths are omitted.
 pub const MAX_STEPS: usize = 150_000;
@@ -360,10 +359,6 @@ fn size_data(traffic: &DrawnTraffic) -> Vec<SizeData> {
 }
 
 /// Time in whole nanoseconds, rounded.
-fn whole_nanos(time: Time) -> u64 {
-    time.as_nanos().round() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -179,7 +179,7 @@ fn bar(page: &Page, network: &NetworkView) -> String {
     for activity in Activity::ALL {
         let share = network.drawn.time_in(activity).as_nanos() / whole.as_nanos().max(1.0);
         if share > 0.0 {
-            let of_rank = shown(makespan * share);
+            let of_rank = Rounded(makespan * share);
             let label = format!("{} {of_rank}, {:.1} %", activity.name(), share * 100.0);
             let inside = if share * length > 6.0 {
                 format!("{:.0} %", share * 100.0)
@@ -245,16 +245,4 @@ fn times_shortest(page: &Page, makespan: Time) -> Option<f64> {
         .min()?;
     (page.networks.len() > 1 && shortest > Time::ZERO)
         .then(|| makespan.as_nanos() / shortest.as_nanos())
-}
-
-/// Formats a time for display, with four digits.
-pub(crate) fn shown(time: Time) -> String {
-    let (number, unit) = number_and_unit(time);
-    format!("{number} {unit}")
-}
-
-fn number_and_unit(time: Time) -> (String, String) {
-    let text = Rounded(time).to_string();
-    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
-    (number.to_owned(), unit.to_owned())
 }

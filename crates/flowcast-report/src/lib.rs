@@ -46,7 +46,7 @@ use flowcast_replay::{
     sweep::SetOutcome,
 };
 use flowcast_table::Document;
-use flowcast_units::{Bytes, Rank, Time};
+use flowcast_units::{Bytes, Rank, Rounded, Time};
 
 use export::Replayed;
 use standing::Interval;
@@ -184,9 +184,10 @@ impl NetworkView {
 
     /// Predicted time, with its interval if that is known.
     fn time(&self) -> String {
-        self.interval
-            .as_ref()
-            .map_or_else(|| html::shown(self.outcome.makespan()), |of| of.to_string())
+        self.interval.as_ref().map_or_else(
+            || Rounded(self.outcome.makespan()).to_string(),
+            Interval::to_string,
+        )
     }
 
     /// Fraction of the ranks' time that is not the program's own computation, from 0 to 1.
@@ -212,7 +213,7 @@ impl NetworkView {
 /// The most informative parameters of a network, in one line.
 pub fn parameter_line(network: &Network) -> String {
     let nic = &network.nic;
-    let mut parts = vec![format!("latency {}", html::shown(nic.latency))];
+    let mut parts = vec![format!("latency {}", Rounded(nic.latency))];
     let rate = nic.rate();
     let unlimited = rate.as_bytes_per_second() == 0.0;
     parts.push(format!(
@@ -228,7 +229,7 @@ pub fn parameter_line(network: &Network) -> String {
         optional
             .iter()
             .filter(|(_, t)| *t != Time::ZERO)
-            .map(|(n, t)| format!("{n} {}", html::shown(*t))),
+            .map(|(n, t)| format!("{n} {}", Rounded(*t))),
     );
     if let Some(from) = network.point_to_point.rendezvous_from {
         parts.push(if from == Bytes(0) {

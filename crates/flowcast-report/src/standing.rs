@@ -36,6 +36,8 @@ pub enum Standing {
     TimesShortest(f64),
 }
 
+use Standing::*;
+
 /// A predicted time, with its interval if one is known.
 pub type PredictedTime<'a> = (Time, Option<&'a Interval>);
 
@@ -57,12 +59,12 @@ pub fn standings(all: &[PredictedTime<'_>]) -> Vec<Standing> {
         .map(|at| {
             let ratio = all[at].0.as_nanos() / least.as_nanos();
             match (overlap(at), level) {
-                (Some(level), _) => Standing::NotDistinguishable(level),
-                (None, Some(level)) if at == shortest => Standing::NotDistinguishable(level),
-                (None, None) if at == shortest && is_known => Standing::Fastest,
-                (None, None) if is_known => Standing::TimesFastest(ratio),
-                _ if ratio < 1.0 + LEAST_DIFFERENCE && !is_known => Standing::Shortest,
-                _ => Standing::TimesShortest(ratio),
+                (Some(level), _) => NotDistinguishable(level),
+                (None, Some(level)) if at == shortest => NotDistinguishable(level),
+                (None, None) if at == shortest && is_known => Fastest,
+                (None, None) if is_known => TimesFastest(ratio),
+                _ if ratio < 1.0 + LEAST_DIFFERENCE && !is_known => Shortest,
+                _ => TimesShortest(ratio),
             }
         })
         .collect()
@@ -75,9 +77,9 @@ const LEAST_DIFFERENCE: f64 = 0.005;
 pub fn verdict(names: &[String], all: &[PredictedTime<'_>]) -> Option<String> {
     let standings = standings(all);
     let close = names.iter().zip(&standings);
-    let close = close.filter(|(_, of)| matches!(of, Standing::NotDistinguishable(_)));
+    let close = close.filter(|(_, of)| matches!(of, NotDistinguishable(_)));
     let close: Vec<&str> = close.map(|(name, _)| &**name).collect();
-    let first = standings.iter().position(|of| *of == Standing::Fastest);
+    let first = standings.iter().position(|of| *of == Fastest);
     let shortest = (0..all.len()).min_by_key(|at| all[*at].0)?;
     let time = all[shortest]
         .1
@@ -86,7 +88,7 @@ pub fn verdict(names: &[String], all: &[PredictedTime<'_>]) -> Option<String> {
         (Some(at), _) => format!("{} is the fastest: {time}", names[at]),
         (None, _) if !close.is_empty() => {
             let level = standings.iter().find_map(|of| match of {
-                Standing::NotDistinguishable(level) => Some(percent(*level)),
+                NotDistinguishable(level) => Some(percent(*level)),
                 _ => None,
             })?;
             format!(
@@ -104,14 +106,14 @@ pub fn verdict(names: &[String], all: &[PredictedTime<'_>]) -> Option<String> {
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Standing::Fastest => f.write_str("fastest"),
-            Standing::NotDistinguishable(level) => {
+            Fastest => f.write_str("fastest"),
+            NotDistinguishable(level) => {
                 let level = percent(*level);
                 write!(f, "not distinguishable from the fastest at {level} %")
             }
-            Standing::Shortest => f.write_str("shortest"),
-            Standing::TimesFastest(ratio) => write!(f, "{ratio:.2} × the fastest"),
-            Standing::TimesShortest(ratio) => write!(f, "{ratio:.2} × the shortest"),
+            Shortest => f.write_str("shortest"),
+            TimesFastest(ratio) => write!(f, "{ratio:.2} × the fastest"),
+            TimesShortest(ratio) => write!(f, "{ratio:.2} × the shortest"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Messages as a CSV file with the columns `arrival_us,size_B`, in order of arrival.
 
 use super::schedule::RailMessage;
-use flowcast_network::csv::{CsvError, Table};
+use flowcast_network::csv::{CsvError, Table, number};
 use flowcast_units::{Bytes, Time};
 
 const COLUMNS: [&str; 2] = ["arrival_us", "size_B"];
@@ -30,12 +30,14 @@ pub fn read(text: &str) -> Result<Vec<RailMessage>, CsvError> {
 
 fn row(line: usize, arrival: &str, size: &str) -> Result<RailMessage, CsvError> {
     // Sums of longer times might not be finite.
-    let micros: Option<f64> = arrival
-        .parse()
-        .ok()
-        .filter(|time| (0.0..=1e24).contains(time));
-    let micros = micros
-        .ok_or_else(|| CsvError::field(line, COLUMNS[0], arrival, "microseconds from 0 to 1e24"))?;
+    let expected = "microseconds from 0 to 1e24";
+    let micros = number(
+        line,
+        COLUMNS[0],
+        arrival,
+        |time| (0.0..=1e24).contains(&time),
+        expected,
+    )?;
     let bytes = size
         .parse()
         .map_err(|_| CsvError::field(line, COLUMNS[1], size, "a whole number of bytes"))?;

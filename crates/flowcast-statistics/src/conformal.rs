@@ -13,7 +13,7 @@
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
-use super::{StatsError, check, check_level, resampling::percentile_interval};
+use super::{StatsError, check, check_level, out_of_range, resampling::percentile_interval};
 
 /// Range in which the next residual is expected.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -81,11 +81,8 @@ fn rank(count: usize, share: f64) -> Option<usize> {
 pub fn share_interval(inside: usize, all: usize, level: f64) -> Result<(f64, f64), StatsError> {
     check_level(level)?;
     if all == 0 || inside > all {
-        return Err(StatsError::OutOfRange {
-            name: "all",
-            found: all as f64,
-            expected: "at least 1, and not less than inside",
-        });
+        let expected = "at least 1, and not less than inside";
+        return out_of_range("all", all as f64, expected);
     }
     let tail = (1.0 - level) / 2.0;
     let low = if inside == 0 {

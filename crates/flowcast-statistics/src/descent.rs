@@ -220,7 +220,7 @@ fn is_felt(slopes: &[f64]) -> bool {
 }
 
 fn sum_of_squares(values: &[f64]) -> f64 {
-    values.iter().map(|value| value * value).sum()
+    product(values, values)
 }
 
 #[cfg(test)]

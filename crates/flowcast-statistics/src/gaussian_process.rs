@@ -1,7 +1,10 @@
 //! Gaussian process: prediction of normal variates from others with a known covariance (kriging; Rasmussen and Williams,
 //! Gaussian processes for machine learning, 2006, algorithm 2.1).
 
-use super::linear_system::{Matrix, cholesky};
+use super::{
+    linear_fit::product,
+    linear_system::{Matrix, cholesky},
+};
 
 /// Values with a known covariance, prepared for predictions of others.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,11 +28,7 @@ impl GaussianProcess {
 
     /// Mean of a value that has these covariances with the known ones.
     pub fn mean(&self, with_known: &[f64]) -> f64 {
-        with_known
-            .iter()
-            .zip(&self.weights)
-            .map(|(a, b)| a * b)
-            .sum()
+        product(with_known, &self.weights)
     }
 
     /// Returns `L⁻¹ k` for a value with the covariances `k` to the known ones. The scalar product of the results for two
@@ -43,7 +42,7 @@ impl GaussianProcess {
 fn forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut solved: Vec<f64> = Vec::with_capacity(right.len());
     for (row, value) in factor.iter().zip(right) {
-        let known: f64 = row.iter().zip(&solved).map(|(a, b)| a * b).sum();
+        let known = product(row, &solved);
         solved.push((value - known) / row[solved.len()]);
     }
     solved

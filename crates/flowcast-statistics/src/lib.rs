@@ -112,9 +112,18 @@ fn check_level(level: f64) -> Result<(), StatsError> {
     if level > 0.0 && level < 1.0 {
         return Ok(());
     }
+    out_of_range("confidence level", level, "a number between 0 and 1")
+}
+
+/// Refuses a number outside its range.
+fn out_of_range<T>(
+    name: &'static str,
+    found: f64,
+    expected: &'static str,
+) -> Result<T, StatsError> {
     Err(StatsError::OutOfRange {
-        name: "confidence level",
-        found: level,
-        expected: "a number between 0 and 1",
+        name,
+        found,
+        expected,
     })
 }

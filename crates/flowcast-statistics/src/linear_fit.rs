@@ -80,7 +80,7 @@ pub fn add_outer(matrix: &mut [Vec<f64>], column: &[f64], times: f64) {
 }
 
 /// Scalar product of two vectors.
-pub(super) fn product(one: &[f64], other: &[f64]) -> f64 {
+pub fn product(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{StatsError, check, sample::median};
+use super::{StatsError, check, out_of_range, sample::median};
 
 /// A prediction and its measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,11 +42,7 @@ impl<T> Observations<T> {
         let measured: Vec<f64> = all.iter().map(|one| one.measured).collect();
         check("error", &measured, 1)?;
         if let Some(found) = measured.into_iter().find(|value| *value <= 0.0) {
-            return Err(StatsError::OutOfRange {
-                name: "measured",
-                found,
-                expected: "a number above 0",
-            });
+            return out_of_range("measured", found, "a number above 0");
         }
         let all = Observations(all);
         check("error", &all.errors().collect::<Vec<f64>>(), 1)?;

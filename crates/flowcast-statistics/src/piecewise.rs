@@ -9,7 +9,7 @@
 use std::{cell::RefCell, collections::HashMap};
 
 use super::{
-    StatsError, check,
+    StatsError, check, out_of_range,
     regression::Line,
     relative_line::{WeightedPoints, check_relative, inverses},
 };
@@ -79,18 +79,10 @@ pub struct PiecewiseFit {
 pub fn fit_piecewise(x: &[f64], y: &[f64], most: usize) -> Result<PiecewiseFit, StatsError> {
     check_relative(x, y)?;
     if most == 0 {
-        return Err(StatsError::OutOfRange {
-            name: "pieces",
-            found: 0.0,
-            expected: "at least 1",
-        });
+        return out_of_range("pieces", 0.0, "at least 1");
     }
     if let Some(pair) = x.windows(2).find(|pair| pair[0] >= pair[1]) {
-        return Err(StatsError::OutOfRange {
-            name: "x",
-            found: pair[1],
-            expected: "more than the previous x",
-        });
+        return out_of_range("x", pair[1], "more than the previous x");
     }
     let by_count = left_out_residuals(x, y, most);
     let pieces = (0..by_count.len())

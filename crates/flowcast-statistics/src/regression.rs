@@ -4,7 +4,7 @@
 //! `Σx² - n · mean(x)²`), least squares with both coefficients at or above 0, and Theil and Sen's line, which is robust
 //! against a quarter of outliers.
 
-use super::{StatsError, check, check_pairs, sample::median_in_place};
+use super::{StatsError, check, check_pairs, linear_fit::product, sample::median_in_place};
 
 /// The straight line `y = intercept + slope · x`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,12 +51,10 @@ pub fn least_squares(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
 /// The errors of [`least_squares`].
 pub fn least_squares_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
     let free = least_squares(x, y)?;
-    let squares: f64 = x.iter().map(|x| x * x).sum();
-    let products: f64 = x.iter().zip(y).map(|(x, y)| x * y).sum();
     let level = y.iter().sum::<f64>() / y.len() as f64;
     Ok(nearest_allowed(
         free,
-        products / squares,
+        product(x, y) / product(x, x),
         level,
         |line: &Line| {
             x.iter()

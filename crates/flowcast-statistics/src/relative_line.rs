@@ -7,7 +7,7 @@
 //! regression problem", 1981).
 
 use super::{
-    StatsError, check, check_pairs,
+    StatsError, check, check_pairs, out_of_range,
     regression::{Line, nearest_allowed},
 };
 
@@ -45,19 +45,12 @@ pub(super) fn check_relative(x: &[f64], y: &[f64]) -> Result<(), StatsError> {
     check_pairs("x", x, "y", y)?;
     check("line", x, 1)?;
     check("line", y, 1)?;
-    let refused = |name, found, expected| {
-        Err(StatsError::OutOfRange {
-            name,
-            found,
-            expected,
-        })
-    };
     match (
         x.iter().find(|x| **x < 0.0),
         y.iter().find(|y| **y <= LEAST),
     ) {
-        (Some(x), _) => refused("x", *x, "a number of at least 0"),
-        (_, Some(y)) => refused("y", *y, "a number above 1e-300"),
+        (Some(x), _) => out_of_range("x", *x, "a number of at least 0"),
+        (_, Some(y)) => out_of_range("y", *y, "a number above 1e-300"),
         _ => Ok(()),
     }
 }

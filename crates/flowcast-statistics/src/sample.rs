@@ -3,7 +3,7 @@
 //! A message is never faster than its hardware, but anything may delay it. Transmission times are therefore skewed, and the
 //! median represents the sample (Lichei, section 3.3.2).
 
-use super::{StatsError, check};
+use super::{StatsError, check, out_of_range};
 
 /// Median: the middle value, or the mean of the two middle ones for an even count.
 ///
@@ -40,11 +40,7 @@ pub fn median_in_place(values: &mut [f64]) -> f64 {
 pub fn quantile(values: &[f64], share: f64) -> Result<f64, StatsError> {
     check("quantile", values, 1)?;
     if !(0.0..=1.0).contains(&share) {
-        return Err(StatsError::OutOfRange {
-            name: "share",
-            found: share,
-            expected: "a number from 0 to 1",
-        });
+        return out_of_range("share", share, "a number from 0 to 1");
     }
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -57,6 +53,13 @@ pub(crate) fn quantile_of_sorted(sorted: &[f64], share: f64) -> f64 {
     let below = position.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     sorted[below] + (position - below as f64) * (sorted[above] - sorted[below])
+}
+
+/// Returns the places of the values from the smallest value to the largest; equal values keep their order.
+pub fn sorted_places(values: &[f64]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..values.len()).collect();
+    places.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
+    places
 }
 
 /// Arithmetic mean.

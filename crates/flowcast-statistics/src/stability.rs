@@ -25,6 +25,8 @@ pub enum StabilityVerdict {
     Open,
 }
 
+use StabilityVerdict::*;
+
 /// Test of measurements against the range of a prediction.
 ///
 /// ```
@@ -69,7 +71,7 @@ impl StillHolds {
     /// window; `None` if the window continues.
     pub fn end_window(&mut self, longest: u32) -> Option<StabilityVerdict> {
         let verdict = self.verdict();
-        if verdict == StabilityVerdict::Open && self.count < longest {
+        if verdict == Open && self.count < longest {
             return None;
         }
         (self.above, self.below, self.count) = (0, 0, 0);
@@ -99,10 +101,10 @@ impl StillHolds {
         } = *self;
         let shown = |beyond: u32| log_ratio(beyond, count) >= self.needed;
         match () {
-            () if shown(above) => StabilityVerdict::Above,
-            () if shown(below) => StabilityVerdict::Below,
-            () if shown(count - above) && shown(count - below) => StabilityVerdict::Between,
-            () => StabilityVerdict::Open,
+            () if shown(above) => Above,
+            () if shown(below) => Below,
+            () if shown(count - above) && shown(count - below) => Between,
+            () => Open,
         }
     }
 

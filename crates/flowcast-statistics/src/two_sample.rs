@@ -11,7 +11,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use super::{
     StatsError, check, check_level,
     interval::student_tail,
-    sample::{mean, standard_deviation},
+    sample::{mean, sorted_places, standard_deviation},
 };
 
 /// Random differences between runs of one version.
@@ -27,6 +27,8 @@ pub enum RunNoise {
     Predictions,
 }
 
+use RunNoise::*;
+
 /// Test for differences between runs before and after a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DifferenceTest {
@@ -41,7 +43,7 @@ impl Default for DifferenceTest {
     fn default() -> DifferenceTest {
         DifferenceTest {
             level: 0.95,
-            noise: RunNoise::Repetitions,
+            noise: Repetitions,
         }
     }
 }
@@ -76,22 +78,20 @@ impl DifferenceTest {
             (self.level * 1000.0).round() / 10.0
         );
         match self.noise {
-            RunNoise::Repeatable => {
+            Repeatable => {
                 "runs are assumed to repeat exactly: every difference is certain".to_owned()
             }
-            RunNoise::Predictions => {
-                "predictions repeat exactly: every difference is certain".to_owned()
-            }
-            RunNoise::Stated(noise) => format!(
+            Predictions => "predictions repeat exactly: every difference is certain".to_owned(),
+            Stated(noise) => format!(
                 "equal runs are assumed to differ by {} %: {level}",
                 noise * 100.0
             ),
-            RunNoise::Repetitions if before < 2 || after < 2 => {
+            Repetitions if before < 2 || after < 2 => {
                 format!(
                     "runs: {before} before, {after} after; nothing is certain without repetitions or --spread"
                 )
             }
-            RunNoise::Repetitions => {
+            Repetitions => {
                 format!(
                     "{before} runs before and {after} after: medians; {level} (Welch's t, Holm's correction)"
                 )
@@ -108,9 +108,9 @@ impl DifferenceTest {
             return Ok(1.0);
         }
         Ok(match self.noise {
-            RunNoise::Repeatable | RunNoise::Predictions => 0.0,
-            RunNoise::Repetitions if before.len() < 2 || after.len() < 2 => 1.0,
-            RunNoise::Repetitions => {
+            Repeatable | Predictions => 0.0,
+            Repetitions if before.len() < 2 || after.len() < 2 => 1.0,
+            Repetitions => {
                 let variances = [squared_error(before)?, squared_error(after)?];
                 let freedom =
                     |variance: f64, runs: usize| variance * variance / (runs as f64 - 1.0);
@@ -122,7 +122,7 @@ impl DifferenceTest {
                     / (freedom(variances[0], before.len()) + freedom(variances[1], after.len()));
                 2.0 * student_tail(difference / sum.sqrt(), degrees)
             }
-            RunNoise::Stated(noise) => {
+            Stated(noise) => {
                 let error = |mean: f64, runs: usize| (noise * mean).powi(2) / runs as f64;
                 let sum = error(mean(before)?, before.len()) + error(mean(after)?, after.len());
                 2.0 * Normal::standard().sf(difference / sum.sqrt())
@@ -139,10 +139,8 @@ fn squared_error(values: &[f64]) -> Result<f64, StatsError> {
 /// `true` for each p-value that is significant by Holm's correction: the smallest is compared with `mistake / n`, the next
 /// with `mistake / (n - 1)`, and so on to the first that fails.
 fn holm(p_values: &[f64], mistake: f64) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..p_values.len()).collect();
-    order.sort_by(|one, other| p_values[*one].total_cmp(&p_values[*other]));
     let mut certain = vec![false; p_values.len()];
-    for (rank, index) in order.into_iter().enumerate() {
+    for (rank, index) in sorted_places(p_values).into_iter().enumerate() {
         if p_values[index] > mistake / (p_values.len() - rank) as f64 {
             break;
         }

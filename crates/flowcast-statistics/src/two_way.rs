@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use super::linear_fit::product;
+
 /// Distribution of the residual of a case in a new row and a new column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoWay {
@@ -59,7 +61,7 @@ impl TwoWay {
         // The variance of a mean of `of_each` values includes its part of the rest's variance. If it is smaller than that,
         // there is no spread.
         let own = |terms: &[f64], of_each: f64| {
-            (squares(terms) / (terms.len() as f64 - 1.0) - rest / of_each)
+            (product(terms, terms) / (terms.len() as f64 - 1.0) - rest / of_each)
                 .max(0.0)
                 .sqrt()
         };
@@ -87,10 +89,6 @@ impl TwoWay {
             })
             .collect()
     }
-}
-
-fn squares(terms: &[f64]) -> f64 {
-    terms.iter().map(|term| term * term).sum::<f64>()
 }
 
 fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

@@ -3,10 +3,10 @@
 use flowcast_program::key_map::number_of;
 use std::collections::BTreeMap;
 
-use flowcast_network::csv::{CsvError, Table};
+use flowcast_network::csv::{CsvError, Table, whole_number};
 use flowcast_place::rank_place::RankPlace;
 
-use super::job::{JobKey, whole};
+use super::job::JobKey;
 
 /// Node allocations, indexed by run: machine, name and number of nodes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,7 +26,7 @@ impl Allocations {
         let mut ranks: BTreeMap<JobKey, BTreeMap<u64, NodeRow>> = BTreeMap::new();
         let rows = table.fields(["system", "run", "nodes", "rank", "node", "group", "switch"])?;
         for (line, [system, run, nodes, rank, node, group, switch]) in rows {
-            let nodes = whole(line, "nodes", nodes, 1 << 20)? as u32;
+            let nodes = whole_number(line, "nodes", nodes, 1..=1 << 20)? as u32;
             let rank = from_zero(line, "rank", rank)?;
             let node = from_zero(line, "node", node)?;
             let job = JobKey {

@@ -2,11 +2,11 @@
 
 use flowcast_network::{
     algorithm::{Base, Choice, NameError, RuleExtent, library_base, named_choice},
-    csv::{CsvError, Table},
+    csv::{CsvError, Table, number, whole_number},
 };
 use flowcast_units::{Bytes, CollectiveOp, Time};
 
-use super::job::{JobKey, whole};
+use super::job::JobKey;
 
 /// The columns of a case.
 pub const CASE_COLUMNS: [&str; 9] = [
@@ -96,12 +96,8 @@ pub fn measured_cases(table: &Table) -> Result<Vec<MeasuredCase>, CsvError> {
             .map_err(|error| CsvError::at(line, format!("`{algorithm}`"), error.to_string()))?;
         case.check()
             .map_err(|error| CsvError::at(line, format!("`{algorithm}`"), error.to_string()))?;
-        let nanos = median
-            .parse::<f64>()
-            .ok()
-            .filter(|nanos| *nanos > 0.0 && nanos.is_finite());
-        let nanos = nanos
-            .ok_or_else(|| CsvError::field(line, "median_ns", median, "nanoseconds above 0"))?;
+        let expected = "nanoseconds above 0";
+        let nanos = number(line, "median_ns", median, |nanos| nanos > 0.0, expected)?;
         let median = Time::from_nanos(nanos);
         if median >= LEAST {
             let label = algorithm.to_owned();
@@ -127,14 +123,10 @@ fn case_row(line: usize, fields: [&str; 9]) -> Result<CaseRow, CsvError> {
         algorithm,
         bytes,
     ] = fields;
-    let nodes = whole(line, "nodes", nodes, 1 << 20)? as u32;
-    let ranks_per_node = whole(
-        line,
-        "ranks_per_node",
-        per_node,
-        (MOST_RANKS / u64::from(nodes)).min(1 << 12),
-    )? as u32;
-    let bytes = Bytes(whole(line, "bytes", bytes, 1 << 50)?);
+    let nodes = whole_number(line, "nodes", nodes, 1..=1 << 20)? as u32;
+    let most = (MOST_RANKS / u64::from(nodes)).min(1 << 12);
+    let ranks_per_node = whole_number(line, "ranks_per_node", per_node, 1..=most)? as u32;
+    let bytes = Bytes(whole_number(line, "bytes", bytes, 1..=1 << 50)?);
     let op = CollectiveOp::from_function(collective).ok_or_else(|| {
         CsvError::field(
             line,

@@ -9,7 +9,7 @@ use flowcast_network::{
     algorithm::{Base, Choice},
     measured_collectives::{MeasuredCollectives, ResidualSeries, ResidualSpread},
 };
-use flowcast_statistics::gaussian_process::GaussianProcess;
+use flowcast_statistics::{gaussian_process::GaussianProcess, linear_fit::product};
 use flowcast_units::{Bytes, CollectiveOp};
 
 use super::{cases::CollectiveCase, job::JobKey};
@@ -270,11 +270,7 @@ impl Residuals {
         [one, other]: [usize; 2],
     ) -> f64 {
         let before = places[one].covariance(&places[other], &self.spread);
-        let known: f64 = expected.explained[one]
-            .iter()
-            .zip(&expected.explained[other])
-            .map(|(a, b)| a * b)
-            .sum();
+        let known = product(&expected.explained[one], &expected.explained[other]);
         let own = if one == other {
             places[one].own_variance(&self.spread)
         } else {

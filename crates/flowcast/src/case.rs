@@ -118,13 +118,7 @@ impl<'a> Case<'a> {
     /// Errors of [`Case::predict`].
     pub fn makespan(&self) -> Result<Time, Error> {
         match self.input {
-            Input::Trace(trace) => {
-                let prepared = Prepared::new(trace, self.network, &self.options)?;
-                Ok(prepared
-                    .predict(Outputs::default(), &[])?
-                    .outcome
-                    .makespan())
-            }
+            Input::Trace(_) => Ok(self.predict(Outputs::default(), &[], None)?.makespan),
             Input::Steps(steps) => makespan_of_steps(steps, self.on_network()?, &self.options),
         }
     }

@@ -14,7 +14,7 @@ use flowcast_program::{Folded, Program, opcodes::Op, schedule::Schedule};
 use flowcast_report::NetworkView;
 use flowcast_units::{Bytes, Rank, Rounded, Time};
 
-use crate::Contention;
+use crate::Contention::{self, *};
 
 /// Longest time for which packets are followed by default.
 const TIMEOUT: Time = Time::from_nanos(10e9);
@@ -138,7 +138,7 @@ impl ModelChoice {
         load: impl FnOnce() -> EstimatedLoad,
         network: &Network,
     ) -> ModelChoice {
-        if contention != Contention::Automatic {
+        if contention != Automatic {
             return ModelChoice::requested(contention);
         }
         let load = load();
@@ -157,15 +157,15 @@ impl ModelChoice {
             ..EstimatedLoad::new(schedule.messages(), schedule.bytes())
         };
         match contention {
-            Contention::Automatic => ModelChoice::by_ledger(load, network)
-                .filter(|choice| choice.contention != Contention::Limits)
+            Automatic => ModelChoice::by_ledger(load, network)
+                .filter(|choice| choice.contention != Limits)
                 .unwrap_or_else(|| ModelChoice::sharing(load, network)),
             asked => ModelChoice::requested(asked),
         }
     }
 
     pub(crate) fn by_parameters() -> ModelChoice {
-        ModelChoice::new(Contention::Loggops, "LogGOPS parameters are given")
+        ModelChoice::new(Loggops, "LogGOPS parameters are given")
     }
 
     /// The most accurate model on this network for messages of these sizes; `None` if no model is known, or if it takes too
@@ -185,8 +185,8 @@ impl ModelChoice {
         let best = best?;
         let contention = Contention::named(best.base_model()).ok()?;
         let is_by_packets = match contention {
-            Contention::Shared(Model::Packet) => true,
-            Contention::Shared(model) => {
+            Shared(Model::Packet) => true,
+            Shared(model) => {
                 transient_windows(model, network).is_ok_and(|windows| windows.is_some())
             }
             _ => false,
@@ -226,7 +226,7 @@ impl ModelChoice {
              bytes are in messages of up to {}",
             Rounded(load.usual)
         );
-        Some(ModelChoice::new(Contention::Shared(Model::Packet), reason))
+        Some(ModelChoice::new(Shared(Model::Packet), reason))
     }
 
     /// Dimemas' rules, if the network prescribes them or has links or buses.
@@ -235,7 +235,7 @@ impl ModelChoice {
             true => Some("the network prescribes Dimemas' rules"),
             false => has_links_or_buses(network).then_some("the network has links or buses"),
         };
-        reason.map(|reason| ModelChoice::new(Contention::Limits, reason))
+        reason.map(|reason| ModelChoice::new(Limits, reason))
     }
 
     fn with_progress_of(self, network: &Network) -> ModelChoice {
@@ -268,7 +268,7 @@ impl ModelChoice {
         if sharing.model == Some(Model::Packet) || sharing.packet != PacketParameters::default() {
             if takes < TIMEOUT {
                 return ModelChoice::new(
-                    Contention::Shared(Model::Packet),
+                    Shared(Model::Packet),
                     "the network has packet parameters",
                 );
             }
@@ -282,7 +282,7 @@ impl ModelChoice {
             Some(model) => (model, "the network's own"),
             None => (Model::Fair, "the network file names no model"),
         };
-        ModelChoice::new(Contention::Shared(model), format!("{reason}{long}"))
+        ModelChoice::new(Shared(model), format!("{reason}{long}"))
     }
 
     /// `true` if messages share the network under this model.
@@ -306,27 +306,25 @@ impl ModelChoice {
     /// Name of the model, as `--model` takes it.
     pub fn name(&self) -> &'static str {
         match self.contention {
-            Contention::Automatic => "automatic",
-            Contention::Limits => LIMITS,
-            Contention::Loggops => "loggops",
-            Contention::Shared(model) => model.name(),
+            Automatic => "automatic",
+            Limits => LIMITS,
+            Loggops => "loggops",
+            Shared(model) => model.name(),
         }
     }
 
     /// Effects that the results leave out.
     pub fn leaves_out(&self) -> &'static str {
         match self.contention {
-            Contention::Automatic => "unknown until the model is chosen",
-            Contention::Limits => "sharing of bandwidth between messages in flight",
-            Contention::Loggops => "contention between the interfaces of sender and receiver",
-            Contention::Shared(Model::Independent) => {
+            Automatic => "unknown until the model is chosen",
+            Limits => "sharing of bandwidth between messages in flight",
+            Loggops => "contention between the interfaces of sender and receiver",
+            Shared(Model::Independent) => {
                 "contention: messages do not affect each other, regardless of links, buses and sharing"
             }
-            Contention::Shared(Model::ClosedLoop | Model::AlphaFair) => {
-                "losses, slow start, other traffic"
-            }
-            Contention::Shared(Model::Packet) => "other traffic, host noise",
-            Contention::Shared(_) => "the transport's windows and losses, other traffic",
+            Shared(Model::ClosedLoop | Model::AlphaFair) => "losses, slow start, other traffic",
+            Shared(Model::Packet) => "other traffic, host noise",
+            Shared(_) => "the transport's windows and losses, other traffic",
         }
     }
 }

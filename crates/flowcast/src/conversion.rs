@@ -34,6 +34,8 @@ pub enum TraceForm {
     Paraver,
 }
 
+use TraceForm::*;
+
 /// Form and options of a trace that is written for another tool.
 #[derive(Debug, Clone)]
 pub struct Conversion {
@@ -70,9 +72,9 @@ impl FromStr for TraceForm {
     /// Parses the name of a form that is a single file.
     fn from_str(name: &str) -> Result<TraceForm, ConversionError> {
         match name {
-            "dim" => Ok(TraceForm::Dim),
-            "goal" => Ok(TraceForm::Goal),
-            "goal-bin" => Ok(TraceForm::GoalBinary),
+            "dim" => Ok(Dim),
+            "goal" => Ok(Goal),
+            "goal-bin" => Ok(GoalBinary),
             other => Err(ConversionError::Form(other.to_owned())),
         }
     }
@@ -90,13 +92,11 @@ impl Conversion {
                 let (program, lost) = self.prepared(Cow::Borrowed(program), None, 1)?;
                 Ok(lost.and(self.write_prepared(&program, out)?))
             }
-            (Trace::Schedule(schedule), TraceForm::Goal) => {
+            (Trace::Schedule(schedule), Goal) => {
                 convert::schedule(schedule, out)?;
                 Ok(Losses::default())
             }
-            (Trace::Schedule(schedule), TraceForm::GoalBinary) => {
-                Ok(convert::goal_binary(schedule, out)?)
-            }
+            (Trace::Schedule(schedule), GoalBinary) => Ok(convert::goal_binary(schedule, out)?),
             (Trace::Schedule(_), _) => Err(ConversionError::Schedule),
         }
     }
@@ -111,7 +111,7 @@ impl Conversion {
         out: &mut dyn Write,
     ) -> Result<Losses, ConversionError> {
         match self.form {
-            TraceForm::Dim => {
+            Dim => {
                 let dialect = if self.strict {
                     Dialect::Dimemas
                 } else {
@@ -119,13 +119,13 @@ impl Conversion {
                 };
                 Ok(convert::dim(program, dialect, out)?)
             }
-            TraceForm::Goal => Ok(convert::goal(program, out)?),
-            TraceForm::GoalBinary => {
+            Goal => Ok(convert::goal(program, out)?),
+            GoalBinary => {
                 let (schedule, losses) = convert::as_schedule(program);
                 Ok(losses.and(convert::goal_binary(&schedule, out)?))
             }
-            TraceForm::TimeIndependent => Err(ConversionError::Form("ti".to_owned())),
-            TraceForm::Paraver => Err(ConversionError::Form("prv".to_owned())),
+            TimeIndependent => Err(ConversionError::Form("ti".to_owned())),
+            Paraver => Err(ConversionError::Form("prv".to_owned())),
         }
     }
 
@@ -144,13 +144,11 @@ impl Conversion {
         threads: usize,
     ) -> Result<(Cow<'a, Program>, Losses), ConversionError> {
         let needs_messages = match self.form {
-            TraceForm::Goal | TraceForm::GoalBinary => true,
-            TraceForm::TimeIndependent => {
-                self.collectives.is_some() || convert::needs_messages(&program)
-            }
-            TraceForm::Dim | TraceForm::Paraver => self.collectives.is_some(),
+            Goal | GoalBinary => true,
+            TimeIndependent => self.collectives.is_some() || convert::needs_messages(&program),
+            Dim | Paraver => self.collectives.is_some(),
         };
-        let is_ti = self.form == TraceForm::TimeIndependent;
+        let is_ti = self.form == TimeIndependent;
         let blocking = if is_ti {
             convert::with_blocking_collectives(&program)
         } else {
@@ -166,11 +164,11 @@ impl Conversion {
         let how = self.collectives.as_ref().unwrap_or(&Collectives::Automatic);
         let table = match (how.table(&program, network), self.form) {
             (Some(table), _) => table,
-            (None, TraceForm::Dim | TraceForm::Paraver) => return Ok((program, losses)),
+            (None, Dim | Paraver) => return Ok((program, losses)),
             (None, _) => of_library(&program),
         };
         // A .dim has no other way to express work that runs beside a rank.
-        let immediate = if self.form == TraceForm::Dim {
+        let immediate = if self.form == Dim {
             NonBlocking::Kept
         } else {
             NonBlocking::Expanded

@@ -39,6 +39,8 @@ enum ScheduleSource<'a> {
     Laid(Layout),
 }
 
+use ScheduleSource::*;
+
 /// Costs of messages, and nodes of ranks.
 struct ScheduleSetting<'a> {
     network: Option<&'a Network>,
@@ -66,7 +68,7 @@ impl<'a> PreparedSchedule<'a> {
         let setting = ScheduleSetting::new(schedule, network, options)?;
         Ok(PreparedSchedule {
             name: schedule.name.clone(),
-            source: ScheduleSource::Given(schedule),
+            source: Given(schedule),
             setting,
         })
     }
@@ -83,7 +85,7 @@ impl<'a> PreparedSchedule<'a> {
     ) -> Result<PreparedSchedule<'a>, Error> {
         let setting = ScheduleSetting::new(&schedule, network, options)?;
         let name = schedule.name.clone();
-        let source = ScheduleSource::Laid(Layout::new(schedule, setting.costs()));
+        let source = Laid(Layout::new(schedule, setting.costs()));
         Ok(PreparedSchedule {
             name,
             source,
@@ -94,8 +96,8 @@ impl<'a> PreparedSchedule<'a> {
     /// Data on its messages that observers need.
     pub fn sends(&self) -> Sends<'_> {
         match &self.source {
-            ScheduleSource::Given(schedule) => Sends::from_schedule(schedule),
-            ScheduleSource::Laid(layout) => layout.sends(),
+            Given(schedule) => Sends::from_schedule(schedule),
+            Laid(layout) => layout.sends(),
         }
     }
 
@@ -124,8 +126,8 @@ impl<'a> PreparedSchedule<'a> {
         observer: &mut O,
     ) -> Result<Outcome, Error> {
         match &self.source {
-            ScheduleSource::Given(schedule) => Ok(loggops::placed(schedule, costs, observer)?),
-            ScheduleSource::Laid(layout) => layout.observed(costs, observer)?.ok_or(Error::Stopped),
+            Given(schedule) => Ok(loggops::placed(schedule, costs, observer)?),
+            Laid(layout) => layout.observed(costs, observer)?.ok_or(Error::Stopped),
         }
     }
 

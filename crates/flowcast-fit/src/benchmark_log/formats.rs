@@ -1,7 +1,7 @@
 //! Banners and tables of each benchmark.
 
 use super::{
-    Benchmark,
+    Benchmark::{self, *},
     LineMark::{self, Banner, Columns, End, Setting},
     LogSection, netpipe,
 };
@@ -24,7 +24,6 @@ const VERBS: [&str; 6] = [
 
 /// Returns the benchmark that writes such a line, and the kind of the line.
 pub(crate) fn mark<'a>(words: &[&'a str]) -> Option<(Benchmark, LineMark<'a>)> {
-    use Benchmark::*;
     const BOTH: LineMark<'_> = Setting("mode", "both directions at the same time");
     Some(match words {
         ["#", "OSU" | "OMB", test @ ..] => (Osu, Banner(without_version(test))),
@@ -147,9 +146,9 @@ fn reprompi<'a>(words: &[&'a str]) -> Option<LineMark<'a>> {
 /// Returns `true` if the benchmark itself reports wrong data in the messages of a row.
 pub(crate) fn is_void(section: &LogSection<'_>, words: &[&str]) -> bool {
     let counted: &[&str] = match section.benchmark {
-        Benchmark::Osu => return words.contains(&"Fail"),
-        Benchmark::Imb => &["defects"],
-        Benchmark::NcclTests => &["#wrong", "error"],
+        Osu => return words.contains(&"Fail"),
+        Imb => &["defects"],
+        NcclTests => &["#wrong", "error"],
         _ => &[],
     };
     let mut counts = counted
@@ -162,17 +161,15 @@ pub(crate) fn is_void(section: &LogSection<'_>, words: &[&str]) -> bool {
 pub(super) fn call_of_row<'w>(section: &LogSection<'_>, words: &[&'w str]) -> Option<&'w str> {
     let at = section
         .column("test")
-        .filter(|_| section.benchmark == Benchmark::Reprompi)?;
+        .filter(|_| section.benchmark == Reprompi)?;
     words.get(at).copied()
 }
 
 /// Returns the benchmark and the test of a row that identifies them without a banner.
 pub(super) fn lone_row(words: &[&str]) -> Option<(Benchmark, &'static str)> {
     match words {
-        [size, "bytes", "->", _, "us", "==", ..] if is_whole(size) => {
-            Some((Benchmark::Netgauge, ONE_ONE))
-        }
-        _ => netpipe::row(words).map(|_| (Benchmark::Netpipe, PING_PONG)),
+        [size, "bytes", "->", _, "us", "==", ..] if is_whole(size) => Some((Netgauge, ONE_ONE)),
+        _ => netpipe::row(words).map(|_| (Netpipe, PING_PONG)),
     }
 }
 
@@ -183,11 +180,11 @@ pub(super) fn is_row(section: &LogSection<'_>, words: &[&str]) -> bool {
         return false;
     };
     match section.benchmark {
-        Benchmark::Skampi => {
+        Skampi => {
             first.ends_with('=')
                 || words.get(1).is_some_and(|word| word.ends_with('=')) && *first == "#"
         }
-        Benchmark::Reprompi => {
+        Reprompi => {
             let call = call_of_row(section, words).unwrap_or_default();
             let is_call = !call.is_empty()
                 && call
@@ -195,8 +192,8 @@ pub(super) fn is_row(section: &LogSection<'_>, words: &[&str]) -> bool {
                     .all(|sign| sign.is_ascii_alphanumeric() || sign == '_');
             is_call && words.len() > 2 && words.last().is_some_and(|word| is_number(word))
         }
-        Benchmark::Netpipe => netpipe::row(words).is_some(),
-        Benchmark::Netgauge => {
+        Netpipe => netpipe::row(words).is_some(),
+        Netgauge => {
             is_whole(first) && matches!(words[1..], ["-", ..] | ["bytes", "->", _, "us", ..])
         }
         _ => {
@@ -209,7 +206,7 @@ pub(super) fn is_row(section: &LogSection<'_>, words: &[&str]) -> bool {
     }
 }
 
-fn is_whole(word: &str) -> bool {
+pub(super) fn is_whole(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -230,9 +227,9 @@ pub(super) fn program_of(name: &str) -> Option<Benchmark> {
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     match name {
         _ if !is_name => None,
-        _ if name.starts_with("osu_") => Some(Benchmark::Osu),
-        _ if name.ends_with("_perf") => Some(Benchmark::NcclTests),
-        _ if name.ends_with("_lat") || name.ends_with("_bw") => Some(Benchmark::Perftest),
+        _ if name.starts_with("osu_") => Some(Osu),
+        _ if name.ends_with("_perf") => Some(NcclTests),
+        _ if name.ends_with("_lat") || name.ends_with("_bw") => Some(Perftest),
         _ => None,
     }
 }

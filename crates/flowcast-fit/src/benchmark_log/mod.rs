@@ -39,17 +39,19 @@ pub enum Benchmark {
     Netgauge,
 }
 
+use Benchmark::*;
+
 impl Benchmark {
     /// All benchmarks with their names.
     pub const NAMES: [(Benchmark, &str); 8] = [
-        (Benchmark::Osu, "OSU"),
-        (Benchmark::Imb, "IMB"),
-        (Benchmark::Perftest, "perftest"),
-        (Benchmark::Skampi, "SKaMPI"),
-        (Benchmark::Reprompi, "ReproMPI"),
-        (Benchmark::NcclTests, "nccl-tests"),
-        (Benchmark::Netpipe, "NetPIPE"),
-        (Benchmark::Netgauge, "Netgauge"),
+        (Osu, "OSU"),
+        (Imb, "IMB"),
+        (Perftest, "perftest"),
+        (Skampi, "SKaMPI"),
+        (Reprompi, "ReproMPI"),
+        (NcclTests, "nccl-tests"),
+        (Netpipe, "NetPIPE"),
+        (Netgauge, "Netgauge"),
     ];
 }
 
@@ -231,7 +233,7 @@ impl<'a> SectionReader<'a> {
         let test = match last {
             Some(last) if last.rows.is_empty() && !last.is_complete => return,
             // OSU prints the names of columns before the table of each data type.
-            Some(last) if benchmark == Benchmark::Osu => last.test.clone(),
+            Some(last) if benchmark == Osu => last.test.clone(),
             _ => {
                 let mut own = self
                     .programs
@@ -336,7 +338,7 @@ impl<'a> SectionReader<'a> {
         let programs = names.filter(|name| formats::program_of(name).is_some());
         self.programs.extend(programs);
         let window = formats::window_of_command(words);
-        let setting = window.map(|window| (Benchmark::Osu, formats::WINDOW, window));
+        let setting = window.map(|window| (Osu, formats::WINDOW, window));
         self.settings.extend(setting);
         let (Some(first), Some(last)) = (words.first(), self.sections.last_mut()) else {
             return;

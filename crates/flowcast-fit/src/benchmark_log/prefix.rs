@@ -8,6 +8,8 @@
 //! | `node1: `, `node1 0: ` | pdsh, clush, PALS |
 //! | `2024-05-01T10:00:00.5Z `, `[10:00:00] `, `May 01 10:00:00 `, `1714557600.12 ` | `ts`, Slurm, journals, containers, continuous integration |
 
+use super::formats::is_whole;
+
 /// The prefix of one line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LinePrefix {
@@ -117,7 +119,7 @@ fn after_brackets(line: &str) -> Option<&str> {
         }
         (rest, last) = (after, inside);
     }
-    let is_rank = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+    let is_rank = !last.is_empty() && is_whole(last);
     let after_rank = rest.strip_prefix(' ').or(rest.is_empty().then_some(""));
     after_stream(rest).or(after_rank.filter(|_| is_rank))
 }
@@ -133,7 +135,7 @@ fn after_stream(line: &str) -> Option<&str> {
 /// Skips a prefix such as `0: `, or `0:` if no time of day follows.
 fn after_rank(line: &str) -> Option<&str> {
     let (rank, rest) = line.split_once(':')?;
-    let is_rank = !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit());
+    let is_rank = !rank.is_empty() && is_whole(rank);
     let digits = rest.trim_start_matches(|sign: char| sign.is_ascii_digit());
     let first = rest.split_whitespace().next().unwrap_or_default();
     // NetPIPE numbers its own rows.
@@ -147,8 +149,7 @@ fn after_node(line: &str) -> Option<&str> {
     let (label, rest) = line.split_once(": ")?;
     let (node, rank) = label.split_once(' ').unwrap_or((label, ""));
     let has_digit = node.bytes().any(|byte| byte.is_ascii_digit());
-    let is_rank = rank.bytes().all(|byte| byte.is_ascii_digit());
-    (is_name(node) && has_digit && is_rank).then_some(rest)
+    (is_name(node) && has_digit && is_whole(rank)).then_some(rest)
 }
 
 fn is_name(text: &str) -> bool {

@@ -7,10 +7,13 @@
 use std::collections::BTreeMap;
 
 use flowcast_statistics::sample::median_in_place;
-use flowcast_units::{Bytes, Time};
+use flowcast_units::Bytes;
 
 use super::{BurstGroup, Cleaned, is_burst, mean_of};
-use crate::{prtt::PrttPoint, samples::PrttSamples};
+use crate::{
+    prtt::PrttPoint,
+    samples::{PrttSamples, nanos},
+};
 
 /// Multiple of the spread from which a sample counts as far away.
 const FAR: f64 = 10.0;
@@ -84,13 +87,6 @@ pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
         outliers,
         packets: all,
     })
-}
-
-fn nanos(times: &[Time]) -> Vec<f64> {
-    times
-        .iter()
-        .map(|time| time.as_nanos())
-        .collect::<Vec<f64>>()
 }
 
 /// The smallest and the second smallest plain round trip, each with its size in bytes and its mean time in nanoseconds.

@@ -140,12 +140,9 @@ struct CallsByKind<'a> {
 impl CallsByKind<'_> {
     fn new(fits: &BTreeMap<CallName, CallFit>) -> Result<CallsByKind<'_>, CallError> {
         let clusters: BTreeSet<&str> = fits.keys().map(|name| name.cluster.as_str()).collect();
-        let mut clusters = clusters.into_iter();
-        let (Some(cluster), None) = (clusters.next(), clusters.next()) else {
-            let all: BTreeSet<&str> = fits.keys().map(|name| name.cluster.as_str()).collect();
-            return Err(CallError::Clusters(
-                all.into_iter().collect::<Vec<_>>().join(", "),
-            ));
+        let clusters: Vec<&str> = clusters.into_iter().collect();
+        let [cluster] = clusters[..] else {
+            return Err(CallError::Clusters(clusters.join(", ")));
         };
         let [send, receive, there, back] = [
             ("Isend", "MPI_Isend"),

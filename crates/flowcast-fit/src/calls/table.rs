@@ -8,7 +8,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use flowcast_network::csv::{CsvError, Table};
+use flowcast_network::csv::{CsvError, Table, number};
 use flowcast_statistics::sample::median_in_place;
 use flowcast_units::{Bytes, Time};
 
@@ -100,11 +100,14 @@ impl CallTimes {
 
 fn nanos(line: usize, field: &str) -> Result<f64, CsvError> {
     // Beyond these limits, quotients and sums are not finite numbers.
-    let number = field
-        .parse()
-        .ok()
-        .filter(|number: &f64| (1e-9..=1e24).contains(number));
-    number.ok_or_else(|| CsvError::field(line, "median_ns", field, "nanoseconds from 1e-9 to 1e24"))
+    let expected = "nanoseconds from 1e-9 to 1e24";
+    number(
+        line,
+        "median_ns",
+        field,
+        |nanos| (1e-9..=1e24).contains(&nanos),
+        expected,
+    )
 }
 
 /// A table whose rows are to be predicted. It has the columns of measured calls, but times are not read.

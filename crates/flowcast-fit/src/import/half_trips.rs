@@ -9,7 +9,8 @@ use super::{
     reprompi,
 };
 use crate::benchmark_log::{
-    Benchmark, LogRow, LogSection,
+    Benchmark::*,
+    LogRow, LogSection,
     formats::{WINDOW, is_void},
     netpipe,
 };
@@ -30,12 +31,12 @@ pub(super) fn message_test(section: &LogSection<'_>) -> Option<MessageTest> {
         return None;
     }
     let is_half_trip = match section.benchmark {
-        Benchmark::Osu => match osu_test(&test) {
+        Osu => match osu_test(&test) {
             "bandwidth test" | "osu_bw" => return Some(MessageTest::Window),
             test => matches!(test, "latency test" | "osu_latency"),
         },
-        Benchmark::Imb => test == "pingpong" && section.column("t[usec]").is_some(),
-        Benchmark::Perftest => matches!(
+        Imb => test == "pingpong" && section.column("t[usec]").is_some(),
+        Perftest => matches!(
             test.trim_start_matches("ib_"),
             "send latency test"
                 | "send_imm latency test"
@@ -44,11 +45,11 @@ pub(super) fn message_test(section: &LogSection<'_>) -> Option<MessageTest> {
                 | "send_lat"
                 | "write_lat"
         ),
-        Benchmark::Skampi => test.contains("pingpong") && !test.contains("sendrecv"),
-        Benchmark::Reprompi => test == "send_recv",
-        Benchmark::NcclTests => matches!(test.as_str(), "sendrecv" | "sendrecv_perf"),
-        Benchmark::Netpipe => !section.settings.contains_key("mode"),
-        Benchmark::Netgauge => true,
+        Skampi => test.contains("pingpong") && !test.contains("sendrecv"),
+        Reprompi => test == "send_recv",
+        NcclTests => matches!(test.as_str(), "sendrecv" | "sendrecv_perf"),
+        Netpipe => !section.settings.contains_key("mode"),
+        Netgauge => true,
     };
     is_half_trip.then_some(MessageTest::HalfTrip)
 }
@@ -76,7 +77,7 @@ pub(super) fn times(
     section: &LogSection<'_>,
     test: MessageTest,
 ) -> Result<Vec<SizedTime>, CsvError> {
-    if section.benchmark == Benchmark::Reprompi {
+    if section.benchmark == Reprompi {
         return reprompi::half_trips(section);
     }
     let valid = section
@@ -86,8 +87,8 @@ pub(super) fn times(
     valid
         .map(|row: &LogRow<'_>| match (section.benchmark, test) {
             (_, MessageTest::Window) => window_time(row, window(section)?),
-            (Benchmark::Skampi, _) => skampi(row),
-            (Benchmark::Netpipe, _) => Ok(netpipe::row(&row.words).expect("rows were recognised")),
+            (Skampi, _) => skampi(row),
+            (Netpipe, _) => Ok(netpipe::row(&row.words).expect("rows were recognised")),
             _ => half_trip(section, row),
         })
         .collect()
@@ -96,8 +97,8 @@ pub(super) fn times(
 fn half_trip(section: &LogSection<'_>, row: &LogRow<'_>) -> Result<SizedTime, CsvError> {
     let words = &row.words;
     let (word, column) = match section.benchmark {
-        Benchmark::Imb => (section.word(words, "t[usec]"), "t[usec]"),
-        Benchmark::Perftest => match section.column("t_typical[usec]") {
+        Imb => (section.word(words, "t[usec]"), "t[usec]"),
+        Perftest => match section.column("t_typical[usec]") {
             Some(at) => (words.get(at).copied(), "t_typical[usec]"),
             None => {
                 let mean = section.column("t_avg[usec]");
@@ -105,9 +106,9 @@ fn half_trip(section: &LogSection<'_>, row: &LogRow<'_>) -> Result<SizedTime, Cs
             }
         },
         // The first of two times is the one out of place.
-        Benchmark::NcclTests => (section.word(words, "time"), "time"),
-        Benchmark::Netgauge if words.get(1) == Some(&"-") => return netgauge(row),
-        Benchmark::Netgauge => (words.get(3).copied(), "RTT/2"),
+        NcclTests => (section.word(words, "time"), "time"),
+        Netgauge if words.get(1) == Some(&"-") => return netgauge(row),
+        Netgauge => (words.get(3).copied(), "RTT/2"),
         _ => (words.get(1).copied(), "latency"),
     };
     if word.is_none() {

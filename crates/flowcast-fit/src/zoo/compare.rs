@@ -22,7 +22,10 @@ use super::{
     fit::{Fitted, PredictionError},
     pattern::{PatternSamples, ZooPattern},
 };
-use crate::{prtt::PrttPoint, samples::PrttSamples};
+use crate::{
+    prtt::PrttPoint,
+    samples::{PrttSamples, nanos},
+};
 
 /// Number of sizes from which several are left out at the same time.
 const MANY_SIZES: usize = 10;
@@ -136,7 +139,7 @@ pub fn compare(
         .map(|one| (TimedExchange::Pattern(one.pattern.clone()), &*one.times));
     let (exchanges, times): (Vec<TimedExchange>, Vec<Vec<f64>>) = points
         .chain(of_patterns)
-        .map(|(exchange, times)| (exchange, times.iter().map(|time| time.as_nanos()).collect()))
+        .map(|(exchange, times)| (exchange, nanos(times)))
         .unzip();
     let names = patterns.iter().map(|one| &*one.pattern.name).collect();
     let mut resampler = Resampler::from_seed(options.seed);

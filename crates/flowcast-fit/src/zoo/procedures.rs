@@ -1,6 +1,5 @@
 //! Procedures by which papers fit their own models.
 
-use flowcast_network::loggp::LogGp;
 use flowcast_statistics::regression::least_squares_at_least_zero;
 use flowcast_units::{Bytes, Time};
 
@@ -29,15 +28,8 @@ pub(super) fn loggp_with_knee(observed: &[ExchangeObservation]) -> Option<(OpenS
         replicates: 0,
         ..FitOptions::default()
     };
-    let LogGp {
-        latency,
-        overhead,
-        gap,
-        gap_per_byte,
-    } = fit_loggp(&samples, &options).ok()?.parameters;
-    let [latency, overhead, gap] = [latency, overhead, gap].map(Time::as_nanos);
-    let parameters = vec![latency, overhead, gap, gap_per_byte.as_nanos()];
-    Some((OpenSizes::Nothing, parameters))
+    let fitted = fit_loggp(&samples, &options).ok()?;
+    Some((OpenSizes::Nothing, fitted.parameters.as_nanos().into()))
 }
 
 /// Kielmann's procedure for PLogP: many messages in a row give `g(0)`. Then `g(s) = RTT(s) - RTT(0) + g(0)` for all sizes,

@@ -7,6 +7,7 @@ use flowcast_units::MOST_RANKS;
 
 use super::super::{
     host_list::{self, HostListError, TextPart, is_host},
+    matrix_file::is_number,
     rule,
 };
 
@@ -27,7 +28,7 @@ pub fn read(file: &str, text: &str, hosts: &mut Vec<String>) -> Result<Mapping, 
         Some(first) if first.text.split_whitespace().next() == Some("rank") => {
             read_rankfile(file, &lines, &mut hosts)?
         }
-        Some(first) if first.text.bytes().all(|byte| byte.is_ascii_digit()) => read_nodes(&lines)?,
+        Some(first) if is_number(first.text) => read_nodes(&lines)?,
         _ => read_hosts(file, text, &mut hosts)?,
     };
     if nodes.is_empty() {

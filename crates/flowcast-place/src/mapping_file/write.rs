@@ -24,15 +24,11 @@ pub enum MappingFormat {
     HostList,
 }
 
+use MappingFormat::*;
+
 impl MappingFormat {
     /// All formats, in the order of tables.
-    pub const ALL: [MappingFormat; 5] = [
-        MappingFormat::Nodes,
-        MappingFormat::Rankfile,
-        MappingFormat::PrrteRankfile,
-        MappingFormat::HostCounts,
-        MappingFormat::HostList,
-    ];
+    pub const ALL: [MappingFormat; 5] = [Nodes, Rankfile, PrrteRankfile, HostCounts, HostList];
 }
 
 /// Checks that no name of a host could be interpreted as something else.
@@ -55,8 +51,8 @@ pub fn write(form: MappingFormat, job: &Job) -> Result<String, MappingError> {
     let mut line =
         |line: std::fmt::Arguments| writeln!(text, "{line}").expect("a string takes all text");
     match form {
-        MappingFormat::Nodes => nodes.for_each(|node| line(format_args!("{node}"))),
-        MappingFormat::Rankfile | MappingFormat::PrrteRankfile => {
+        Nodes => nodes.for_each(|node| line(format_args!("{node}"))),
+        Rankfile | PrrteRankfile => {
             for (rank, (node, slot)) in nodes.zip(slots(job)).enumerate() {
                 match job.hosts[..] {
                     [] => line(format_args!("rank {rank}=+n{node} slot={slot}")),
@@ -67,12 +63,12 @@ pub fn write(form: MappingFormat, job: &Job) -> Result<String, MappingError> {
                 }
             }
         }
-        MappingFormat::HostCounts => {
+        HostCounts => {
             for run in job.node_of_rank.chunk_by(|one, next| one == next) {
                 line(format_args!("{}:{}", host(job, run[0])?, run.len()));
             }
         }
-        MappingFormat::HostList => {
+        HostList => {
             for node in nodes {
                 line(format_args!("{}", host(job, *node)?));
             }

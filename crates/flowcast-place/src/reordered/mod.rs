@@ -234,7 +234,7 @@ struct ReorderSource {
     dims: Option<Vec<u32>>,
 }
 
-fn joined(numbers: &[impl ToString], between: &str) -> String {
+pub(super) fn joined(numbers: &[impl ToString], between: &str) -> String {
     let words: Vec<String> = numbers.iter().map(ToString::to_string).collect();
     words.join(between)
 }

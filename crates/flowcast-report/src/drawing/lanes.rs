@@ -166,7 +166,7 @@ fn intervals(segments: &[Segment], end: Time) -> Vec<LaneInterval> {
 }
 
 /// Time in whole nanoseconds, rounded; invalid times count as 0.
-pub(super) fn whole_nanos(time: Time) -> u64 {
+pub(crate) fn whole_nanos(time: Time) -> u64 {
     time.as_nanos().round() as u64
 }
 

@@ -4,7 +4,7 @@
 mod lanes;
 mod traffic;
 
-pub(crate) use lanes::{LaneInterval, LaneShares, Lanes};
+pub(crate) use lanes::{LaneInterval, LaneShares, Lanes, whole_nanos};
 pub use lanes::{MAX_CELLS, MAX_INTERVALS};
 pub(crate) use traffic::DrawnTraffic;
 pub use traffic::MAX_MESSAGES;

@@ -14,7 +14,7 @@ use flowcast_statistics::{
     observation::{Observation, Observations},
     sample::{median, quantile},
 };
-use flowcast_units::Time;
+use flowcast_units::{Time, named};
 
 const LEVEL: f64 = 0.95;
 /// Fraction of several predictions that a range contains.
@@ -43,18 +43,21 @@ pub struct AppValidation {
     pub provenance: BTreeMap<String, String>,
 }
 
-/// Kind of quantity of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MeasuredQuantity {
-    /// The whole run, from the first call to the last.
-    Total,
-    /// A region of the program.
-    Region,
-    /// The communication time of a rank.
-    Rank,
-    /// A type of call, summed over all ranks.
-    Call,
+named! {
+    /// Kind of quantity of a row.
+    pub enum MeasuredQuantity {
+        /// The whole run, from the first call to the last.
+        Total = "total",
+        /// A region of the program.
+        Region = "region",
+        /// The communication time of a rank.
+        Rank = "communication of rank",
+        /// A type of call, summed over all ranks.
+        Call = "call",
+    }
 }
+
+use MeasuredQuantity::*;
 
 /// One measured quantity and its predictions.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,41 +104,23 @@ pub struct PredictorAccuracy {
     pub regions: Option<Observations<String>>,
 }
 
-impl MeasuredQuantity {
-    /// Name in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            MeasuredQuantity::Total => "total",
-            MeasuredQuantity::Region => "region",
-            MeasuredQuantity::Rank => "communication of rank",
-            MeasuredQuantity::Call => "call",
-        }
-    }
-}
-
 impl AppValidation {
     /// Returns all rows: the total, regions, ranks, calls.
     ///
     /// # Errors
     /// No run.
     pub fn rows(&self) -> Result<Vec<QuantityRow>, StatsError> {
-        let mut rows = vec![self.row(MeasuredQuantity::Total, "all", |run| run.total)?];
+        let mut rows = vec![self.row(Total, "all", |run| run.total)?];
         for region in self.names(|run| &run.regions) {
-            rows.push(self.row(MeasuredQuantity::Region, &region, |run| {
-                time_of(&run.regions, &region)
-            })?);
+            rows.push(self.row(Region, &region, |run| time_of(&run.regions, &region))?);
         }
         for rank in 0..self.ranks() {
-            rows.push(self.row(
-                MeasuredQuantity::Rank,
-                &rank.to_string(),
-                |run: &RunTimes| run.communication.get(rank).copied().unwrap_or_default(),
-            )?);
+            rows.push(self.row(Rank, &rank.to_string(), |run: &RunTimes| {
+                run.communication.get(rank).copied().unwrap_or_default()
+            })?);
         }
         for call in self.names(|run| &run.calls) {
-            rows.push(self.row(MeasuredQuantity::Call, &call, |run| {
-                time_of(&run.calls, &call)
-            })?);
+            rows.push(self.row(Call, &call, |run| time_of(&run.calls, &call))?);
         }
         Ok(rows)
     }
@@ -147,8 +132,8 @@ impl AppValidation {
         of: impl Fn(&RunTimes) -> Time,
     ) -> Result<QuantityRow, StatsError> {
         let source = match quantity {
-            MeasuredQuantity::Total | MeasuredQuantity::Region => &self.runs,
-            MeasuredQuantity::Rank | MeasuredQuantity::Call => &self.recorded,
+            Total | Region => &self.runs,
+            Rank | Call => &self.recorded,
         };
         let values: Vec<f64> = source.iter().map(|run| of(run).as_seconds()).collect();
         let measured = median(&values)?;
@@ -168,7 +153,7 @@ impl AppValidation {
             .max()
             .unwrap_or_default()
             .as_seconds();
-        let ranks = if quantity == MeasuredQuantity::Call {
+        let ranks = if quantity == Call {
             self.ranks().max(1) as f64
         } else {
             1.0
@@ -218,16 +203,15 @@ impl AppValidation {
     /// The same as for [`AppValidation::rows`].
     pub fn fared(&self) -> Result<Vec<PredictorAccuracy>, StatsError> {
         let rows = self.rows()?;
-        let communication =
-            self.row(MeasuredQuantity::Rank, "communication", |run: &RunTimes| {
-                run.communication.iter().copied().sum::<Time>()
-            })?;
+        let communication = self.row(Rank, "communication", |run: &RunTimes| {
+            run.communication.iter().copied().sum::<Time>()
+        })?;
         (0..self.predictors.len())
             .map(|at| {
                 Ok(PredictorAccuracy {
                     total: rows[0].error(at).unwrap_or(f64::NAN),
                     communication: communication.error(at).unwrap_or(f64::NAN),
-                    regions: observations(&rows, MeasuredQuantity::Region, at)?,
+                    regions: observations(&rows, Region, at)?,
                 })
             })
             .collect()

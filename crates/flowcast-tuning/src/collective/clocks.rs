@@ -1,7 +1,7 @@
 //! Clocks of the ranks. Each advances until the rank waits for a message.
 
 use super::{
-    plan::{CollectivePlan, PlannedMessage, PlannedStep, StepKind},
+    plan::{CollectivePlan, PlannedMessage, PlannedStep, StepKind::*},
     shared_ports::SharedPorts,
 };
 use flowcast_place::rank_place::RankPlace;
@@ -102,24 +102,24 @@ impl<'a> PlaceClocks<'a> {
         while let Some(step) = steps.get(self.next_step[own]) {
             let message = step.message();
             let is_done = match step.kind() {
-                StepKind::Start => self.start(message, ready),
-                StepKind::Post => self.post(message, ready),
-                StepKind::Send => {
+                Start => self.start(message, ready),
+                Post => self.post(message, ready),
+                Send => {
                     if self.sent[message as usize].is_nan() {
                         self.start(message, ready);
                     }
                     self.complete_send(message)
                 }
-                StepKind::Recv => {
+                Recv => {
                     if self.posted[message as usize].is_nan() {
                         self.post(message, ready);
                     }
                     self.complete_receive(message)
                 }
-                StepKind::WaitRecv | StepKind::WaitSend => {
+                WaitRecv | WaitSend => {
                     self.share_port(own, steps);
                     match step.kind() {
-                        StepKind::WaitRecv => self.complete_receive(message),
+                        WaitRecv => self.complete_receive(message),
                         _ => self.complete_send(message),
                     }
                 }
@@ -137,8 +137,8 @@ impl<'a> PlaceClocks<'a> {
         let together = so_far
             .iter()
             .rev()
-            .take_while(|step| matches!(step.kind(), StepKind::Start | StepKind::Post));
-        for step in together.filter(|step| step.kind() == StepKind::Start) {
+            .take_while(|step| matches!(step.kind(), Start | Post));
+        for step in together.filter(|step| step.kind() == Start) {
             self.port_end[step.message() as usize] = self.out_free[own];
         }
     }

@@ -144,9 +144,9 @@ const fn number(op: CollectiveOp) -> u64 {
 /// Algorithms of an operation, from number 1 on (coll_tuned_OPERATION_decision.c).
 const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
     use Algorithm::*;
-    use CollectiveOp as Op;
+    use CollectiveOp::*;
     match op {
-        Op::Allgather => &[
+        Allgather => &[
             Some(GatherThenBcast),
             Some(Bruck),
             Some(RecursiveDoubling),
@@ -155,7 +155,7 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
             None,
             Some(Sparbit),
         ],
-        Op::Allgatherv => &[
+        Allgatherv => &[
             Some(GatherThenBcast),
             Some(Bruck),
             Some(Ring),
@@ -163,7 +163,7 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
             None,
             Some(Sparbit),
         ],
-        Op::Allreduce => &[
+        Allreduce => &[
             Some(Linear),
             Some(ReduceThenBcast),
             Some(RecursiveDoubling),
@@ -171,9 +171,9 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
             None,
             Some(RabenseifnerHalves),
         ],
-        Op::Alltoall => &[Some(Linear), Some(Pairwise), Some(Bruck), Some(LinearSync)],
-        Op::Alltoallv => &[Some(LinearInOrder), Some(Pairwise)],
-        Op::Barrier => &[
+        Alltoall => &[Some(Linear), Some(Pairwise), Some(Bruck), Some(LinearSync)],
+        Alltoallv => &[Some(LinearInOrder), Some(Pairwise)],
+        Barrier => &[
             Some(Linear),
             Some(DoubleRing),
             Some(RecursiveDoubling),
@@ -181,7 +181,7 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
             None,
             Some(Binomial),
         ],
-        Op::Bcast => &[
+        Bcast => &[
             Some(Linear),
             Some(Chain),
             None,
@@ -192,8 +192,8 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
             Some(ScatterRecursiveDoubling),
             Some(ScatterRing),
         ],
-        Op::Gather => &[Some(Linear), Some(Binomial), Some(LinearSync)],
-        Op::Reduce => &[
+        Gather => &[Some(Linear), Some(Binomial), Some(LinearSync)],
+        Reduce => &[
             Some(Linear),
             Some(Chain),
             None,
@@ -202,21 +202,21 @@ const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
             Some(InOrderBinary),
             Some(RabenseifnerHalves),
         ],
-        Op::ReduceScatter => &[
+        ReduceScatter => &[
             Some(ReduceThenScatter),
             Some(RecursiveHalving),
             Some(Ring),
             Some(Butterfly),
         ],
-        Op::ReduceScatterBlock => &[
+        ReduceScatterBlock => &[
             Some(ReduceThenScatter),
             Some(RecursiveDoubling),
             Some(RecursiveHalving),
             Some(Butterfly),
         ],
-        Op::Scan => &[Some(Linear), Some(RecursiveDoubling)],
-        Op::Scatter => &[Some(Linear), Some(Binomial), Some(LinearImmediate)],
-        Op::Alltoallw | Op::Gatherv | Op::Scatterv => &[],
+        Scan => &[Some(Linear), Some(RecursiveDoubling)],
+        Scatter => &[Some(Linear), Some(Binomial), Some(LinearImmediate)],
+        Alltoallw | Gatherv | Scatterv => &[],
     }
 }
 
@@ -284,17 +284,18 @@ fn takes_width(op: CollectiveOp, choice: &Choice) -> bool {
 
 fn takes_segment(op: CollectiveOp, choice: &Choice) -> bool {
     use Algorithm::*;
+    use CollectiveOp::*;
     let Some(segment) = choice.segment else {
         return true;
     };
     let has_pieces = match op {
-        CollectiveOp::Bcast => matches!(
+        Bcast => matches!(
             choice.algorithm,
             Chain | SplitBinary | Binary | BinomialNearest | Knomial
         ),
-        CollectiveOp::Reduce => matches!(choice.algorithm, Chain | Binary | Binomial),
-        CollectiveOp::Allreduce => choice.algorithm == Ring,
-        CollectiveOp::Gather => choice.algorithm == LinearSync,
+        Reduce => matches!(choice.algorithm, Chain | Binary | Binomial),
+        Allreduce => choice.algorithm == Ring,
+        Gather => choice.algorithm == LinearSync,
         _ => false,
     };
     has_pieces && segment.0 <= i32::MAX as u64

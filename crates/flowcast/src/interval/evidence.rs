@@ -16,6 +16,7 @@ use super::{IntervalOptions, slopes::Slopes};
 
 /// `true` if a field of the network file can have an influence under a model.
 pub fn matters(field: &str, model: Option<Model>) -> bool {
+    use Model::*;
     let Some(section) = field
         .strip_prefix("sharing.")
         .and_then(|rest| rest.split('.').next())
@@ -23,13 +24,13 @@ pub fn matters(field: &str, model: Option<Model>) -> bool {
         return true;
     };
     let read: &[&str] = match model {
-        None | Some(Model::Independent | Model::Fair) => &[],
-        Some(Model::FlowCuts) => &["flow_cuts"],
-        Some(Model::ClosedLoop) => &["closed_loop", "packet"],
-        Some(Model::AlphaFair) => &["alpha_fair", "closed_loop"],
-        Some(Model::Asymmetric | Model::DegreeFair) => &["asymmetric"],
-        Some(Model::IbPenalty) => &["ib_penalty"],
-        Some(Model::Packet) => &["packet"],
+        None | Some(Independent | Fair) => &[],
+        Some(FlowCuts) => &["flow_cuts"],
+        Some(ClosedLoop) => &["closed_loop", "packet"],
+        Some(AlphaFair) => &["alpha_fair", "closed_loop"],
+        Some(Asymmetric | DegreeFair) => &["asymmetric"],
+        Some(IbPenalty) => &["ib_penalty"],
+        Some(Packet) => &["packet"],
     };
     read.contains(&section)
 }

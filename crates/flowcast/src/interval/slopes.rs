@@ -13,7 +13,7 @@ use flowcast_replay::{
     outcome::Outcome,
     sweep::{self, WhatIf},
 };
-use flowcast_statistics::resampling::stratified_scores;
+use flowcast_statistics::{linear_fit::product, resampling::stratified_scores};
 use flowcast_units::Time;
 
 use super::IntervalOptions;
@@ -112,7 +112,7 @@ impl Slopes {
         ];
         let mut networks = Vec::new();
         for direction in &mut directions {
-            let length = direction.iter().map(|part| part * part).sum::<f64>().sqrt();
+            let length = product(direction, direction).sqrt();
             if length > 0.0 {
                 direction
                     .iter_mut()

@@ -38,6 +38,8 @@ pub enum Form {
     JsonLines,
 }
 
+use Form::*;
+
 /// Lines before the rows, which are the same for all parts of a sweep and for no other sweep.
 pub(super) fn header(
     form: Form,
@@ -46,8 +48,8 @@ pub(super) fn header(
     has_intervals: bool,
 ) -> String {
     match form {
-        Form::JsonLines => format!("{description}\n"),
-        Form::Csv => {
+        JsonLines => format!("{description}\n"),
+        Csv => {
             let fields: String = grid
                 .axes()
                 .iter()
@@ -76,7 +78,7 @@ pub(super) fn row(form: Form, grid: &ParameterGrid, set: usize, found: &SetResul
     );
     let ends = found.interval.as_ref().map(ends);
     match form {
-        Form::Csv => {
+        Csv => {
             let values: String = grid.shown(set).map(|value| format!("{value},")).collect();
             let ends = match ends {
                 None => String::new(),
@@ -85,7 +87,7 @@ pub(super) fn row(form: Form, grid: &ParameterGrid, set: usize, found: &SetResul
             };
             format!("{set},{values}{makespan},{share}{ends}\n")
         }
-        Form::JsonLines => {
+        JsonLines => {
             let names = grid.axes().iter().map(|axis| axis.column.as_str());
             let values: String = names
                 .zip(grid.shown(set))
@@ -190,8 +192,8 @@ impl Rows {
 /// column in CSV.
 fn makespan_of(form: Form, place: usize, line: &str) -> Option<&str> {
     match form {
-        Form::Csv => line.split(',').nth(place),
-        Form::JsonLines => line.split_once("\"makespan_s\":")?.1.split(',').next(),
+        Csv => line.split(',').nth(place),
+        JsonLines => line.split_once("\"makespan_s\":")?.1.split(',').next(),
     }
 }
 
@@ -214,11 +216,11 @@ impl ResultsPart {
     pub fn read(name: &str, text: &str) -> Result<ResultsPart, RowsError> {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let form = if text.starts_with('#') {
-            Form::Csv
+            Csv
         } else {
-            Form::JsonLines
+            JsonLines
         };
-        let above = if form == Form::Csv { 2 } else { 1 };
+        let above = if form == Csv { 2 } else { 1 };
         let mut lines = text[..whole].split_inclusive('\n');
         let header: String = lines.by_ref().take(above).collect();
         if whole > 0 && sets_of(&header).is_none() {
@@ -256,8 +258,8 @@ pub fn sets_of(header: &str) -> Option<usize> {
 
 fn set_of(form: Form, line: &str) -> Option<usize> {
     match form {
-        Form::Csv => line.split_once(',')?.0.parse().ok(),
-        Form::JsonLines => serde_json::from_str::<Value>(line).ok()?["set"]
+        Csv => line.split_once(',')?.0.parse().ok(),
+        JsonLines => serde_json::from_str::<Value>(line).ok()?["set"]
             .as_u64()
             .map(|set| set as usize),
     }

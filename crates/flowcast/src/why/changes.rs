@@ -175,11 +175,7 @@ fn of_algorithms(
     let Some(table) = options.collectives.table(program, Some(network)) else {
         return Ok(Vec::new());
     };
-    let mut ops: Vec<(CollectiveOp, Time)> = gradient
-        .within
-        .iter()
-        .map(|(op, time)| (*op, *time))
-        .collect();
+    let mut ops: Vec<(CollectiveOp, Time)> = gradient.within.clone().into_iter().collect();
     ops.sort_by_key(|(op, time)| (Reverse(*time), *op));
     let mut changes = Vec::new();
     for (op, _) in ops.into_iter().take(COLLECTIVES) {

@@ -86,20 +86,14 @@ fn costs(gradient: &EventGradient) -> Vec<CostSlope> {
         }
     };
     let (of_time, of_factor) = ((1000.0, "1 us"), (0.01, "1 %"));
-    for (rank, slope) in ranks(&gradient.compute) {
-        add(
-            "compute",
-            format!("rank={rank}"),
-            slope,
-            "factor",
-            of_factor,
-        );
-    }
-    for (rank, slope) in ranks(&gradient.overhead) {
-        add("overhead", format!("rank={rank}"), slope, "s", of_time);
-    }
-    for (rank, slope) in ranks(&gradient.gap) {
-        add("gap", format!("rank={rank}"), slope, "s", of_time);
+    for (what, slopes, unit, step) in [
+        ("compute", &gradient.compute, "factor", of_factor),
+        ("overhead", &gradient.overhead, "s", of_time),
+        ("gap", &gradient.gap, "s", of_time),
+    ] {
+        for (rank, slope) in slopes.iter().enumerate() {
+            add(what, format!("rank={rank}"), *slope, unit, step);
+        }
     }
     for ((from, to), slopes) in &gradient.pairs {
         add(
@@ -128,10 +122,6 @@ fn costs(gradient: &EventGradient) -> Vec<CostSlope> {
     }
     costs.sort_by_key(|cost| std::cmp::Reverse(cost.slope.now));
     costs
-}
-
-fn ranks(slopes: &[Slope]) -> Vec<(usize, Slope)> {
-    slopes.iter().copied().enumerate().collect::<Vec<_>>()
 }
 
 fn cost_table(costs: &[CostSlope], makespan: Time) -> Rows<&CostSlope> {

@@ -1,6 +1,6 @@
 //! Comparison of two versions of a program: slower calls, regions and ranks, and the certainty of the differences.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flowcast_program::run_times::RunTimes;
 use flowcast_statistics::{
@@ -12,6 +12,9 @@ use flowcast_units::{Rounded, Time};
 
 use super::{change_words, relative_change};
 use crate::Error;
+
+/// Selects times of a run by name.
+type NamedTimes = fn(&RunTimes) -> &BTreeMap<String, Time>;
 
 /// Row of the comparison: times of the whole run, or of a call, region or rank.
 struct RunRow {
@@ -88,15 +91,6 @@ fn compared(
     ranks: usize,
     test: DifferenceTest,
 ) -> Result<Vec<RunRow>, Error> {
-    let names =
-        |of: fn(&RunTimes) -> &std::collections::BTreeMap<String, Time>| -> BTreeSet<String> {
-            before
-                .iter()
-                .chain(after)
-                .flat_map(|run| of(run).keys().cloned())
-                .collect()
-        };
-    let (calls, regions) = (names(|run| &run.calls), names(|run| &run.regions));
     let row = |what, of: String, time: &dyn Fn(&RunTimes) -> Time| -> Result<RunRow, Error> {
         let [before, after] = [before, after].map(|runs| {
             runs.iter()
@@ -118,15 +112,16 @@ fn compared(
         })
     };
     let mut rows = vec![row("run", "all".to_owned(), &|run| run.total)?];
-    for call in calls {
-        rows.push(row("call", call.clone(), &|run: &RunTimes| {
-            run.calls.get(&call).copied().unwrap_or_default()
-        })?);
-    }
-    for region in regions {
-        rows.push(row("region", region.clone(), &|run: &RunTimes| {
-            run.regions.get(&region).copied().unwrap_or_default()
-        })?);
+    let named: [(&str, NamedTimes); 2] =
+        [("call", |run| &run.calls), ("region", |run| &run.regions)];
+    for (what, times) in named {
+        let runs = before.iter().chain(after);
+        let names: BTreeSet<&String> = runs.flat_map(|run| times(run).keys()).collect();
+        for name in names {
+            rows.push(row(what, name.clone(), &|run: &RunTimes| {
+                times(run).get(name).copied().unwrap_or_default()
+            })?);
+        }
     }
     for rank in 0..ranks {
         rows.push(row("compute of rank", rank.to_string(), &|run| {

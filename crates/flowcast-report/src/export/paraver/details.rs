@@ -46,12 +46,10 @@ pub(super) fn of_rank<'a>(
     replayed: Replayed<'a>,
     rank: Rank,
 ) -> Box<dyn Iterator<Item = Details<'a>> + 'a> {
-    let TraceRef::Program(program) = replayed.trace else {
-        return Box::new(std::iter::empty());
+    let program = match replayed.trace {
+        TraceRef::Program(program) if !program.calls().is_empty() => program,
+        _ => return Box::new(std::iter::empty()),
     };
-    if program.calls().is_empty() {
-        return Box::new(std::iter::empty());
-    }
     let shown = || {
         replayed
             .journal

@@ -94,16 +94,11 @@ fn events(replayed: Replayed<'_>) -> BTreeMap<i64, BTreeSet<i64>> {
 }
 
 fn functions() -> impl Iterator<Item = Function> {
-    let point_to_point = [
-        Function::Send,
-        Function::Isend,
-        Function::Recv,
-        Function::Wait,
-        Function::Sendrecv,
-    ];
+    use Function::*;
+    let point_to_point = [Send, Isend, Recv, Wait, Sendrecv];
     point_to_point
         .into_iter()
-        .chain(CollectiveOp::ALL.map(Function::Collective))
+        .chain(CollectiveOp::ALL.map(Collective))
 }
 
 /// Colour gradient and name of an event type.

@@ -194,12 +194,13 @@ where
     /// Updates the start of the next record of a kind.
     #[inline(always)]
     fn look(&mut self, kind: RecordKind) {
+        use RecordKind::*;
         let time = match kind {
-            RecordKind::State => self.states.first.as_ref().map(|state| state.start),
-            RecordKind::Call if self.is_inside => self.calls.first.as_ref().map(|call| call.end),
-            RecordKind::Call => self.calls.first.as_ref().map(|call| call.start),
-            RecordKind::Mark => self.marks.first.as_ref().map(|mark| nanos(mark.time)),
-            RecordKind::Message => self
+            State => self.states.first.as_ref().map(|state| state.start),
+            Call if self.is_inside => self.calls.first.as_ref().map(|call| call.end),
+            Call => self.calls.first.as_ref().map(|call| call.start),
+            Mark => self.marks.first.as_ref().map(|mark| nanos(mark.time)),
+            Message => self
                 .messages
                 .first
                 .as_ref()
@@ -217,12 +218,13 @@ where
         places: &[ShortText],
         text: &mut ExportText<'_>,
     ) {
+        use RecordKind::*;
         let place = &places[rank as usize];
         match kind {
-            RecordKind::State => self.write_state(place, text),
-            RecordKind::Call => self.write_call(place, text),
-            RecordKind::Mark => self.write_marks(place, text),
-            RecordKind::Message => self.write_message(place, places, text),
+            State => self.write_state(place, text),
+            Call => self.write_call(place, text),
+            Mark => self.write_marks(place, text),
+            Message => self.write_message(place, places, text),
         }
         self.look(kind);
     }
@@ -319,27 +321,29 @@ fn write_event(kind: i64, value: i64, text: &mut ExportText<'_>) {
 
 /// Returns the state number of a slice.
 fn state(slice: SliceKind) -> u32 {
+    use Activity::*;
     match slice.activity {
-        Activity::Compute => 1,
-        Activity::Transfer if slice.is_sender => 4,
-        Activity::LateSender | Activity::Transfer => 3,
-        Activity::LateReceiver => 4,
-        Activity::ProcessorWait => 9,
-        Activity::CollectiveWait | Activity::Collective => 13,
-        Activity::Overhead | Activity::InterfaceWait => 26,
+        Compute => 1,
+        Transfer if slice.is_sender => 4,
+        LateSender | Transfer => 3,
+        LateReceiver => 4,
+        ProcessorWait => 9,
+        CollectiveWait | Collective => 13,
+        Overhead | InterfaceWait => 26,
     }
 }
 
 /// Type and value of the event that marks a call, in Extrae's numbering.
 fn event_of(function: Function) -> (i64, i64) {
+    use Function::*;
     match function {
-        Function::Send => (POINT_TO_POINT, 1),
-        Function::Recv => (POINT_TO_POINT, 2),
+        Send => (POINT_TO_POINT, 1),
+        Recv => (POINT_TO_POINT, 2),
         // No reader uses Extrae's number of a start, so it becomes an event of the started operation.
-        Function::Isend | Function::Start => (POINT_TO_POINT, 3),
-        Function::Wait => (POINT_TO_POINT, 5),
-        Function::Sendrecv => (POINT_TO_POINT, 41),
-        Function::Collective(op) | Function::NonBlocking(op) => (COLLECTIVE, value_of(op)),
-        Function::Named(function) => paraver_events::event_of(function),
+        Isend | Start => (POINT_TO_POINT, 3),
+        Wait => (POINT_TO_POINT, 5),
+        Sendrecv => (POINT_TO_POINT, 41),
+        Collective(op) | NonBlocking(op) => (COLLECTIVE, value_of(op)),
+        Named(function) => paraver_events::event_of(function),
     }
 }

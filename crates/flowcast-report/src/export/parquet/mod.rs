@@ -31,15 +31,17 @@ enum Type {
     Double = 5,
 }
 
+use Type::*;
+
 /// The columns of `flowcast/messages/1`.
 const COLUMNS: [(&str, Type); 7] = [
-    ("src", Type::Int32),
-    ("dst", Type::Int32),
-    ("bytes", Type::Int64),
-    ("tag", Type::Int32),
-    ("sent_s", Type::Double),
-    ("arrived_s", Type::Double),
-    ("received_s", Type::Double),
+    ("src", Int32),
+    ("dst", Int32),
+    ("bytes", Int64),
+    ("tag", Int32),
+    ("sent_s", Double),
+    ("arrived_s", Double),
+    ("received_s", Double),
 ];
 
 /// Writes one row for each message, ordered by sender and then by the sequence of its sends. The columns are those of the

@@ -15,14 +15,12 @@ pub(super) fn where_allowed(
     otherwise: &AlgorithmSelection,
 ) -> AlgorithmSelection {
     use Algorithm::*;
-    use CollectiveOp as Op;
+    use CollectiveOp::*;
     let condition = match (op, algorithm) {
-        (Op::Alltoall | Op::Alltoallv | Op::Alltoallw, _) => "is_sendbuf_inplace=no",
-        (Op::Reduce | Op::Allreduce, Rabenseifner) => "is_op_built_in=yes",
-        (Op::ReduceScatter | Op::ReduceScatterBlock, Pairwise | RecursiveHalving) => {
-            "is_commutative=yes"
-        }
-        (Op::ReduceScatter, InterleavedHalving) => "is_block_regular=yes",
+        (Alltoall | Alltoallv | Alltoallw, _) => "is_sendbuf_inplace=no",
+        (Reduce | Allreduce, Rabenseifner) => "is_op_built_in=yes",
+        (ReduceScatter | ReduceScatterBlock, Pairwise | RecursiveHalving) => "is_commutative=yes",
+        (ReduceScatter, InterleavedHalving) => "is_block_regular=yes",
         _ => return function,
     };
     let function = match algorithm {
@@ -41,10 +39,10 @@ pub(super) fn where_allowed(
 /// Algorithms of an operation and the endings of their functions' names in MPICH 4.0.
 pub(super) const fn algorithms(op: CollectiveOp) -> &'static [(Algorithm, &'static str)] {
     use Algorithm::*;
-    use CollectiveOp as Op;
+    use CollectiveOp::*;
     match op {
-        Op::Barrier => &[(Dissemination, "dissemination")],
-        Op::Bcast => &[
+        Barrier => &[(Dissemination, "dissemination")],
+        Bcast => &[
             (Binomial, "binomial"),
             (
                 ScatterRecursiveDoubling,
@@ -52,34 +50,34 @@ pub(super) const fn algorithms(op: CollectiveOp) -> &'static [(Algorithm, &'stat
             ),
             (ScatterRing, "scatter_ring_allgather"),
         ],
-        Op::Gather | Op::Scatter => &[(Binomial, "binomial")],
-        Op::Allgather | Op::Allgatherv => &[
+        Gather | Scatter => &[(Binomial, "binomial")],
+        Allgather | Allgatherv => &[
             (Bruck, "brucks"),
             (RecursiveDoubling, "recursive_doubling"),
             (Ring, "ring"),
         ],
-        Op::Alltoall => &[
+        Alltoall => &[
             (Bruck, "brucks"),
             (Pairwise, "pairwise"),
             (Linear, "scattered"),
         ],
-        Op::Alltoallv | Op::Alltoallw => &[(Linear, "scattered")],
-        Op::Reduce => &[
+        Alltoallv | Alltoallw => &[(Linear, "scattered")],
+        Reduce => &[
             (Binomial, "binomial"),
             (Rabenseifner, "reduce_scatter_gather"),
         ],
-        Op::Allreduce => &[
+        Allreduce => &[
             (RecursiveDoubling, "recursive_doubling"),
             (Rabenseifner, "reduce_scatter_allgather"),
         ],
-        Op::ReduceScatter | Op::ReduceScatterBlock => &[
+        ReduceScatter | ReduceScatterBlock => &[
             (Pairwise, "pairwise"),
             (RecursiveDoubling, "recursive_doubling"),
             (RecursiveHalving, "recursive_halving"),
             (InterleavedHalving, "noncommutative"),
         ],
-        Op::Scan => &[(RecursiveDoubling, "recursive_doubling")],
-        Op::Gatherv | Op::Scatterv => &[],
+        Scan => &[(RecursiveDoubling, "recursive_doubling")],
+        Gatherv | Scatterv => &[],
     }
 }
 

@@ -8,7 +8,7 @@ use flowcast_network::algorithm::{
     Algorithm, AlgorithmRule, AlgorithmTable, Base, Measure, Relation, RuleCondition,
     mpich_non_blocking,
 };
-use flowcast_units::CollectiveOp;
+use flowcast_units::CollectiveOp::{self, *};
 
 use super::{
     INTER, INTRA, compared,
@@ -19,7 +19,7 @@ use super::{
 /// The selection for MPICH 4.0.
 pub(super) fn own_selection() -> AlgorithmSelection {
     let mut whole = AlgorithmSelection::default();
-    for call in [CallMode::Blocking, CallMode::NonBlocking] {
+    for call in [Blocking, NonBlocking] {
         for op in CollectiveOp::ALL {
             whole.put(key(call.operation_name(op)), operation(op, call));
         }
@@ -64,19 +64,21 @@ enum CallMode {
     NonBlocking,
 }
 
+use CallMode::*;
+
 impl CallMode {
     const fn operation_name(self, op: CollectiveOp) -> &'static str {
         match self {
-            CallMode::Blocking => op.name(),
-            CallMode::NonBlocking => op.non_blocking_name(),
+            Blocking => op.name(),
+            NonBlocking => op.non_blocking_name(),
         }
     }
 
     /// Function of MPICH for communicators of kind `among`: `intra`, `inter` or `allcomm`.
     fn function(self, op: CollectiveOp, among: &str, name: &str) -> AlgorithmSelection {
         let schedule = match self {
-            CallMode::Blocking => "",
-            CallMode::NonBlocking => "sched_",
+            Blocking => "",
+            NonBlocking => "sched_",
         };
         AlgorithmSelection::function(&format!(
             "MPIR_{}_{among}_{schedule}{name}",
@@ -86,21 +88,20 @@ impl CallMode {
 }
 
 fn operation(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
-    if matches!(op, CollectiveOp::Gatherv | CollectiveOp::Scatterv) {
+    if matches!(op, Gatherv | Scatterv) {
         return call.function(op, "allcomm", "linear");
     }
     let inside = inside(op, call);
     let between = match call {
-        _ if op == CollectiveOp::Scan => return inside,
-        CallMode::Blocking => call.function(op, "allcomm", "nb"),
-        CallMode::NonBlocking => call.function(op, "inter", between_groups(op)),
+        _ if op == Scan => return inside,
+        Blocking => call.function(op, "allcomm", "nb"),
+        NonBlocking => call.function(op, "inter", between_groups(op)),
     };
     AlgorithmSelection::either([INTRA, INTER], [inside, between])
 }
 
 /// Non-blocking function between two groups of ranks. If MPICH has two, the one for large blocks.
 const fn between_groups(op: CollectiveOp) -> &'static str {
-    use CollectiveOp::*;
     match op {
         Barrier => "bcast",
         Bcast => "flat",
@@ -118,25 +119,21 @@ const fn between_groups(op: CollectiveOp) -> &'static str {
 /// Selection among the ranks of one group.
 fn inside(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
     let table = match call {
-        CallMode::Blocking => AlgorithmTable::from_base(Base::Mpich),
-        CallMode::NonBlocking => mpich_non_blocking().clone(),
+        Blocking => AlgorithmTable::from_base(Base::Mpich),
+        NonBlocking => mpich_non_blocking().clone(),
     };
     let otherwise = without_condition(op, call);
     let flat = by_rules(op, call, &table.rows[&op], &otherwise);
     let by_node = call.function(op, "intra", "smp");
     let conditions = match (op, call) {
-        (CollectiveOp::Scan, CallMode::Blocking) => {
-            ["is_node_consecutive=yes", "is_node_consecutive=no"]
+        (Scan, Blocking) => ["is_node_consecutive=yes", "is_node_consecutive=no"],
+        (Barrier, Blocking) | (Bcast | Reduce | Scan, NonBlocking) => {
+            ["comm_hierarchy=parent", "comm_hierarchy=any"]
         }
-        (CollectiveOp::Barrier, CallMode::Blocking)
-        | (
-            CollectiveOp::Bcast | CollectiveOp::Reduce | CollectiveOp::Scan,
-            CallMode::NonBlocking,
-        ) => ["comm_hierarchy=parent", "comm_hierarchy=any"],
         _ => return flat,
     };
     let by_node = match op {
-        CollectiveOp::Reduce => AlgorithmSelection::either(
+        Reduce => AlgorithmSelection::either(
             ["is_commutative=yes", "is_commutative=no"],
             [by_node, otherwise],
         ),
@@ -147,13 +144,10 @@ fn inside(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
 
 /// The function that supports every call of an operation, if the others do not; otherwise nothing.
 fn without_condition(op: CollectiveOp, call: CallMode) -> AlgorithmSelection {
-    use CollectiveOp::*;
     let inside = |name| call.function(op, "intra", name);
     match (op, call) {
-        (Alltoall | Alltoallv | Alltoallw, CallMode::Blocking) => {
-            inside("pairwise_sendrecv_replace")
-        }
-        (Alltoall | Alltoallv | Alltoallw, CallMode::NonBlocking) => inside("inplace"),
+        (Alltoall | Alltoallv | Alltoallw, Blocking) => inside("pairwise_sendrecv_replace"),
+        (Alltoall | Alltoallv | Alltoallw, NonBlocking) => inside("inplace"),
         (Reduce, _) => inside("binomial"),
         (Allreduce, _) => inside("recursive_doubling"),
         (ReduceScatter | ReduceScatterBlock, _) => {
@@ -201,6 +195,7 @@ fn by_rules(
 /// Key of a condition or of its opposite (`true`). MPICH 4.0 confuses `comm_size<` with `comm_size<=` in one place, so only
 /// the latter is used.
 fn condition_key(op: CollectiveOp, condition: RuleCondition) -> (String, bool) {
+    use Relation::*;
     let RuleCondition::Compare(measure, relation, bound) = condition else {
         return ("comm_size=pow2".to_owned(), false);
     };
@@ -210,22 +205,19 @@ fn condition_key(op: CollectiveOp, condition: RuleCondition) -> (String, bool) {
         _ => compared(op).expect("the tables look at sizes that MPICH looks at"),
     };
     match relation {
-        Relation::AtMost => (format!("{quantity}<={bound}"), false),
-        Relation::Above => (format!("{quantity}<={bound}"), true),
-        Relation::Below => (format!("{quantity}<={}", bound - 1), false),
-        Relation::AtLeast => (format!("{quantity}<={}", bound - 1), true),
-        Relation::Equal => unreachable!("the tables compare by bounds"),
+        AtMost => (format!("{quantity}<={bound}"), false),
+        Above => (format!("{quantity}<={bound}"), true),
+        Below => (format!("{quantity}<={}", bound - 1), false),
+        AtLeast => (format!("{quantity}<={}", bound - 1), true),
+        Equal => unreachable!("the tables compare by bounds"),
     }
 }
 
 fn function_name(op: CollectiveOp, call: CallMode, algorithm: Algorithm) -> &'static str {
-    use CollectiveOp::*;
     match (op, call) {
-        (Barrier, CallMode::NonBlocking) => return "recursive_doubling",
-        (Alltoall, CallMode::NonBlocking) if algorithm == Algorithm::Linear => {
-            return "permuted_sendrecv";
-        }
-        (Alltoallv | Alltoallw, CallMode::NonBlocking) => return "blocked",
+        (Barrier, NonBlocking) => return "recursive_doubling",
+        (Alltoall, NonBlocking) if algorithm == Algorithm::Linear => return "permuted_sendrecv",
+        (Alltoallv | Alltoallw, NonBlocking) => return "blocked",
         _ => {}
     }
     let known = algorithms(op).iter().find(|(known, _)| *known == algorithm);
