@@ -1,9 +1,9 @@
 //! Transport of the flows of a pattern over a real network: by TCP between the nodes of a lab or other hosts, or by MPI
 //! ranks. In a pattern of several steps, a step starts when the last flow of the step before has ended.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use flowcast::model::cluster::flow::Flow;
 use flowcast_measure::lab::{
@@ -61,19 +61,16 @@ impl WhereArgs {
 
     /// Transport between the hosts of a launcher, and the names of the hosts.
     pub(crate) fn between_hosts(&self, launcher: &str) -> Result<(Medium<'static>, Vec<String>)> {
-        if self.over() == Over::Shm {
-            bail!(ONE_MACHINE);
-        }
+        ensure!(self.over() != Over::Shm, ONE_MACHINE);
         if self.over() == Over::Tcp {
             let session = self.by_tcp(launcher)?;
             let hosts = session.names();
             return Ok((Medium::Hosts(Box::new(session)), hosts));
         }
-        if self.listen.is_some() {
-            bail!(
-                "--listen: found --over mpi, expected --over tcp: MPI libraries have their own options for addresses"
-            );
-        }
+        ensure!(
+            self.listen.is_none(),
+            "--listen: found --over mpi, expected --over tcp: MPI libraries have their own options for addresses"
+        );
         let (session, hosts) = MpiSession::with_launcher(&words(launcher), self.nodes())?;
         Ok((Medium::Mpi(Box::new(session)), hosts))
     }
@@ -153,14 +150,14 @@ impl<'a> Medium<'a> {
         let run = match self {
             Medium::Tcp(lab) => steps
                 .iter()
-                .map(|flows: &Vec<Flow>| TcpCarrier::connect(lab, flows, options))
+                .map(|flows| TcpCarrier::connect(lab, flows, options))
                 .collect::<Result<Vec<_>, _>>()
                 .and_then(|steps| repeat(&mut CarryingSteps(steps), options)),
             Medium::Mpi(session) => {
                 let mut ranks = Ranks {
                     session,
                     steps,
-                    options: *options,
+                    timeout: options.timeout,
                 };
                 repeat(&mut ranks, options)
             }
@@ -187,21 +184,18 @@ impl Carrier for CarryingSteps {
 struct Ranks<'a> {
     session: &'a mut MpiSession,
     steps: &'a [Vec<Flow>],
-    options: PatternOptions,
+    timeout: Duration,
 }
 
 impl Carrier for Ranks<'_> {
     fn carry(&mut self) -> Result<Vec<FlowTimes>, LabError> {
         let mut all = Vec::new();
         for step in self.steps {
-            all.extend(
-                self.session
-                    .carry(step, self.options.timeout)
-                    .map_err(|source| LabError::System {
-                        what: "carrying a pattern by MPI",
-                        source,
-                    })?,
-            );
+            let carried = self.session.carry(step, self.timeout);
+            all.extend(carried.map_err(|source| LabError::System {
+                what: "carrying a pattern by MPI",
+                source,
+            })?);
         }
         Ok(all)
     }

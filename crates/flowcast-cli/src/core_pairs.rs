@@ -48,9 +48,7 @@ impl FromStr for CoreList {
 impl CoreList {
     /// Cores that this process may use.
     pub(crate) fn usable() -> Result<CoreList> {
-        Ok(CoreList(
-            usable_cores().map_err(|error| explained(error.into()))?,
-        ))
+        usable_cores().map(CoreList).map_err(explained)
     }
 
     /// Refuses fewer ranks than a model of all pairs needs.
@@ -82,17 +80,12 @@ impl CoreList {
 
     /// Core of each rank, and its package and cache according to the system, for the record.
     pub(crate) fn provenance(&self) -> BTreeMap<String, String> {
-        let mut all = BTreeMap::from([(
-            "cores".to_owned(),
-            Places {
-                units: texts(&self.0),
-            }
-            .to_string(),
-        )]);
+        let cores: Vec<String> = self.0.iter().map(usize::to_string).collect();
+        let mut all = BTreeMap::from([("cores".to_owned(), cores.join(" "))]);
         for (name, unit) in [("packages", CoreUnit::Package), ("caches", CoreUnit::Cache)] {
             let units: Option<Vec<String>> =
                 self.0.iter().map(|core| unit_of(*core, unit)).collect();
-            all.extend(units.map(|units| (name.to_owned(), Places { units }.to_string())));
+            all.extend(units.map(|units| (name.to_owned(), units.join(" "))));
         }
         all
     }
@@ -112,10 +105,6 @@ impl CoreList {
     }
 }
 
-fn texts(cores: &[usize]) -> Vec<String> {
-    cores.iter().map(usize::to_string).collect()
-}
-
 /// Two ranks on two cores. The order of the fields matters: `end` is dropped first and closes the rings. Then the drop of
 /// `_answering` waits for its process.
 pub(crate) struct CorePair<'a> {
@@ -130,7 +119,7 @@ impl Carrier for CorePair<'_> {
         self.steps
             .iter()
             .flatten()
-            .map(|flow: &Flow| {
+            .map(|flow| {
                 let direction = if flow.src == self.measuring {
                     Direction::Away
                 } else {
@@ -152,32 +141,22 @@ impl Carrier for CorePair<'_> {
 }
 
 /// Unit of each rank in the format of a file: a core, a package, or the cores of a cache.
-struct Places {
-    units: Vec<String>,
-}
+struct Places<'a>(Vec<&'a str>);
 
-impl std::fmt::Display for Places {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.units.join(" "))
-    }
-}
-
-impl Places {
-    fn from_provenance(provenance: &BTreeMap<String, String>, name: &str) -> Option<Places> {
-        Some(Places {
-            units: provenance
-                .get(name)?
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect(),
-        })
+impl Places<'_> {
+    fn from_provenance<'a>(
+        provenance: &'a BTreeMap<String, String>,
+        name: &str,
+    ) -> Option<Places<'a>> {
+        let units = provenance.get(name)?;
+        Some(Places(units.split_whitespace().collect()))
     }
 
     /// Ranks of each unit, ordered by the first rank of each.
     fn groups(&self) -> Vec<Vec<Node>> {
         let mut groups: BTreeMap<&str, Vec<Node>> = BTreeMap::new();
         (0..)
-            .zip(&self.units)
+            .zip(&self.0)
             .for_each(|(rank, unit)| groups.entry(unit).or_default().push(Node(rank)));
         let mut groups: Vec<Vec<Node>> = groups.into_values().collect();
         groups.sort();
@@ -191,11 +170,12 @@ pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups
         return Vec::new();
     };
     let mut notes = vec![format!(
-        "Ranks 0 to {} run on the cores {cores}.",
-        cores.units.len().saturating_sub(1)
+        "Ranks 0 to {} run on the cores {}.",
+        cores.0.len().saturating_sub(1),
+        cores.0.join(" ")
     )];
     for ranks in cores.groups().iter().filter(|ranks| ranks.len() > 1) {
-        let core = &cores.units[ranks[0].index()];
+        let core = cores.0[ranks[0].index()];
         notes.push(format!(
             "Ranks {} share core {core}: times between them depend on the scheduler's time slices.",
             names(ranks)
@@ -209,7 +189,7 @@ pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups
         ];
         let known = units
             .into_iter()
-            .find(|(name, _): &(&str, _)| {
+            .find(|(name, _)| {
                 Places::from_provenance(provenance, name)
                     .is_some_and(|it| it.groups() == found.nodes)
             })

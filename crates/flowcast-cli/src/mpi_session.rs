@@ -17,7 +17,7 @@ use flowcast::{
     units::{Node, Time},
 };
 use flowcast_measure::{
-    lab::{FlowTimes, Lab, NodeOf},
+    lab::{FlowTimes, Lab, NodeOf, host},
     mpi::{CarriedMessage, MOST_FLOWS, Order, Reply},
 };
 
@@ -54,11 +54,7 @@ impl MpiSession {
             .args(["-np", &nodes.to_string(), "--map-by", "node"])
             .envs(lab.launcher_environment());
         let mut session = MpiSession::start(command)?;
-        let hosts: Vec<String> = lab
-            .spec()
-            .nodes()
-            .map(flowcast_measure::lab::host)
-            .collect();
+        let hosts: Vec<String> = lab.spec().nodes().map(host).collect();
         session.ranks = session.first_ranks(&hosts)?;
         Ok(session)
     }
@@ -130,10 +126,7 @@ impl MpiSession {
         for (host, rank) in self.hosts()?.into_iter().zip(0..) {
             first.entry(host).or_insert(rank);
         }
-        let ranks: Option<Vec<u32>> = hosts
-            .iter()
-            .map(|host: &String| first.get(host).copied())
-            .collect();
+        let ranks: Option<Vec<u32>> = hosts.iter().map(|host| first.get(host).copied()).collect();
         ranks.ok_or_else(|| {
             EnvironmentLacks(format!(
                 "found ranks on {first:?}, expected one on each node"
@@ -157,7 +150,7 @@ impl MpiSession {
         let order = Order(
             flows
                 .iter()
-                .map(|flow: &Flow| {
+                .map(|flow| {
                     Ok(CarriedMessage {
                         from: self.rank(flow.src)?,
                         to: self.rank(flow.dst)?,
@@ -204,26 +197,22 @@ impl MpiSession {
     fn reply(&mut self, timeout: Duration) -> io::Result<Reply> {
         let until = Instant::now() + timeout;
         loop {
-            match self
+            let left = until.saturating_duration_since(Instant::now());
+            let line = self
                 .replies
-                .recv_timeout(until.saturating_duration_since(Instant::now()))
-            {
-                Ok(line) => match serde_json::from_str(&line) {
-                    Ok(reply) => return Ok(reply),
-                    Err(_) => say!("{line}"),
-                },
-                Err(RecvTimeoutError::Timeout) => {
-                    return Err(io::Error::new(
+                .recv_timeout(left)
+                .map_err(|error| match error {
+                    RecvTimeoutError::Timeout => io::Error::new(
                         io::ErrorKind::TimedOut,
                         format!("no answer within {timeout:?}"),
-                    ));
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "the launcher has ended",
-                    ));
-                }
+                    ),
+                    RecvTimeoutError::Disconnected => {
+                        io::Error::new(io::ErrorKind::UnexpectedEof, "the launcher has ended")
+                    }
+                })?;
+            match serde_json::from_str(&line) {
+                Ok(reply) => return Ok(reply),
+                Err(_) => say!("{line}"),
             }
         }
     }

@@ -9,7 +9,7 @@ use std::{
     process::{Command, ExitStatus},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use flowcast::{
     formats::read::{self, recorded_files},
     recording::{decode::RankFile, format},
@@ -84,20 +84,16 @@ pub(crate) fn recorder(given: Option<&Path>) -> Result<Recorder> {
             _folder: None,
         }),
         Some(RecorderPlace::Embedded) => {
-            let (path, folder) =
+            let (path, _folder) =
                 embedded::unpack().map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
-            Ok(Recorder {
-                path,
-                _folder: folder,
-            })
+            Ok(Recorder { path, _folder })
         }
         None => {
             let sought = named(given).unwrap_or_else(|| RECORDER.into());
-            Err(EnvironmentLacks(format!(
+            bail!(EnvironmentLacks(format!(
                 "found no {}, expected it {WHERE_EXPECTED}",
                 sought.display()
-            ))
-            .into())
+            )))
         }
     }
 }
@@ -191,29 +187,24 @@ impl Loading<'_> {
         process: impl FnOnce(&OsStr) -> Result<Command>,
         wait: impl FnOnce(&mut Command) -> io::Result<ExitStatus>,
     ) -> Result<ExitStatus> {
-        let mut variables = vec![
-            ("LD_PRELOAD".to_owned(), preload(self.recorder)),
-            ("FLOWCAST_RECORD".to_owned(), self.folder.into()),
+        let budget = self.budget.map(|budget| budget.0.to_string().into());
+        let variables: [(&str, Option<OsString>); 7] = [
+            ("LD_PRELOAD", Some(preload(self.recorder))),
+            ("FLOWCAST_RECORD", Some(self.folder.into())),
             (
-                "FLOWCAST_RECORD_BUFFER".to_owned(),
-                self.buffer.0.to_string().into(),
+                "FLOWCAST_RECORD_BUFFER",
+                Some(self.buffer.0.to_string().into()),
             ),
+            (SANITIZER, Some(sanitizer_options())),
+            ("FLOWCAST_RECORD_BUDGET", budget),
+            ("FLOWCAST_RECORD_TIMES", self.only_times.then(|| "1".into())),
+            ("FLOWCAST_RECORD_CLOCKS", self.clocks.then(|| "1".into())),
         ];
-        variables.push((SANITIZER.to_owned(), sanitizer_options()));
-        if let Some(budget) = self.budget {
-            variables.push((
-                "FLOWCAST_RECORD_BUDGET".to_owned(),
-                budget.0.to_string().into(),
-            ));
-        }
-        if self.only_times {
-            variables.push(("FLOWCAST_RECORD_TIMES".to_owned(), "1".into()));
-        }
-        if self.clocks {
-            variables.push(("FLOWCAST_RECORD_CLOCKS".to_owned(), "1".into()));
-        }
+        let variables = variables
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let (names, values): (Vec<&str>, Vec<OsString>) = variables.unzip();
         let launcher = Launcher::by_program(&command[0]);
-        let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
         let forwarded = mpi_launcher::forward(launcher, command, &names);
         let (program, arguments) = forwarded
             .command
@@ -222,7 +213,7 @@ impl Loading<'_> {
         let mut process = process(program)?;
         process
             .args(arguments)
-            .envs(variables)
+            .envs(names.iter().zip(values))
             .envs(forwarded.variables);
         wait(&mut process).map_err(|error| {
             EnvironmentLacks(format!("cannot run {}: {error}", program.to_string_lossy())).into()

@@ -49,7 +49,7 @@ pub(crate) fn cores(text: &str) -> Result<Cores, String> {
 pub(crate) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, AnsweringProcess, String)> {
     let cores = match cores {
         Some(cores) => cores,
-        None => Cores::choose().map_err(|error| explained(error.into()))?,
+        None => Cores::choose().map_err(explained)?,
     };
     let both = format!("{},{}", cores.measuring, cores.answering);
     let (transport, answering) = start(["measure", "p2p", "--over", "shm", "--cores", &both])?;
@@ -72,10 +72,8 @@ pub(crate) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, AnsweringPr
 /// Starts this command again with these arguments, as the answering end of a new shared memory. Opens the measuring end
 /// before that.
 fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, AnsweringProcess)> {
-    let memory = SharedMemory::new().map_err(|error| explained(error.into()))?;
-    let transport = memory
-        .measuring_end()
-        .map_err(|error| explained(error.into()))?;
+    let memory = SharedMemory::new().map_err(explained)?;
+    let transport = memory.measuring_end().map_err(explained)?;
     let process = Command::new(env::current_exe().context("cannot find this command")?)
         .args(arguments)
         .arg("--answer-in")
@@ -107,7 +105,7 @@ pub(crate) fn one_way_pair(
         "--cores",
         &answering.to_string(),
     ])?;
-    pin(measuring).map_err(|error| explained(error.into()))?;
+    pin(measuring).map_err(explained)?;
     Ok(pair)
 }
 
@@ -146,9 +144,8 @@ fn answer_with(
     set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot make this process end with the measuring end")?;
     // The memory is opened before the core is pinned, so that the measuring end sees it closed if the core is not available.
-    let mut transport =
-        ShmTransport::answering_end(memory).map_err(|error| explained(error.into()))?;
-    pin(core).map_err(|error| explained(error.into()))?;
+    let mut transport = ShmTransport::answering_end(memory).map_err(explained)?;
+    pin(core).map_err(explained)?;
     answer(&mut transport).map_err(explained)
 }
 

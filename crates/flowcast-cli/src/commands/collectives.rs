@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use flowcast::{
     model::{algorithm::Base, measured_collectives::MeasuredCollectives, network::Network},
@@ -25,13 +25,14 @@ use flowcast_tuning::{
 
 use super::hpl::read_cases;
 use flowcast_terminal::{
-    files::{Batch, Output, declare, kind_and_file, read_parsed, read_text},
+    files::{Batch, Output, declare, kind_and_file, read_parsed, read_text, write_text},
     host_args::HostArgs,
     network_args,
     output::{Format, print_notes},
     print_out,
     progress::Progress,
     provenance, say,
+    shares::probability,
     trace_args::threads,
 };
 
@@ -62,7 +63,7 @@ pub(crate) struct Predict {
     #[arg(short, long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
     /// Probability that the interval contains the median of a run
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = probability)]
     level: f64,
 }
 
@@ -96,9 +97,7 @@ impl Predict {
         match &self.output {
             None => print_out!("{text}"),
             Some(output) => {
-                let mut batch = Batch::new();
-                batch.write_text(output, &text)?;
-                batch.commit()?;
+                write_text(output, &text)?;
                 say!(
                     "flowcast: predicted {} of {} operations: {}",
                     known.len(),
@@ -210,7 +209,7 @@ pub(crate) struct Choose {
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Required probability that a gain is real
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = flowcast_terminal::shares::probability)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.9", value_parser = probability)]
     level: f64,
     #[command(flatten)]
     format: Format,
@@ -286,13 +285,12 @@ impl Choose {
         library: Base,
         hosts: &[RankPlace],
     ) -> Result<Vec<AlgorithmChoice>> {
-        if !self.nodes.is_empty() && self.nodes.len() != self.ranks.len() {
-            bail!(
-                "--nodes: found {} numbers, expected {}, one for each number of --ranks",
-                self.nodes.len(),
-                self.ranks.len()
-            );
-        }
+        ensure!(
+            self.nodes.is_empty() || self.nodes.len() == self.ranks.len(),
+            "--nodes: found {} numbers, expected {}, one for each number of --ranks",
+            self.nodes.len(),
+            self.ranks.len()
+        );
         let mut sizes = self.sizes.clone();
         sizes.sort();
         sizes.dedup();
@@ -303,11 +301,10 @@ impl Choose {
                     [] => ("--nodes", self.nodes.get(at).copied().unwrap_or(*ranks)),
                     hosts => ("--hosts", hosts.len() as u32),
                 };
-                if !ranks.is_multiple_of(nodes) {
-                    bail!(
-                        "{option}: found {nodes} nodes for {ranks} ranks, expected a divisor of the number of ranks"
-                    );
-                }
+                ensure!(
+                    ranks.is_multiple_of(nodes),
+                    "{option}: found {nodes} nodes for {ranks} ranks, expected a divisor of the number of ranks"
+                );
                 let places = match hosts {
                     [] => first_places(network, nodes)?,
                     hosts => hosts.to_vec(),
@@ -360,15 +357,13 @@ impl Choose {
             Base::OpenMpi => "openmpi",
             _ => "mpich",
         };
-        if (asked == Base::OpenMpi) == (library == Base::OpenMpi) {
-            return Ok(());
-        }
-        Err(anyhow!(
-            "--write: found {}, expected {}, the library of {}",
+        ensure!(
+            (asked == Base::OpenMpi) == (library == Base::OpenMpi),
+            "--write: found {}, expected {expected}, the library of {}",
             asked.name(),
-            expected,
             self.network
-        ))
+        );
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     PreparedProgram,
@@ -94,6 +94,7 @@ struct Saved {
 }
 
 /// One side of a comparison.
+#[derive(Default)]
 struct Side {
     runs: Vec<RunTimes>,
     /// Work of the first run.
@@ -136,12 +137,11 @@ impl Saved {
 
     /// Checks that the times can belong to one prediction: no part exceeds the whole.
     fn check(&self) -> Result<()> {
-        if !(self.makespan_s >= 0.0 && self.makespan_s.is_finite()) {
-            bail!(
-                "makespan_s: found {}, expected a finite number of seconds, at least 0",
-                self.makespan_s
-            );
-        }
+        ensure!(
+            self.makespan_s >= 0.0 && self.makespan_s.is_finite(),
+            "makespan_s: found {}, expected a finite number of seconds, at least 0",
+            self.makespan_s
+        );
         for (number, rank) in self.ranks.iter().enumerate() {
             let SavedRank {
                 end_s,
@@ -149,22 +149,20 @@ impl Saved {
                 blocked_s,
                 overhead_s,
             } = *rank;
-            if !within(end_s, self.makespan_s) {
-                bail!(
-                    "rank {number}: found end_s {end_s}, expected 0 to {}, the makespan",
-                    self.makespan_s
-                );
-            }
+            ensure!(
+                within(end_s, self.makespan_s),
+                "rank {number}: found end_s {end_s}, expected 0 to {}, the makespan",
+                self.makespan_s
+            );
             for (field, part) in [
                 ("compute_s", compute_s),
                 ("blocked_s", blocked_s),
                 ("overhead_s", overhead_s),
             ] {
-                if !within(part, end_s) {
-                    bail!(
-                        "rank {number}: found {field} {part}, expected 0 to {end_s}, the end of the rank"
-                    );
-                }
+                ensure!(
+                    within(part, end_s),
+                    "rank {number}: found {field} {part}, expected 0 to {end_s}, the end of the rank"
+                );
             }
         }
         Ok(())
@@ -187,15 +185,12 @@ impl Compare {
             return self.compare_runs();
         }
         let (before, after) = (read(&self.before)?, read(&self.after)?);
-        if before[0].ranks.len() != after[0].ranks.len() {
-            let counts = (before[0].ranks.len(), after[0].ranks.len());
-            bail!(
-                "{}: found {} ranks, expected {}, as in the prediction before",
-                self.after.display(),
-                counts.1,
-                counts.0
-            );
-        }
+        let [expected, found] = [&before, &after].map(|side| side[0].ranks.len());
+        ensure!(
+            found == expected,
+            "{}: found {found} ranks, expected {expected}, as in the prediction before",
+            self.after.display()
+        );
         let test = self.test(before.len() == 1 && after.len() == 1);
         let (document, change) = compared(&before, &after, test)?;
         let document = with_work(document, &before[0].work(), &after[0].work())
@@ -220,12 +215,11 @@ impl Compare {
     /// Fails if the certain relative change exceeds the threshold.
     fn judge(&self, change: Option<f64>) -> Result<()> {
         match (self.threshold, change) {
-            (Some(threshold), Some(change)) if change > threshold => Err(Finding(format!(
+            (Some(threshold), Some(change)) if change > threshold => bail!(Finding(format!(
                 "{}, more than the threshold of {} %",
                 change_words(change),
                 threshold * 100.0
-            ))
-            .into()),
+            ))),
             _ => Ok(()),
         }
     }
@@ -276,20 +270,16 @@ impl Compare {
             });
         }
         let mut folders = vec![path.to_owned()];
-        if path.is_dir() && !path.join(RECORDING).exists() {
+        if path.is_dir() && !is_recording(path) {
             folders = entries(path)?;
-            folders.retain(|folder| folder.join(RECORDING).exists());
         }
-        if folders.is_empty() || !folders[0].join(RECORDING).exists() {
-            let expected = "expected a recording, a folder with recordings, predictions, or --network NET for a trace";
-            bail!("{}: found no times of a run, {expected}", path.display());
-        }
-        let mut side = Side {
-            runs: Vec::new(),
-            work: Work::default(),
-            is_predicted: false,
-            notes: Vec::new(),
-        };
+        folders.retain(|folder| is_recording(folder));
+        ensure!(
+            !folders.is_empty(),
+            "{}: found no times of a run, expected a recording, a folder with recordings, predictions, or --network NET for a trace",
+            path.display()
+        );
+        let mut side = Side::default();
         for folder in &folders {
             let files = open_recording(folder)?;
             if side.runs.is_empty() {
@@ -376,9 +366,13 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 /// `true` if a path is a saved prediction or a folder that contains one.
 fn holds_predictions(path: &Path) -> Result<bool> {
     Ok(match path.is_dir() {
-        true => !path.join(RECORDING).exists() && entries(path)?.iter().any(|file| is_json(file)),
+        true => !is_recording(path) && entries(path)?.iter().any(|file| is_json(file)),
         false => is_json(path),
     })
+}
+
+fn is_recording(folder: &Path) -> bool {
+    folder.join(RECORDING).exists()
 }
 
 fn is_json(file: &Path) -> bool {
@@ -390,40 +384,34 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
     let mut files = vec![path.to_owned()];
     if path.is_dir() {
         files = entries(path)?;
-        files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
+        files.retain(|file| is_json(file));
     }
-    let all: Vec<Saved> = files
-        .iter()
-        .map(|file: &PathBuf| {
-            let expected =
-                "expected the output of `flowcast predict --json` for a trace (flowcast/replay/1)";
-            let saved: Saved = serde_json::from_str(&read_text(file)?)
-                .with_context(|| format!("{}: found no prediction, {expected}", file.display()))?;
-            if saved.schema != "flowcast/replay/1" {
-                bail!(
-                    "{}: found the schema `{}`, {expected}",
-                    file.display(),
-                    saved.schema
-                );
-            }
-            saved.check().with_context(|| file.display().to_string())?;
-            Ok(saved)
-        })
-        .collect::<Result<_>>()?;
-    match all
-        .iter()
-        .find(|saved| saved.ranks.len() != all[0].ranks.len())
-    {
-        Some(_) => bail!(
-            "{}: found predictions with different numbers of ranks, expected predictions of one program",
-            path.display()
-        ),
-        None if all.is_empty() => bail!(
-            "{}: found no .json file, expected predictions",
-            path.display()
-        ),
-        None => Ok(all),
+    let mut all: Vec<Saved> = Vec::new();
+    for file in &files {
+        let expected =
+            "expected the output of `flowcast predict --json` for a trace (flowcast/replay/1)";
+        let name = file.display();
+        let saved: Saved = serde_json::from_str(&read_text(file)?)
+            .with_context(|| format!("{name}: found no prediction, {expected}"))?;
+        ensure!(
+            saved.schema == "flowcast/replay/1",
+            "{name}: found the schema `{}`, {expected}",
+            saved.schema
+        );
+        saved.check().with_context(|| name.to_string())?;
+        all.push(saved);
     }
+    let name = path.display();
+    ensure!(
+        !all.is_empty(),
+        "{name}: found no .json file, expected predictions"
+    );
+    ensure!(
+        all.iter()
+            .all(|saved| saved.ranks.len() == all[0].ranks.len()),
+        "{name}: found predictions with different numbers of ranks, expected predictions of one program"
+    );
+    Ok(all)
 }
 
 /// Comparison of both sides, and the relative change of the time if it is certain. Times of several predictions are medians.
@@ -433,8 +421,7 @@ fn compared(
     test: DifferenceTest,
 ) -> Result<(Document, Option<f64>)> {
     let (old, new) = (makespans(before), makespans(after));
-    let (before_s, after_s) = (median(&old)?, median(&new)?);
-    let [before_s, after_s] = [before_s, after_s].map(seconds);
+    let [before_s, after_s] = [median(&old)?, median(&new)?].map(seconds);
     let change = relative_change(before_s, after_s);
     let repetitions = [old.len(), new.len()];
     let both = TwoSamples {
@@ -465,7 +452,7 @@ fn compared(
 }
 
 fn makespans(all: &[Saved]) -> Vec<f64> {
-    all.iter().map(|saved| saved.makespan_s).collect::<Vec<_>>()
+    all.iter().map(|saved| saved.makespan_s).collect()
 }
 
 /// End of each rank and its additional time by activity. Ranks with the largest loss come first.
@@ -476,20 +463,20 @@ fn rank_table(before: &[Saved], after: &[Saved]) -> Result<Table> {
     all.sort_by_key(|(rank, old, new)| {
         (std::cmp::Reverse(seconds(new[0]) - seconds(old[0])), *rank)
     });
-    Ok(rows(&all)
+    let mut table = rows(&all)
         .column("rank", "rank", |(rank, ..)| *rank)
         .column("before_s", "end before", |(_, old, _)| seconds(old[0]))
-        .column("after_s", "end after", |(_, _, new)| seconds(new[0]))
-        .column("compute_s", "compute change", |(_, old, new)| {
-            seconds(new[1] - old[1])
-        })
-        .column("blocked_s", "blocked change", |(_, old, new)| {
-            seconds(new[2] - old[2])
-        })
-        .column("overhead_s", "overhead change", |(_, old, new)| {
-            seconds(new[3] - old[3])
-        })
-        .into())
+        .column("after_s", "end after", |(_, _, new)| seconds(new[0]));
+    for (part, name, heading) in [
+        (1, "compute_s", "compute change"),
+        (2, "blocked_s", "blocked change"),
+        (3, "overhead_s", "overhead change"),
+    ] {
+        table = table.column(name, heading, |(_, old, new)| {
+            seconds(new[part] - old[part])
+        });
+    }
+    Ok(table.into())
 }
 
 fn medians(all: &[Saved], rank: usize) -> Result<[f64; 4]> {

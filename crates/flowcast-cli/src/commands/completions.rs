@@ -165,9 +165,9 @@ fn write_pages(command: Command, folder: &Path, batch: &mut Batch) -> Result<()>
         .get_subcommands()
         .filter(|below| !below.is_hide_set())
         .cloned();
-    shown
-        .into_iter()
-        .try_for_each(|below| write_pages(below, folder, batch))?;
+    for below in shown {
+        write_pages(below, folder, batch)?;
+    }
     let page = clap_mangen::Man::new(command);
     let mut text = Vec::new();
     page.render(&mut text)?;

@@ -142,29 +142,20 @@ impl Convert {
     }
 
     fn declare(&self, to: TargetForm) -> Result<()> {
-        let own = match to {
-            TargetForm::Prv => vec!["prv"],
-            TargetForm::Dim | TargetForm::Goal | TargetForm::GoalBin | TargetForm::Ti => Vec::new(),
-        };
-        let inputs = [
-            Some(self.input.as_path()),
-            self.network.as_deref().map(Path::new),
-        ];
         let files = self.as_paraver();
-        let beside = if to == TargetForm::Prv {
-            files.beside_paraver()
-        } else {
-            Vec::new()
+        let (endings, beside) = match to {
+            TargetForm::Prv => (&["prv"][..], files.beside_paraver()),
+            _ => (&[][..], Vec::new()),
         };
-        let outputs = [Output {
+        let output = Output {
             option: "-o",
             path: &self.output,
-            endings: &own,
-        }];
-        let beside = Output::each("-o", &beside);
+            endings,
+        };
+        let network = self.network.iter().map(Path::new);
         declare(
-            inputs.into_iter().flatten(),
-            outputs.into_iter().chain(beside),
+            [self.input.as_path()].into_iter().chain(network),
+            [output].into_iter().chain(Output::each("-o", &beside)),
         )
     }
 

@@ -43,9 +43,8 @@ pub(crate) struct Demo {
     /// Output file of the report
     #[arg(long, value_name = "FILE.html", default_value = "flowcast-demo.html")]
     report: PathBuf,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Demo {
@@ -100,7 +99,7 @@ impl Demo {
             &Page::about(&document, views, provenance).to_html()?,
         )?;
         let document = document.line(format!("\nreport: {}", self.report.display()));
-        Format { json: self.json }.print(&document)
+        self.format.print(&document)
     }
 }
 

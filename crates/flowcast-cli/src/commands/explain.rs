@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
 use flowcast::{
     statements::of_trace,
     table::{Document, Grouped, Value, rows, shown},
@@ -14,8 +14,8 @@ use flowcast::{
     },
 };
 
-use super::trace_question::{Gradient, Path, Slack};
-use flowcast_io::collectives_help;
+use super::trace_question::TraceQuestion;
+use flowcast_io::{ReplayRequest, Request, collectives_help};
 
 use flowcast_terminal::{
     collectives,
@@ -24,14 +24,47 @@ use flowcast_terminal::{
     trace_args::{open_trace, program_help, threads},
 };
 
-subcommands! {
-    /// Show the components of a predicted time and what limits it
-    #[command(after_help = "Examples:\n  flowcast explain collectives is.dim --collectives mpich\n  flowcast explain path lu.dim --network gige-tcp\n  flowcast explain gradient lu.dim --network gige-tcp --model independent\n  flowcast explain slack lu.dim --network gige-tcp --model independent")]
-    Explain {
-        Collectives(Collectives),
-        Path(Path),
-        Gradient(Gradient),
-        Slack(Slack),
+/// Show the components of a predicted time and what limits it
+#[derive(Debug, Subcommand)]
+#[command(
+    after_help = "Examples:\n  flowcast explain collectives is.dim --collectives mpich\n  flowcast explain path lu.dim --network gige-tcp\n  flowcast explain gradient lu.dim --network gige-tcp --model independent\n  flowcast explain slack lu.dim --network gige-tcp --model independent"
+)]
+pub(super) enum Explain {
+    Collectives(Collectives),
+    /// Show the critical path, the chain of events that ends last
+    ///
+    /// Lists the causes and ranks on which its time is spent, and ranks the changes that would help most.
+    #[command(after_help = "Examples:
+  flowcast explain path lu.dim --network gige-tcp
+  flowcast explain path lu.dim --network gige-tcp --model independent --json")]
+    Path(TraceQuestion<ReplayRequest>),
+    /// Rank the costs that the predicted time depends on most
+    ///
+    /// One backward pass over the events of a replay covers the computation of each rank, latency and time per byte of each
+    /// pair, overheads and collectives. The ten most promising changes are replayed.
+    #[command(after_help = "Examples:
+  flowcast explain gradient lu.dim --network gige-tcp --model independent
+  flowcast explain gradient is.dim --network gige-tcp --collectives openmpi --report is.html")]
+    Gradient(TraceQuestion<ReplayRequest>),
+    /// Show the slack of each rank, message and computation
+    ///
+    /// Slack is the longest delay that does not postpone the end of the program. Ranks with slack could run slower, and messages
+    /// with slack could use a slower network.
+    #[command(after_help = "Examples:
+  flowcast explain slack lu.dim --network gige-tcp --model independent
+  flowcast explain slack lu.dim --network gige-tcp --json")]
+    Slack(TraceQuestion<ReplayRequest>),
+}
+
+impl Explain {
+    /// Answers the question.
+    pub(crate) fn run(self) -> Result<()> {
+        match self {
+            Explain::Collectives(question) => question.run(),
+            Explain::Path(question) => question.ask(Request::Path),
+            Explain::Gradient(question) => question.ask(Request::Gradient),
+            Explain::Slack(question) => question.ask(Request::Slack),
+        }
     }
 }
 

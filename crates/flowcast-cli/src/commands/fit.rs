@@ -1,8 +1,8 @@
 //! `flowcast fit`: fits a network to samples. This module fits round trips; [`super::fit_conflicts`] fits conflicts.
 
-pub(in crate::commands) mod import;
-pub(in crate::commands) mod inputs;
-pub(in crate::commands) mod regions;
+pub(crate) mod import;
+pub(crate) mod inputs;
+mod regions;
 
 use std::{
     collections::BTreeMap,
@@ -40,10 +40,10 @@ use flowcast_terminal::{
     option_checks::{Kinds, refuse_others},
     output::Format,
     provenance,
+    shares::{count, probability, seed},
 };
 use import::ImportArgs;
 use inputs::{FitInput, FitInputKind, one_kind};
-use regions::FitRegions;
 
 /// Number of bootstrap replicates for each model in a comparison of all models.
 const MODEL_REPLICATES: usize = 100;
@@ -119,13 +119,13 @@ pub(crate) struct Fit {
     /// Use the Theil-Sen line, which is robust against outliers, instead of least squares
     #[arg(long)]
     robust: bool,
-    #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
+    #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = count::<usize>(..=1_000_000))]
     replicates: Option<usize>,
     /// Confidence level of the intervals
-    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = flowcast_terminal::shares::probability)]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = probability)]
     level: f64,
     /// Seed of the bootstrap, at most 2^53
-    #[arg(long, default_value_t = 1, value_parser = flowcast_terminal::shares::seed())]
+    #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
     #[command(flatten)]
     format: Format,
@@ -288,7 +288,7 @@ impl Fit {
 
     fn fit_calls(&self, calls: &FitInput) -> Result<()> {
         let options = self.options();
-        let fit = FitCalls {
+        FitCalls {
             calls,
             args: &self.calls,
             outputs: &self.output,
@@ -297,20 +297,8 @@ impl Fit {
             options,
             provenance: provenance_of_bootstrap(&BTreeMap::new(), options.seed, options.replicates),
             format: self.format,
-        };
-        fit.run()
-    }
-
-    fn fit_regions(&self) -> Result<()> {
-        let fit = FitRegions {
-            recordings: &self.inputs,
-            output: self.output(),
-            name: self.network_name(),
-            rendezvous_from: self.rendezvous_from,
-            known: self.known()?,
-            format: self.format,
-        };
-        fit.run()
+        }
+        .run()
     }
 
     fn fit_collectives(&self) -> Result<()> {
@@ -321,7 +309,7 @@ impl Fit {
         else {
             bail!("--collectives: found no --allocations or no --system, expected both");
         };
-        let fit = FitCollectives {
+        FitCollectives {
             measured,
             allocations,
             system,
@@ -329,8 +317,8 @@ impl Fit {
             output: self.output(),
             name: self.network_name(),
             format: self.format,
-        };
-        fit.run()
+        }
+        .run()
     }
 
     /// Network with values that are known before the fit, if given.

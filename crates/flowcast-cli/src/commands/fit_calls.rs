@@ -2,16 +2,15 @@
 
 use std::{
     collections::BTreeMap,
-    io::Write,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use flowcast::{
     fit::{
         calls::{
-            CallFit, CallTime, fit_calls,
+            CallFit, fit_calls,
             network::{CallNetworkOptions, to_network},
             table::{CallCases, CallName, CallTimes},
         },
@@ -19,7 +18,7 @@ use flowcast::{
     },
     model::{network::Network, quantity::Quantity},
     table::{self, Document, Value, figure, rows, shown},
-    units::{Bytes, SizeUnits, Time},
+    units::{SizeUnits, Time},
 };
 
 use super::{fit::inputs::FitInput, fit_conflicts::percent};
@@ -71,8 +70,7 @@ impl FitCalls<'_> {
         let fits = self.fits()?;
         let mut batch = Batch::new();
         if let (Some(cases), Some(to)) = (&self.args.predict, predictions) {
-            let text = predictions_of(cases, &fits)?;
-            batch.write(to, |out| Ok(out.write_all(text.as_bytes())?))?;
+            batch.write_text(to, &predictions_of(cases, &fits)?)?;
         }
         let mut document = document(&fits);
         if let Some(to) = network {
@@ -91,15 +89,15 @@ impl FitCalls<'_> {
                 self.args.predict.is_none()
                     || path.extension().is_some_and(|ending| ending == "toml")
             });
-        if networks.len() > 1 || predictions.len() > 1 {
-            bail!(
-                "-o: found {} files, expected one OUT.csv with --predict and one NET.toml",
-                self.outputs.len()
-            );
-        }
-        if self.args.predict.is_some() && predictions.is_empty() {
-            bail!("--predict: found no -o OUT.csv, expected a file for the predictions");
-        }
+        ensure!(
+            networks.len() <= 1 && predictions.len() <= 1,
+            "-o: found {} files, expected one OUT.csv with --predict and one NET.toml",
+            self.outputs.len()
+        );
+        ensure!(
+            self.args.predict.is_none() || !predictions.is_empty(),
+            "--predict: found no -o OUT.csv, expected a file for the predictions"
+        );
         Ok((
             predictions.first().map(|path| path.as_path()),
             networks.first().map(|path| path.as_path()),
@@ -110,9 +108,10 @@ impl FitCalls<'_> {
         let mut times = self.calls.parsed(CallTimes::from_csv)?;
         if let Some(cluster) = &self.args.only {
             times = times.of_cluster(cluster);
-            if times.calls.is_empty() {
-                bail!("--only: found no row of the cluster `{cluster}`, expected at least one");
-            }
+            ensure!(
+                !times.calls.is_empty(),
+                "--only: found no row of the cluster `{cluster}`, expected at least one"
+            );
         }
         fit_calls(&times, self.pieces()).with_context(|| self.calls.place())
     }
@@ -148,18 +147,16 @@ fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<Str
     let predicted = cases
         .rows
         .iter()
-        .map(
-            |(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
-                let Some(fit) = fits.get(name) else {
-                    say!(
-                        "flowcast: note: {}:{line}: not predicted: {name} was not fitted",
-                        path.display()
-                    );
-                    return Ok(None);
-                };
-                Ok(Some(fit.predict(*size, LEVEL)?))
-            },
-        )
+        .map(|(line, name, size)| {
+            let Some(fit) = fits.get(name) else {
+                say!(
+                    "flowcast: note: {}:{line}: not predicted: {name} was not fitted",
+                    path.display()
+                );
+                return Ok(None);
+            };
+            Ok(Some(fit.predict(*size, LEVEL)?))
+        })
         .collect::<Result<Vec<_>>>()?;
     if let Some(short) = predicted.iter().flatten().find(|time| time.level < LEVEL) {
         say!(

@@ -64,14 +64,11 @@ pub(super) fn lab_network(samples: &ConflictSamples) -> Result<Option<Network>> 
 /// Packet parameters of the transport: a given window, or those of the lab's file. `None` if neither is known.
 pub(super) fn transport(lab: Option<&Network>, window: Option<Bytes>) -> Option<PacketParameters> {
     if window.is_some() {
-        let fixed = PacketParameters {
+        return Some(PacketParameters {
             window,
             first_window: window,
-            ..PacketParameters::default()
-        };
-        return Some(PacketParameters {
             idle_restart: Some(false),
-            ..fixed
+            ..PacketParameters::default()
         });
     }
     lab.map(|lab| lab.sharing.packet)

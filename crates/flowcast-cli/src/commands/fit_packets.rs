@@ -33,7 +33,7 @@ pub(super) struct PacketFit {
 pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<PacketFit> {
     let all = recordings
         .iter()
-        .map(|files: &Vec<RankFile>| {
+        .map(|files| {
             let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
             print_notes(recorded.program().ignored());
             let (expanded, _) = recorded.expanded(&Collectives::OpenMpi, network, threads())?;

@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use flowcast::{
     convert::{
@@ -22,6 +22,7 @@ use flowcast::{
 use flowcast_terminal::{
     files::{Output, declare, write_whole},
     rank_files::write_list,
+    shares::count,
 };
 
 /// Write a synthetic workload, a Linpack run or random flows
@@ -34,7 +35,7 @@ pub(crate) struct Generate {
     #[arg(value_parser = workload)]
     workload: WorkloadKind,
     /// Number of ranks, or of nodes for a stream; at most 2^24; hpl uses --grid instead
-    #[arg(long, conflicts_with = "grid", value_parser = flowcast_terminal::shares::count::<u32>(..=1 << 24))]
+    #[arg(long, conflicts_with = "grid", value_parser = count::<u32>(..=1 << 24))]
     ranks: Option<u32>,
     /// Number of iterations of the program's loop
     #[arg(long, default_value_t = 10)]
@@ -85,7 +86,7 @@ enum Computation {
 #[derive(Debug, Args)]
 struct StreamArgs {
     /// Stream: number of flows; at most 2^24
-    #[arg(long, default_value_t = 1000, value_parser = flowcast_terminal::shares::count::<u32>(..=1 << 24))]
+    #[arg(long, default_value_t = 1000, value_parser = count::<u32>(..=1 << 24))]
     flows: u32,
     /// Stream: range of sizes, which are uniform on a logarithmic scale
     #[arg(long, value_name = "FROM..TO", default_value = "64KiB..4MiB", value_parser = size_range)]
@@ -107,19 +108,16 @@ enum GeneratedFormat {
 }
 
 fn workload(name: &str) -> Result<WorkloadKind, String> {
-    match name {
-        "hpl" => return Ok(WorkloadKind::Hpl),
-        "stream" => return Ok(WorkloadKind::Stream),
-        _ => {}
-    }
     let found = Workload::ALL.iter().find(|(known, _)| *known == name);
-    found
-        .map(|(_, workload)| WorkloadKind::Trace(*workload))
-        .ok_or_else(|| format!("expected one of: {}, hpl, stream", names()))
-}
-
-fn names() -> String {
-    Workload::ALL.map(|(known, _)| known).join(", ")
+    match (name, found) {
+        ("hpl", _) => Ok(WorkloadKind::Hpl),
+        ("stream", _) => Ok(WorkloadKind::Stream),
+        (_, Some((_, workload))) => Ok(WorkloadKind::Trace(*workload)),
+        (_, None) => {
+            let names = Workload::ALL.map(|(known, _)| known).join(", ");
+            Err(format!("expected one of: {names}, hpl, stream"))
+        }
+    }
 }
 
 fn computation(text: &str) -> Result<Computation, String> {
@@ -154,12 +152,15 @@ impl Generate {
         let Some(ranks) = self.ranks else {
             bail!("found no number of ranks, expected --ranks N");
         };
-        if !(1..=1 << 24).contains(&ranks) {
-            bail!("--ranks: found {ranks}, expected 1 to 16,777,216");
-        }
-        if !(0.0..=1.0).contains(&self.jitter) {
-            bail!("--jitter: found {}, expected 0 to 1", self.jitter);
-        }
+        ensure!(
+            (1..=1 << 24).contains(&ranks),
+            "--ranks: found {ranks}, expected 1 to 16,777,216"
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.jitter),
+            "--jitter: found {}, expected 0 to 1",
+            self.jitter
+        );
         declare([], Output::each("-o", &self.output))?;
         let workload = match self.workload {
             WorkloadKind::Trace(workload) => workload,
@@ -205,14 +206,12 @@ impl Generate {
 
     fn format(&self) -> GeneratedFormat {
         let ending = self.output.as_ref().and_then(|path| path.extension());
-        match self.format {
-            Some(format) => format,
-            None => match ending.and_then(|ending| ending.to_str()) {
+        self.format
+            .unwrap_or(match ending.and_then(|ending| ending.to_str()) {
                 Some("fct") => GeneratedFormat::Fct,
                 Some("goal") => GeneratedFormat::Goal,
                 _ => GeneratedFormat::Dim,
-            },
-        }
+            })
     }
 
     fn write_stream(self, ranks: u32) -> Result<()> {
@@ -222,12 +221,14 @@ impl Generate {
             load,
             bandwidth,
         } = self.stream;
-        if ranks < 2 {
-            bail!("--ranks: found {ranks}, expected at least 2 nodes for a stream");
-        }
-        if !(load > 0.0 && load <= 100.0) {
-            bail!("--load: found {load}, expected a number above 0, such as 0.5");
-        }
+        ensure!(
+            ranks >= 2,
+            "--ranks: found {ranks}, expected at least 2 nodes for a stream"
+        );
+        ensure!(
+            load > 0.0 && load <= 100.0,
+            "--load: found {load}, expected a number above 0, such as 0.5"
+        );
         if bandwidth.as_bytes_per_second() <= 0.0 {
             bail!("--bandwidth: found {bandwidth}, expected a rate above 0");
         }

@@ -6,9 +6,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     hpl::{
-        Cluster, ClusterChange, HplSettings, LinpackChoice, LinpackFit, MeasuredRun,
-        NodeProcessors, RunPrediction, SettingsQuestion, SimulatedExtent, choose, fit_linpack,
-        hpl_dat, measured_runs, operations, predict_runs, settings,
+        Cluster, HplSettings, LinpackChoice, LinpackFit, MeasuredRun, NodeProcessors,
+        RunPrediction, SettingsQuestion, SimulatedExtent, choose, fit_linpack, hpl_dat,
+        measured_runs, operations, predict_runs, settings,
     },
     model::{
         costs::CostParameters,
@@ -16,13 +16,13 @@ use flowcast::{
         linpack_costs::LinpackCosts,
     },
     statements::of_networks,
-    table::{Document, fixed, percent, rows},
+    table::{Document, Value, fixed, percent, rows},
     units::Time,
 };
 
 use flowcast_terminal::{
     costs_table::costs_table,
-    files::{Batch, Output, declare, read_parsed},
+    files::{Output, declare, read_parsed, write_text},
     network_args::{self, NetworkArgs},
     output::{Format, print_notes},
     print_out,
@@ -146,9 +146,7 @@ impl Fit {
         if let Some(output) = &self.output {
             cluster.network.linpack = Some(Box::new(fit.linpack.clone()));
             cluster.network.provenance.extend(provenance::of_this_run());
-            let mut batch = Batch::new();
-            batch.write_text(output, &cluster.network.to_toml())?;
-            batch.commit()?;
+            write_text(output, &cluster.network.to_toml())?;
         }
         let mut notes = of_networks([&cluster.network]);
         let partly = settings
@@ -257,13 +255,11 @@ impl Predict {
         }
         let columns: Vec<[String; 3]> = predictions.iter().map(seconds).collect();
         let text = table.with_columns(["predicted_s", "low_s", "high_s"], &columns);
-        let Some(output) = &self.output else {
-            print_out!("{text}");
-            return Ok(());
-        };
-        let mut batch = Batch::new();
-        batch.write_text(output, &text)?;
-        batch.commit()
+        match &self.output {
+            Some(output) => write_text(output, &text)?,
+            None => print_out!("{text}"),
+        }
+        Ok(())
     }
 }
 
@@ -315,16 +311,15 @@ impl Choose {
         ];
         declare(inputs, Output::each("-o", &self.output))?;
         let cluster = self.cluster.read()?;
-        let other_network = match &self.other_network {
-            Some(name) => Some(network_args::load(name, &[])?),
-            None => None,
-        };
+        let other_network = self
+            .other_network
+            .map(|name| network_args::load(&name, &[]));
         let question = SettingsQuestion {
             order: self.n,
             ranks: self.ranks,
             blocks: self.block,
             depths: self.depth,
-            other_network,
+            other_network: other_network.transpose()?,
         };
         question.check(&cluster).context("--ranks")?;
         let panels = question.order.div_ceil(u64::from(question.blocks[0]));
@@ -346,9 +341,7 @@ impl Choose {
         )?;
         drop(progress);
         if let Some(output) = &self.output {
-            let mut batch = Batch::new();
-            batch.write_text(output, &hpl_dat(&choice.candidates[0].0))?;
-            batch.commit()?;
+            write_text(output, &hpl_dat(&choice.candidates[0].0))?;
         }
         let networks = [Some(&cluster.network), question.other_network.as_ref()];
         let networks = networks.into_iter().flatten();
@@ -360,10 +353,11 @@ impl Choose {
     }
 }
 
+fn gigaflops(settings: &HplSettings, time: Time) -> Value {
+    fixed(operations(settings) / time.as_seconds() / 1e9, 0)
+}
+
 fn chosen(choice: &LinpackChoice) -> Document {
-    let gigaflops = |settings: &HplSettings, time: Time| {
-        fixed(operations(settings) / time.as_seconds() / 1e9, 0)
-    };
     let candidates = rows(&choice.candidates)
         .heading("Best settings")
         .column("grid", "grid", |(settings, _)| {
@@ -402,10 +396,8 @@ fn chosen(choice: &LinpackChoice) -> Document {
         .column("share", "share", |(_, share)| percent(*share, 1));
     let changes = rows(&choice.changes)
         .heading("Effect of changes on the time")
-        .column("change", "change", |change: &ClusterChange| change.what)
-        .column("time", "time", |change: &ClusterChange| {
-            percent(change.factor - 1.0, 1)
-        });
+        .column("change", "change", |change| change.what)
+        .column("time", "time", |change| percent(change.factor - 1.0, 1));
     Document::new("linpack-choice")
         .table("candidates", candidates)
         .table("parts", parts)

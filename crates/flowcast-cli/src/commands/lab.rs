@@ -10,15 +10,15 @@ use std::{
     process::{Command, ExitStatus, exit},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     table::{Document, Table, figure, json, rows},
     units::{Node, Rate, Rounded},
 };
 use flowcast_measure::lab::{
-    Lab, LabError, LabSpec, PROFILES, TOLERANCE, WireCheck, megabits, of_file, profile,
-    profile_text, self_test,
+    Lab, LabError, LabSpec, PROFILES, TOLERANCE, WireCheck, host, interface, megabits, of_file,
+    profile, profile_text, self_test,
 };
 
 use cable::{CableCheckCommand, ServeCables, quantiles};
@@ -169,7 +169,7 @@ impl Exec {
     fn run(self) -> Result<()> {
         let lab = Lab::open(&self.name).map_err(explained)?;
         let failure = command_in(&lab, Node(self.node), &self.command)?.exec();
-        Err(EnvironmentLacks(format!("cannot start nsenter: {failure}")).into())
+        bail!(EnvironmentLacks(format!("cannot start nsenter: {failure}")))
     }
 }
 
@@ -271,7 +271,7 @@ pub(crate) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
         fs::metadata(path)
             .map(drop)
             .with_context(|| format!("cannot read the lab file {name}"))?;
-        anyhow::bail!("{name}: found no regular file, expected a lab file")
+        bail!("{name}: found no regular file, expected a lab file")
     } else {
         Ok(profile(name, &overrides)?)
     }
@@ -348,17 +348,12 @@ fn built(lab: &Lab, checks: &[WireCheck]) -> Result<Document> {
         .collect::<Result<Vec<_>>>()?;
     let mut table = rows(&nodes)
         .column("node", "node", |(node, ..)| node)
-        .column("host", "host", |(node, ..)| {
-            flowcast_measure::lab::host(*node)
-        })
+        .column("host", "host", |(node, ..)| host(*node))
         .column("rack", "rack", |(node, ..)| spec.rack_of(*node))
         .column("control_address", "control", |(_, _, control)| control)
         .field("addresses", |(_, addresses, _)| addresses);
     for rail in rails {
-        table = table.cell(
-            flowcast_measure::lab::interface(rail),
-            |(_, addresses, _)| &addresses[rail],
-        );
+        table = table.cell(interface(rail), |(_, addresses, _)| &addresses[rail]);
     }
     let checks = rows(checks)
         .field("what", |check| &check.what)

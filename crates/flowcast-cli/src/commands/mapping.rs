@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use clap::Args;
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, builder::RangedI64ValueParser};
 use flowcast::{
     model::machine::{Machine, Mapping as Rule, NodeGroup},
     replay::placement::Placement,
@@ -26,6 +26,11 @@ use flowcast_terminal::{
     print_out, say,
 };
 
+/// Parser of a number of ranks or nodes.
+pub(super) fn node_count() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS))
+}
+
 /// Write a mapping of ranks in the format of a launcher
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -44,14 +49,14 @@ pub(crate) struct Mapping {
     #[arg(long, value_name = "LIST|FILE")]
     hosts: Option<String>,
     /// Number of ranks, for a rule; at most 2^24
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
+    #[arg(long, value_parser = node_count())]
     ranks: Option<u32>,
     /// Number of nodes, for a rule, at most 2^24 [default: number of hosts]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
+    #[arg(long, value_parser = node_count())]
     nodes: Option<u32>,
     /// Ranks that `fill` puts on a node, at most 2^24; the last node gets the remaining ranks [default: the slots of --hosts,
     /// else one]
-    #[arg(long, alias = "slots", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
+    #[arg(long, alias = "slots", value_parser = node_count())]
     ranks_per_node: Option<u32>,
     /// Mapping with which the job is launched, for a program that reorders its ranks (--format c or fortran): a rule or a
     /// file [default: as many processes on each node as MAP puts there, node after node]
@@ -174,13 +179,15 @@ impl Mapping {
                 .collect(),
             per_node => vec![NodeGroup::new(count, per_node.unwrap_or(1))],
         };
-        let room = groups
+        let room: u64 = groups
             .iter()
-            .map(|group| u64::from(group.count) * u64::from(group.cpus));
-        let room: u64 = room.sum();
-        if (self.ranks_per_node.is_some() || !slots.is_empty()) && ranks as u64 > room {
-            bail!(TargetError::TooFewSlots { ranks, slots: room });
-        }
+            .map(|group| u64::from(group.count) * u64::from(group.cpus))
+            .sum();
+        let is_limited = self.ranks_per_node.is_some() || !slots.is_empty();
+        ensure!(
+            !is_limited || ranks as u64 <= room,
+            TargetError::TooFewSlots { ranks, slots: room }
+        );
         on_nodes(mapping, ranks, groups)
     }
 }

@@ -1,17 +1,16 @@
 //! `flowcast measure`: samples from a real network.
 
-pub(in crate::commands) mod check;
-
 mod budget;
+mod check;
 
 use std::{
     collections::BTreeMap,
     net::{SocketAddr, ToSocketAddrs},
     ops::ControlFlow,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use flowcast::{
     fit::{
@@ -52,7 +51,7 @@ use flowcast_terminal::{
     print_out,
     progress::Progress,
     say,
-    shares::share,
+    shares::{count, share},
     token::{self, TokenArgs},
 };
 
@@ -130,7 +129,7 @@ pub(crate) struct P2p {
         long,
         default_value_t = 16,
         value_name = "COUNT",
-        value_parser = flowcast_terminal::shares::count::<u32>(..=MAX_MESSAGES.into()),
+        value_parser = count::<u32>(..=MAX_MESSAGES.into()),
         help = format!("Number of messages before an answer; must not saturate the network; at most {MAX_MESSAGES}"),
     )]
     burst: u32,
@@ -145,7 +144,7 @@ pub(crate) struct P2p {
     adaptive: bool,
     /// With --adaptive: largest number of messages in both directions; at most 100000000
     #[arg(
-        value_parser = flowcast_terminal::shares::count::<u32>(..=100_000_000),
+        value_parser = count::<u32>(..=100_000_000),
         long,
         value_name = "COUNT",
         default_value_t = 2000,
@@ -181,8 +180,8 @@ enum AnswererLink {
 
 /// Role of this process, with its connection.
 enum Role {
-    Loopback,
-    Connect(TcpTransport, String),
+    /// Measuring end, with a description of the path.
+    Measure(AnswererLink, String),
     Answer(TcpTransport),
     Bystander,
 }
@@ -204,9 +203,13 @@ fn needs_token(address: SocketAddr) -> bool {
 /// Token of ends without a given token. It only protects against accidental connections.
 const DEFAULT_TOKEN: Token = Token::new([0; TOKEN]);
 
-/// Token for the answering end at an address.
-pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
-    let token = given.given()?;
+/// Connection to the answering end at an address.
+pub(crate) fn connected_to(
+    address: &str,
+    token: &TokenArgs,
+    waiting: Waiting,
+) -> Result<TcpTransport> {
+    let token = token.given()?;
     if token.is_none()
         && address
             .to_socket_addrs()
@@ -214,7 +217,9 @@ pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
     {
         bail!("found no token, expected --token TOKEN, printed by the listening end");
     }
-    Ok(token.unwrap_or(DEFAULT_TOKEN))
+    let token = token.unwrap_or(DEFAULT_TOKEN);
+    launcher::connected(|| TcpTransport::introduced(address, token.bytes(), waiting))
+        .map_err(explained)
 }
 
 fn precision_help() -> String {
@@ -232,32 +237,25 @@ impl P2p {
         if self.over == MeasuredOver::Shm {
             return self.over_shm();
         }
-        if self.cores.is_some() || self.answer_in.is_some() {
-            bail!("--cores: found a measurement over TCP, expected --over shm");
-        }
+        ensure!(
+            self.cores.is_none() && self.answer_in.is_none(),
+            "--cores: found a measurement over TCP, expected --over shm"
+        );
         match self.role()? {
             Role::Bystander => Ok(()),
             Role::Answer(mut transport) => answer(&mut transport).map_err(explained),
-            Role::Connect(transport, peer) => {
-                self.take(AnswererLink::Tcp(transport), format!("tcp to {peer}"))
-            }
-            Role::Loopback => self.take(
-                AnswererLink::Loopback,
-                "tcp over loopback, two threads".into(),
-            ),
+            Role::Measure(other, path) => self.take(other, path),
         }
     }
 
     fn over_shm(self) -> Result<()> {
-        if self.listen.is_some()
-            || self.connect.is_some()
-            || self.rendezvous.is_some()
-            || self.waiting == WaitingKind::Poll
-        {
-            bail!(
-                "--over shm: found --listen, --connect, --rendezvous or --waiting poll, expected none: both ends run on this machine and poll"
-            );
-        }
+        ensure!(
+            self.listen.is_none()
+                && self.connect.is_none()
+                && self.rendezvous.is_none()
+                && self.waiting != WaitingKind::Poll,
+            "--over shm: found --listen, --connect, --rendezvous or --waiting poll, expected none: both ends run on this machine and poll"
+        );
         if let Some(memory) = &self.answer_in {
             return shm_ends::answer_in(memory, self.cores);
         }
@@ -269,7 +267,7 @@ impl P2p {
 
     fn role(&self) -> Result<Role> {
         if let Some(address) = &self.listen {
-            let door = TcpEntry::open(address).map_err(|error| explained(error.into()))?;
+            let door = TcpEntry::open(address).map_err(explained)?;
             let address = door.address()?;
             say!("listening at {address}");
             let token = match self.token.given()? {
@@ -285,15 +283,13 @@ impl P2p {
             ));
         }
         if let Some(address) = &self.connect {
-            let token = token_for(address, &self.token)?;
-            let transport = launcher::connected(|| {
-                TcpTransport::introduced(address, token.bytes(), self.waiting.into())
-            });
-            let transport = transport.map_err(|error| explained(error.into()))?;
-            return Ok(Role::Connect(transport, address.clone()));
+            let transport = connected_to(address, &self.token, self.waiting.into())?;
+            let path = format!("tcp to {address}");
+            return Ok(Role::Measure(AnswererLink::Tcp(transport), path));
         }
         let Some(place) = launcher::place().filter(|place| place.size > 1) else {
-            return Ok(Role::Loopback);
+            let path = "tcp over loopback, two threads".into();
+            return Ok(Role::Measure(AnswererLink::Loopback, path));
         };
         let Some(file) = &self.rendezvous else {
             bail!(EnvironmentLacks(format!(
@@ -303,37 +299,23 @@ impl P2p {
             )));
         };
         match place.rank {
-            Rank(0) => Ok(Role::Connect(
-                launcher::meet_at(file, self.waiting.into())?,
-                "rank 1".into(),
-            )),
+            Rank(0) => {
+                let transport = launcher::meet_at(file, self.waiting.into())?;
+                Ok(Role::Measure(
+                    AnswererLink::Tcp(transport),
+                    "tcp to rank 1".into(),
+                ))
+            }
             Rank(1) => Ok(Role::Answer(launcher::wait_at(file, self.waiting.into())?)),
             _ => Ok(Role::Bystander),
         }
     }
 
     fn take(self, other: AnswererLink, path: String) -> Result<()> {
-        if !self.adaptive {
-            return self.measure(other, path);
+        if self.adaptive {
+            return budget::run(&self, other, path);
         }
-        let plan = BudgetPlan {
-            largest: self.size,
-            messages: self.limit,
-            max_time: self.time_limit,
-            precision: self.precision.unwrap_or(BudgetPlan::default().precision),
-            seed: self.seed,
-            ..BudgetPlan::default()
-        };
-        let format = Format { json: self.json };
-        budget::run(
-            other,
-            self.waiting.into(),
-            &plan,
-            path,
-            self.output.as_deref(),
-            self.resume,
-            format,
-        )
+        self.measure(other, path)
     }
 
     fn measure(self, other: AnswererLink, path: String) -> Result<()> {
@@ -345,7 +327,7 @@ impl P2p {
             if polls { "poll" } else { "sleep" }.into(),
         );
         let head = csv_header(&provenance, false);
-        let (mut kept, previous) = KeptSamples::open(self.output.as_deref(), self.resume, head)?;
+        let (mut kept, previous) = KeptSamples::open(&self, head)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
         let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
         let mut observe = |round: &Round| {
@@ -423,21 +405,16 @@ struct KeptSamples {
 
 impl KeptSamples {
     /// Opens the samples file, if there is one. Returns it with the samples of the run that it resumes.
-    fn open(
-        output: Option<&Path>,
-        resume: bool,
-        head: String,
-    ) -> Result<(KeptSamples, PrttSamples)> {
+    fn open(asked: &P2p, head: String) -> Result<(KeptSamples, PrttSamples)> {
         let mut kept = KeptSamples::default();
-        let Some(target) = output else {
+        let Some(target) = &asked.output else {
             return Ok((kept, PrttSamples::default()));
         };
-        let same = &["path"];
         let file = SamplesFile {
             target,
-            resume,
+            resume: asked.resume,
             head,
-            same,
+            same: &["path"],
         };
         let (file, samples) = file.open(PrttSamples::from_csv)?;
         kept.file = Some(file);

@@ -10,14 +10,14 @@ use flowcast::{
 };
 use flowcast_measure::{
     clocks::ClockPlan,
-    lab::{ClockRun, Lab, set_clocks, synchronise_clocks},
+    lab::{ClockRun, Lab, host, set_clocks, synchronise_clocks},
 };
 
 use crate::{
     carrying::WhereArgs,
     commands::{doctor, lab::explained},
 };
-use flowcast_terminal::output::Format;
+use flowcast_terminal::{output::Format, shares::count};
 
 /// Measure offsets and drifts of clocks, with their uncertainty
 ///
@@ -34,10 +34,10 @@ pub(crate) struct MeasureClocks {
     #[command(flatten)]
     place: WhereArgs,
     /// Number of points to which a line is fitted, each the shortest of several round trips; at most 1000000
-    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().bursts, value_parser = flowcast_terminal::shares::count::<u32>(..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().bursts, value_parser = count::<u32>(..=1_000_000))]
     count: u32,
     /// Number of round trips for each point; at most 1000000
-    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges, value_parser = flowcast_terminal::shares::count::<u32>(..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = ClockPlan::default().exchanges, value_parser = count::<u32>(..=1_000_000))]
     repetitions: u32,
     /// Time over which the points of a pair are spread; a longer time gives a more precise drift
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = Time::parse)]
@@ -68,16 +68,10 @@ impl MeasureClocks {
             }
             None => {
                 let lab = Lab::up(&self.place.spec()?).map_err(explained)?;
-                let nodes: Vec<String> = lab
-                    .spec()
-                    .nodes()
-                    .map(flowcast_measure::lab::host)
-                    .collect();
-                let clocks = set_clocks(nodes.len(), self.seed);
-                (
-                    synchronise_clocks(&lab, &clocks, &plan, hold).map_err(explained)?,
-                    nodes,
-                )
+                let hosts: Vec<String> = lab.spec().nodes().map(host).collect();
+                let clocks = set_clocks(hosts.len(), self.seed);
+                let run = synchronise_clocks(&lab, &clocks, &plan, hold).map_err(explained)?;
+                (run, hosts)
             }
         };
         self.format.print(&self.document(&run, &hosts))

@@ -2,12 +2,11 @@
 
 use std::{
     collections::BTreeSet,
-    io::Write,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     fit::pairs::{
@@ -39,7 +38,7 @@ use crate::{
 };
 use flowcast_terminal::{
     exit::Finding,
-    files::{Batch, Output, declare, kind_and_file, read_own_text, read_parsed, write_text},
+    files::{Output, declare, kind_and_file, read_own_text, read_parsed, write_text},
     growing::GrowingFile,
     output::Format,
     repeating::{Over, RepetitionArgs, RunProgress},
@@ -146,18 +145,16 @@ impl MeasurePairs {
         if let Some(path) = &self.topology {
             write_topology(path, report.racks.as_ref(), &samples)?;
         }
-        let mut batch = Batch::new();
         if let Some(path) = &self.report {
             let page = html("Times between all pairs", &report.maps, &report.sentences());
-            batch.write(path, |out| Ok(out.write_all(page.as_bytes())?))?;
+            write_text(path, &page)?;
         }
-        batch.commit()?;
         self.format.print(&report.document())?;
         let slow: BTreeSet<_> = report.slow.iter().map(|(_, found)| found.slow).collect();
         match slow.len() {
             0 => Ok(()),
-            1 => Err(Finding("one node or link is slow".into()).into()),
-            count => Err(Finding(format!("{count} nodes or links are slow")).into()),
+            1 => bail!(Finding("one node or link is slow".into())),
+            count => bail!(Finding(format!("{count} nodes or links are slow"))),
         }
     }
 
@@ -198,14 +195,15 @@ impl MeasurePairs {
 
     fn check_cores(&self) -> Result<()> {
         let is_shm = self.place.over() == Over::Shm;
-        if is_shm && (self.place.is_elsewhere() || self.topology.is_some()) {
-            bail!(
-                "--over shm: found --lab, --launcher or --write, expected none: cores belong to this machine, not to a network"
-            );
-        }
-        if !is_shm && self.cores.is_some() {
-            bail!("--cores: found a measurement without --over shm, expected --over shm");
-        }
+        let is_network = self.place.is_elsewhere() || self.topology.is_some();
+        ensure!(
+            !is_shm || !is_network,
+            "--over shm: found --lab, --launcher or --write, expected none: cores belong to this machine, not to a network"
+        );
+        ensure!(
+            is_shm || self.cores.is_none(),
+            "--cores: found a measurement without --over shm, expected --over shm"
+        );
         Ok(())
     }
 
@@ -390,6 +388,14 @@ fn joined(nodes: &[Node], with: &str) -> String {
     names.join(with)
 }
 
+fn small(probability: f64) -> String {
+    if probability < 1e-6 {
+        "< 1e-6".to_owned()
+    } else {
+        format!("{probability:.1e}")
+    }
+}
+
 const NONE: &str = "No node and no link is slow.";
 
 impl Report {
@@ -435,17 +441,7 @@ impl Report {
             .chain(self.notes.iter().cloned())
             .collect()
     }
-}
 
-fn small(probability: f64) -> String {
-    if probability < 1e-6 {
-        "< 1e-6".to_owned()
-    } else {
-        format!("{probability:.1e}")
-    }
-}
-
-impl Report {
     fn document(&self) -> Document {
         let sizes = rows(&self.sizes)
             .column("size_B", "size", |(size, ..)| *size)

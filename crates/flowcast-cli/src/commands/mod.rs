@@ -63,7 +63,10 @@ mod validate;
 use std::ffi::OsString;
 
 use anyhow::Result;
-use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, builder::StyledStr};
+use clap::{
+    Arg, Command, CommandFactory, FromArgMatches, Parser,
+    builder::{Resettable, StyledStr},
+};
 
 use flowcast_terminal::{
     exit::{EXIT_CODES, end_with_answer},
@@ -206,7 +209,7 @@ fn with_headings(command: Command) -> Command {
     arguments.sort_by_key(heading_of);
     let mut arguments = arguments.into_iter();
     command
-        .mut_args(|first: Arg| {
+        .mut_args(|first| {
             let argument = arguments.next().unwrap_or(first);
             match heading_of(&argument) {
                 Some(place) => argument.help_heading(HEADINGS[place].0),
@@ -217,25 +220,24 @@ fn with_headings(command: Command) -> Command {
 }
 
 /// The command with help texts whose command lines are never broken.
-fn with_unbroken_help(mut command: Command) -> Command {
-    if let Some(about) = unbroken_text(command.get_about()) {
-        command = command.about(about);
-    }
-    if let Some(about) = unbroken_text(command.get_long_about()) {
-        command = command.long_about(about);
-    }
-    if let Some(examples) = unbroken_text(command.get_after_help()) {
-        command = command.after_help(examples);
-    }
-    let command = command.mut_args(|argument| match unbroken_text(argument.get_help()) {
-        Some(help) => argument.help(help),
-        None => argument,
-    });
-    command.mut_subcommands(with_unbroken_help)
+fn with_unbroken_help(command: Command) -> Command {
+    let about = unbroken_text(command.get_about());
+    let long_about = unbroken_text(command.get_long_about());
+    let examples = unbroken_text(command.get_after_help());
+    command
+        .about(about)
+        .long_about(long_about)
+        .after_help(examples)
+        .mut_args(|argument| {
+            let help = unbroken_text(argument.get_help());
+            argument.help(help)
+        })
+        .mut_subcommands(with_unbroken_help)
 }
 
-fn unbroken_text(text: Option<&StyledStr>) -> Option<String> {
-    text.map(|text| unbroken(&text.to_string()))
+fn unbroken_text(text: Option<&StyledStr>) -> Resettable<StyledStr> {
+    text.map(|text| StyledStr::from(unbroken(&text.to_string())))
+        .into()
 }
 
 impl Cli {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use flowcast::{
     model::{builtin, network::Network, network_file::upgrade::upgraded, origin::Origin},
@@ -127,9 +127,10 @@ fn save(file: &Path, name: Option<String>) -> Result<()> {
     let text = read_own_text(file)?;
     let network = Network::from_toml(&text, &[]).with_context(|| file.display().to_string())?;
     let name = name.unwrap_or(network.name);
-    if builtin::NETWORKS.iter().any(|(known, _)| *known == name) {
-        bail!("--name: found `{name}`, which is a built-in network, expected another name");
-    }
+    ensure!(
+        builtin::NETWORKS.iter().all(|(known, _)| *known != name),
+        "--name: found `{name}`, which is a built-in network, expected another name"
+    );
     let (place, replaces) = store()?.save(&name, &text)?;
     say!(
         "flowcast: note: {} {}",
@@ -141,12 +142,11 @@ fn save(file: &Path, name: Option<String>) -> Result<()> {
 
 fn draw(network: &Network, output: &Path) -> Result<()> {
     declare([], [Output::new("-o", output)])?;
-    if output.extension().and_then(|ending| ending.to_str()) != Some("svg") {
-        bail!(
-            "-o: found {}, expected a file that ends in .svg",
-            output.display()
-        );
-    }
+    ensure!(
+        output.extension().and_then(|ending| ending.to_str()) == Some("svg"),
+        "-o: found {}, expected a file that ends in .svg",
+        output.display()
+    );
     let Some(topology) = &network.topology else {
         bail!(
             "{}: found no [topology], expected one (--set topology.fat_tree=8, for example)",

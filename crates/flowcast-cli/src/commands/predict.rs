@@ -1,18 +1,17 @@
 //! `flowcast predict`: predicts a pattern of concurrent communications or a program's trace. The content of the input
 //! decides.
 
-pub(in crate::commands) mod comparison;
-pub(in crate::commands) mod pattern;
+mod comparison;
+mod pattern;
 mod question;
-pub(in crate::commands) mod trace;
+pub(crate) mod trace;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{
-    Contention, IntervalOptions, RailsOptions, model::network::Network,
-    scheduler::policy::MessagePolicy,
+    Contention, IntervalOptions, model::network::Network, scheduler::policy::MessagePolicy,
 };
 
 use flowcast_terminal::{
@@ -20,7 +19,7 @@ use flowcast_terminal::{
     network_args::{load_all, load_rails, parse_overrides},
     output::Format,
     progress::Progress,
-    shares::probability,
+    shares::{probability, seed},
     trace_args::{threads, trace_help},
 };
 use question::Question;
@@ -87,7 +86,7 @@ pub(crate) struct Predict {
     no_interval: bool,
     /// Seed of the random numbers, at most 2^53, for networks that vary at random (--set machine.random.seed=N) and for
     /// --noise
-    #[arg(long, value_name = "COUNT", value_parser = flowcast_terminal::shares::seed())]
+    #[arg(long, value_name = "COUNT", value_parser = seed())]
     seed: Option<u64>,
     #[arg(long, value_name = "COUNT", help = replicates_help(), value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicates: Option<u32>,
@@ -146,19 +145,6 @@ impl PredictQuestion<'_> {
         predict(&options).map_err(Into::into)
     }
 
-    /// Networks that messages can use in addition to the first.
-    pub(super) fn rails(&self) -> RailsOptions {
-        RailsOptions {
-            further: self.further.clone(),
-            policy: self.args.scheduler.unwrap_or_default(),
-        }
-    }
-
-    /// The first given model; if there is none, the network decides.
-    pub(super) fn model(&self) -> Contention {
-        self.models.first().copied().unwrap_or_default()
-    }
-
     /// Predicts the input and prints the result.
     fn predict(&self) -> Result<()> {
         let question = Question::from_inputs(self)?;
@@ -182,8 +168,6 @@ impl Predict {
             self.seed
                 .map(|seed| ("machine.random.seed".to_owned(), seed.to_string())),
         );
-        let model =
-            |name: &String| Contention::named(name).with_context(|| format!("--model {name}"));
         let mut networks = load_all(&self.network, &overrides)?;
         networks.extend(load_rails(&self.rail, &overrides)?);
         let further = if self.rail.is_empty() {
@@ -191,8 +175,12 @@ impl Predict {
         } else {
             networks.split_off(1)
         };
+        let models = self
+            .model
+            .iter()
+            .map(|name| Contention::named(name).with_context(|| format!("--model {name}")));
         let asked = PredictQuestion {
-            models: self.model.iter().map(model).collect::<Result<_>>()?,
+            models: models.collect::<Result<_>>()?,
             networks,
             further,
             overrides,

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     formats::read::{PROVENANCE, disturbance},
@@ -207,12 +207,11 @@ pub(super) fn prepare(folder: &Path, disturbed: Option<String>) -> Result<PathBu
         Ok((is_used, fs::canonicalize(folder)?))
     });
     let (is_used, absolute) = made.with_context(|| format!("cannot write {}", folder.display()))?;
-    if is_used {
-        bail!(
-            "--output: found files in {}, expected a new or empty folder",
-            folder.display()
-        );
-    }
+    ensure!(
+        !is_used,
+        "--output: found files in {}, expected a new or empty folder",
+        folder.display()
+    );
     let mut provenance = provenance::of_this_run();
     provenance.extend(disturbed.map(|found| ("disturbed_by".to_owned(), found)));
     let note = Document::new("recording")

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use flowcast::{fit::sample_table::provenance, model::csv::CsvError};
 
 use flowcast_terminal::growing::{GrowingFile, partial};
@@ -44,16 +44,16 @@ impl SamplesFile<'_> {
         let (found, own) = (provenance(text)?, provenance(&self.head)?);
         for key in self.same {
             let (found, own) = (value(&found, key), value(&own, key));
-            if found != own {
-                bail!("found {key} {found}, expected {own} as in this run");
-            }
-        }
-        let (found, own) = (columns(text), columns(&self.head));
-        if found != own {
-            bail!(
-                "found the columns {found}, expected {own}: another kind of run or another version wrote them"
+            ensure!(
+                found == own,
+                "found {key} {found}, expected {own} as in this run"
             );
         }
+        let (found, own) = (columns(text), columns(&self.head));
+        ensure!(
+            found == own,
+            "found the columns {found}, expected {own}: another kind of run or another version wrote them"
+        );
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, TcpStream};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast_measure::lab::{Introduction, serve_host};
 
@@ -35,10 +35,9 @@ impl TcpRank {
     /// Executes orders until there are no more.
     pub(crate) fn run(self) -> Result<()> {
         let Some(Place { rank, size }) = place_of_rank() else {
-            return Err(EnvironmentLacks(
-                "found no launcher, expected to run under mpirun or srun".into(),
-            )
-            .into());
+            bail!(EnvironmentLacks(
+                "found no launcher, expected to run under mpirun or srun".into()
+            ));
         };
         let expected =
             "found no token, expected FLOWCAST_TOKEN or --token FILE from the measuring process";

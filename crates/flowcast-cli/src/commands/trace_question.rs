@@ -16,44 +16,6 @@ use flowcast_terminal::{
     trace_args::{input_help, open_trace},
 };
 
-/// Show the critical path, the chain of events that ends last
-///
-/// Lists the causes and ranks on which its time is spent, and ranks the changes that would help most.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  flowcast explain path lu.dim --network gige-tcp
-  flowcast explain path lu.dim --network gige-tcp --model independent --json")]
-pub(crate) struct Path {
-    #[command(flatten)]
-    question: TraceQuestion<ReplayRequest>,
-}
-
-/// Rank the costs that the predicted time depends on most
-///
-/// One backward pass over the events of a replay covers the computation of each rank, latency and time per byte of each
-/// pair, overheads and collectives. The ten most promising changes are replayed.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  flowcast explain gradient lu.dim --network gige-tcp --model independent
-  flowcast explain gradient is.dim --network gige-tcp --collectives openmpi --report is.html")]
-pub(crate) struct Gradient {
-    #[command(flatten)]
-    question: TraceQuestion<ReplayRequest>,
-}
-
-/// Show the slack of each rank, message and computation
-///
-/// Slack is the longest delay that does not postpone the end of the program. Ranks with slack could run slower, and messages
-/// with slack could use a slower network.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  flowcast explain slack lu.dim --network gige-tcp --model independent
-  flowcast explain slack lu.dim --network gige-tcp --json")]
-pub(crate) struct Slack {
-    #[command(flatten)]
-    question: TraceQuestion<ReplayRequest>,
-}
-
 /// Plot the predicted time against one network field or cost
 ///
 /// Prints the curve, its slopes, and the values at which the time grows by 1, 2, 5 and 10 %. The costs may be limited to a
@@ -70,27 +32,6 @@ pub(crate) struct Sensitivity {
     question: TraceQuestion<SensitivityRequest>,
 }
 
-impl Path {
-    /// Replays once for the path, and once for each change.
-    pub(crate) fn run(self) -> Result<()> {
-        self.question.ask(Request::Path)
-    }
-}
-
-impl Gradient {
-    /// Replays, computes the gradient backwards, and replays the changes.
-    pub(crate) fn run(self) -> Result<()> {
-        self.question.ask(Request::Gradient)
-    }
-}
-
-impl Slack {
-    /// Replays and computes the slack backwards.
-    pub(crate) fn run(self) -> Result<()> {
-        self.question.ask(Request::Slack)
-    }
-}
-
 impl Sensitivity {
     /// Predicts over the range and prints the curve.
     pub(crate) fn run(self) -> Result<()> {
@@ -99,7 +40,7 @@ impl Sensitivity {
 }
 
 /// Options of a question about one replay.
-trait ReplayQuestion: Args {
+pub(super) trait ReplayQuestion: Args {
     /// Kinds of traces to which the question applies.
     const HOLDS: TraceContents;
 }
@@ -114,7 +55,7 @@ impl ReplayQuestion for SensitivityRequest {
 
 /// Question about a trace on a network, with the destination of its answer.
 #[derive(Debug, Args)]
-struct TraceQuestion<R: ReplayQuestion> {
+pub(super) struct TraceQuestion<R: ReplayQuestion> {
     #[arg(help = input_help(R::HOLDS))]
     input: PathBuf,
     #[command(flatten)]
@@ -131,7 +72,8 @@ struct TraceQuestion<R: ReplayQuestion> {
 }
 
 impl<R: ReplayQuestion> TraceQuestion<R> {
-    fn ask(self, request: fn(R) -> Request) -> Result<()> {
+    /// Answers the question and prints the answer.
+    pub(super) fn ask(self, request: fn(R) -> Request) -> Result<()> {
         let inputs = [self.input.as_path(), self.network.network.as_ref()];
         declare(
             inputs,

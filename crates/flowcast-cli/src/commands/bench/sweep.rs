@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use flowcast::{
     Contention, Options, PreparedProgram,
     model::network::{LinkRate, Network},
@@ -17,9 +17,7 @@ use super::Timing;
 /// Alternately measures one replay and one sweep, `runs` times each, and prints the median of the ratios.
 pub(super) fn run(program: &Program, network: &Network, sets: usize, timing: Timing) -> Result<()> {
     let runs = timing.runs;
-    if sets == 0 {
-        bail!("--count: found 0, expected at least 1");
-    }
+    ensure!(sets != 0, "--count: found 0, expected at least 1");
     let networks = what_ifs(network, sets);
     // With contention, each network would need its own replay.
     let options = Options {

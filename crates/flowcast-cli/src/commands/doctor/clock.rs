@@ -5,14 +5,14 @@ use std::time::Instant;
 use anyhow::Result;
 use flowcast::units::{Rounded, Time};
 use flowcast_measure::{
-    clocks::{ClockError, ClockPlan, LearnedClock, greet_clock, learn, wall_clock},
-    tcp::{TcpTransport, Waiting},
+    clocks::{ClockPlan, LearnedClock, greet_clock, learn, wall_clock},
+    tcp::Waiting,
     transport::Transport,
 };
 
 use super::Check;
-use crate::{commands::measure::token_for, round_trips::explained};
-use flowcast_terminal::{launcher::connected, token::TokenArgs};
+use crate::{commands::measure::connected_to, round_trips::explained};
+use flowcast_terminal::token::TokenArgs;
 
 /// Daemons correct a clock by at most 500 ppm, and quartz drifts by less than 100 ppm.
 const MOST_DRIFT: f64 = 5e-4;
@@ -44,13 +44,10 @@ pub(super) fn resolution() -> Check {
 
 /// Checks the clock of the machine where `flowcast measure p2p --listen` answers.
 pub(super) fn of_peer(address: &str, token: &TokenArgs) -> Result<Check> {
-    let token = token_for(address, token)?;
-    let mut transport =
-        connected(|| TcpTransport::introduced(address, token.bytes(), Waiting::Sleep))
-            .map_err(|error| explained(ClockError::from(error).into()))?;
+    let mut transport = connected_to(address, token, Waiting::Sleep)?;
     let learned = greet_clock(&mut transport)
         .and_then(|()| learn(&mut transport, &ClockPlan::default()))
-        .map_err(|error| explained(error.into()))?;
+        .map_err(explained)?;
     Ok(compare_clocks(
         &learned,
         (learned.line.offset - wall_clock(transport.now()).offset).as_seconds(),

@@ -1,7 +1,5 @@
 //! Checks of processors, clocks and memory, from files of the kernel.
 
-#[cfg(test)]
-use std::path::Path;
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
 use super::{Check, Verdict};
@@ -27,19 +25,6 @@ impl Machine {
                 })
                 .collect(),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
-        }
-    }
-
-    /// Machine whose files are below `root`.
-    #[cfg(test)]
-    pub(super) fn under(root: &Path, variables: &[(&str, &str)]) -> Machine {
-        Machine {
-            root: root.to_owned(),
-            variables: variables
-                .iter()
-                .map(|(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
-            processors: 2,
         }
     }
 
@@ -107,9 +92,10 @@ pub(super) fn disturbances(machine: &Machine) -> Vec<Check> {
 fn governor(machine: &Machine) -> Check {
     const NAME: &str = "frequency governor";
     const FOLDER: &str = "sys/devices/system/cpu";
-    let governor =
-        |name: &String| machine.read(&format!("{FOLDER}/{name}/cpufreq/scaling_governor"));
-    let governors: BTreeSet<String> = machine.list(FOLDER).iter().filter_map(governor).collect();
+    let processors = machine.list(FOLDER).into_iter();
+    let governors: BTreeSet<String> = processors
+        .filter_map(|name| machine.read(&format!("{FOLDER}/{name}/cpufreq/scaling_governor")))
+        .collect();
     let found: Vec<&str> = governors.iter().map(String::as_str).collect();
     match found[..] {
         [] => Check::unknown(NAME, "not visible (as in most virtual machines)"),
@@ -224,17 +210,32 @@ fn load(machine: &Machine) -> Check {
     }
 }
 
-/// Creates a file and its parent folders.
 #[cfg(test)]
-pub(super) fn write(root: &Path, path: &str, text: &str) {
-    let path = root.join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
+pub(super) mod tests {
+    use std::path::Path;
 
-#[cfg(test)]
-mod tests {
     use super::{super::Verdict, *};
+
+    impl Machine {
+        /// Machine whose files are below `root`.
+        pub(crate) fn under(root: &Path, variables: &[(&str, &str)]) -> Machine {
+            Machine {
+                root: root.to_owned(),
+                variables: variables
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                    .collect(),
+                processors: 2,
+            }
+        }
+    }
+
+    /// Creates a file and its parent folders.
+    pub(crate) fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
 
     fn verdicts(files: &[(&str, &str)]) -> Vec<Verdict> {
         let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ mod program;
 
 use std::ffi::OsString;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::table::{Document, rows, shown};
 
@@ -76,10 +76,8 @@ impl Check {
     /// A check of something that cannot be determined.
     pub(super) fn unknown(name: &'static str, found: impl Into<String>) -> Check {
         Check {
-            name,
             verdict: Verdict::Unknown,
-            found: found.into(),
-            advice: None,
+            ..Check::good(name, found)
         }
     }
 
@@ -90,10 +88,9 @@ impl Check {
         advice: impl Into<String>,
     ) -> Check {
         Check {
-            name,
             verdict: Verdict::Bad,
-            found: found.into(),
             advice: Some(advice.into()),
+            ..Check::good(name, found)
         }
     }
 }
@@ -113,12 +110,9 @@ impl Doctor {
         ));
         checks.push(clock::resolution());
         checks.push(lab::check());
-        checks.extend(
-            self.connect
-                .iter()
-                .map(|peer| clock::of_peer(peer, &self.token))
-                .collect::<Result<Vec<_>>>()?,
-        );
+        if let Some(peer) = &self.connect {
+            checks.push(clock::of_peer(peer, &self.token)?);
+        }
         let table = rows(&checks)
             .column("name", "check", |check| check.name)
             .column("verdict", "", |check| match check.verdict {
@@ -140,8 +134,8 @@ impl Doctor {
             .count()
         {
             0 => Ok(()),
-            1 => Err(Finding("1 problem".to_owned()).into()),
-            problems => Err(Finding(format!("{problems} problems")).into()),
+            1 => bail!(Finding("1 problem".to_owned())),
+            problems => bail!(Finding(format!("{problems} problems"))),
         }
     }
 }
@@ -204,16 +198,12 @@ fn processor_time() -> Option<ProcessorTime> {
 /// Disturbances of a measurement on this machine; `None` if there are none.
 fn disturbances() -> Option<String> {
     let problems = machine::disturbances(&Machine::this());
-    for problem in &problems {
-        say!(
-            "flowcast: note: {}: {} (flowcast doctor)",
-            problem.name,
-            problem.found
-        );
-    }
     let texts: Vec<String> = problems
         .iter()
         .map(|problem| format!("{}: {}", problem.name, problem.found))
         .collect();
+    for text in &texts {
+        say!("flowcast: note: {text} (flowcast doctor)");
+    }
     (!texts.is_empty()).then(|| texts.join("; "))
 }

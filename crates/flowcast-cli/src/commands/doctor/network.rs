@@ -10,21 +10,13 @@ const FOLDER: &str = "sys/class/net";
 /// Settings of Open MPI in the options of a command (`--mca NAME VALUE`), as the equivalent variables. Options override
 /// variables.
 pub(super) fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
-    let words: Vec<String> = command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    words
-        .windows(3)
-        .filter_map(|three: &[String]| match three {
-            [option, name, value]
-                if ["--mca", "-mca", "--gmca", "-gmca"].contains(&option.as_str()) =>
-            {
-                Some((format!("OMPI_MCA_{name}"), value.clone()))
-            }
-            _ => None,
-        })
-        .collect()
+    let words = command.iter().map(|word| word.to_string_lossy());
+    let words: Vec<_> = words.collect();
+    let settings = words.windows(3).filter_map(|three| {
+        let is_setting = matches!(&*three[0], "--mca" | "-mca" | "--gmca" | "-gmca");
+        is_setting.then(|| (format!("OMPI_MCA_{}", three[1]), three[2].to_string()))
+    });
+    settings.collect()
 }
 
 /// Checks interfaces. Open MPI's TCP uses every interface that is up, bridges of containers and virtual machines included.
@@ -50,16 +42,11 @@ pub(super) fn interfaces(machine: &Machine) -> Check {
         return Check::good(NAME, up.join(", "));
     }
     let found = format!("Open MPI would send messages over {}", used.join(", "));
-    let advice = match wanted[..] {
-        [] => format!(
-            "bridges reach only containers: `--mca btl_tcp_if_exclude lo,{}`",
-            used.join(",")
-        ),
-        _ => format!(
-            "bridges reach only containers: `--mca btl_tcp_if_include {}`",
-            wanted.join(",")
-        ),
+    let setting = match wanted[..] {
+        [] => format!("btl_tcp_if_exclude lo,{}", used.join(",")),
+        _ => format!("btl_tcp_if_include {}", wanted.join(",")),
     };
+    let advice = format!("bridges reach only containers: `--mca {setting}`");
     Check::bad(NAME, found, advice)
 }
 
@@ -114,11 +101,8 @@ fn setting_of(machine: &Machine, setting: &str) -> Option<String> {
         .iter()
         .filter_map(|file| machine.read(file))
         .find_map(|text| {
-            let line = text
-                .lines()
-                .map(str::trim)
-                .find(|line| line.starts_with(setting))?
-                .to_owned();
+            let mut lines = text.lines().map(str::trim);
+            let line = lines.find(|line| line.starts_with(setting))?;
             Some(line.split_once('=')?.1.trim().to_owned())
         })
 }
@@ -126,7 +110,7 @@ fn setting_of(machine: &Machine, setting: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Verdict, machine::write},
+        super::{Verdict, machine::tests::write},
         *,
     };
 

@@ -43,10 +43,9 @@ struct MpiLibrary {
 pub(super) fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
     let name = command.first().cloned().unwrap_or_else(|| "mpirun".into());
     let found = find_on_path(machine, &name);
-    let launcher = found
-        .as_ref()
-        .map(|path| Launcher::by_program(path.as_os_str()))
-        .unwrap_or(Launcher::Unknown);
+    let launcher = found.as_ref().map_or(Launcher::Unknown, |path| {
+        Launcher::by_program(path.as_os_str())
+    });
     let mut checks = vec![check_launcher(&name, found.as_deref(), launcher)];
     if !command.is_empty() {
         let asked = launch_command(command, |word| find_on_path(machine, word).is_some());

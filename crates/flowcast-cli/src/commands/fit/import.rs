@@ -1,8 +1,8 @@
 //! `flowcast fit` of outputs of other benchmarks, which are converted to samples.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::{
     fit::{
@@ -28,7 +28,7 @@ const NO_BYTES: &str =
 
 /// Options for outputs of benchmarks that leave something open.
 #[derive(Debug, Args)]
-pub(in crate::commands) struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// Outputs of benchmarks: name of the test if the output lacks it, such as sendrecv of nccl-tests before 2.17, ib_send_lat
     /// or PingPong
     #[arg(long, value_name = "NAME")]
@@ -40,7 +40,7 @@ pub(in crate::commands) struct ImportArgs {
 }
 
 /// Round trips of all files, with notes on parts that were left out.
-pub(in crate::commands) struct ImportedFiles {
+pub(crate) struct ImportedFiles {
     /// Round trips. Half of a round trip is the time from one process to another.
     pub samples: PrttSamples,
     files: Vec<(String, Imported)>,
@@ -48,44 +48,41 @@ pub(in crate::commands) struct ImportedFiles {
 
 impl ImportedFiles {
     /// Reads the outputs of benchmarks among the files.
-    pub(in crate::commands) fn read(
-        files: &[FitInput],
-        args: &ImportArgs,
-    ) -> Result<ImportedFiles> {
+    pub(crate) fn read(files: &[FitInput], args: &ImportArgs) -> Result<ImportedFiles> {
         let files: Vec<&FitInput> = files
             .iter()
             .filter(|file| file.kind == FitInputKind::Benchmark)
             .collect();
-        if files.len() > 1 && !args.section.is_empty() {
-            bail!("--section: found {} files, expected one", files.len());
-        }
+        ensure!(
+            files.len() <= 1 || args.section.is_empty(),
+            "--section: found {} files, expected one",
+            files.len()
+        );
         let choice = ImportChoice {
             test: args.test.clone(),
             sections: args.section.clone(),
         };
         let files = files
             .iter()
-            .map(|file: &&FitInput| -> Result<(String, Imported)> {
-                Ok((file.place(), file.parsed(|text| read(text, &choice))?))
-            })
+            .map(|file| Ok((file.place(), file.parsed(|text| read(text, &choice))?)))
             .collect::<Result<Vec<_>>>()?;
         let samples = samples(files.iter().map(|(_, imported)| imported))?;
         Ok(ImportedFiles { samples, files })
     }
 
     /// Round trips that come from samples, not from benchmarks.
-    pub(in crate::commands) fn from_samples(samples: PrttSamples) -> ImportedFiles {
+    pub(crate) fn from_samples(samples: PrttSamples) -> ImportedFiles {
         let files = Vec::new();
         ImportedFiles { samples, files }
     }
 
     /// `true` if the samples come from outputs of benchmarks.
-    pub(in crate::commands) fn is_imported(&self) -> bool {
+    pub(crate) fn is_imported(&self) -> bool {
         !self.files.is_empty()
     }
 
     /// Adds to a result the sections and lines that were left out, and notes on the fit.
-    pub(in crate::commands) fn with_notes(
+    pub(crate) fn with_notes(
         &self,
         document: Document,
         about_fit: impl IntoIterator<Item = String>,
@@ -114,7 +111,7 @@ impl ImportedFiles {
 }
 
 /// Fits latency and bandwidth, writes the network if requested, and prints them.
-pub(in crate::commands) fn run(
+pub(crate) fn run(
     files: &[FitInput],
     args: &ImportArgs,
     output: Option<&Path>,
@@ -123,7 +120,7 @@ pub(in crate::commands) fn run(
 ) -> Result<()> {
     let imported = ImportedFiles::read(files, args)?;
     let fit = fit_hockney(&imported.samples)?;
-    let mut provenance: BTreeMap<String, String> = provenance::of_this_run();
+    let mut provenance = provenance::of_this_run();
     let names: Vec<String> = files.iter().map(FitInput::place).collect();
     provenance.insert("imported".into(), names.join(" "));
     write(output, &fit.to_network(name, provenance))?;

@@ -5,14 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use flowcast::{calibrate::conflict_samples::ConflictSamples, fit::sample_table};
 
 use flowcast_terminal::files::read_text;
 
 /// Kind of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands) enum FitInputKind {
+pub(crate) enum FitInputKind {
     RoundTrips,
     Conflicts,
     Pairs,
@@ -58,7 +58,7 @@ impl FitInputKind {
 }
 
 /// An input and its text. The text is empty for a recording, which is a folder.
-pub(in crate::commands) struct FitInput {
+pub(crate) struct FitInput {
     pub path: PathBuf,
     pub kind: FitInputKind,
     pub text: String,
@@ -66,7 +66,7 @@ pub(in crate::commands) struct FitInput {
 
 impl FitInput {
     /// Reads a file and determines its kind. A folder is a recording.
-    pub(in crate::commands) fn read(path: &Path) -> Result<FitInput> {
+    pub(crate) fn read(path: &Path) -> Result<FitInput> {
         let path = path.to_owned();
         if path.is_dir() {
             let (kind, text) = (FitInputKind::Recording, String::new());
@@ -78,10 +78,7 @@ impl FitInput {
     }
 
     /// Parses the content. An error names the file.
-    pub(in crate::commands) fn parsed<T, E>(
-        &self,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<T>
+    pub(crate) fn parsed<T, E>(&self, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<T>
     where
         Result<T, E>: Context<T, E>,
     {
@@ -89,19 +86,21 @@ impl FitInput {
     }
 
     /// Name of the file for messages.
-    pub(in crate::commands) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         self.path.display().to_string()
     }
 }
 
 /// Common kind of all inputs.
-pub(in crate::commands) fn one_kind(inputs: &[FitInput]) -> Result<FitInputKind> {
+pub(crate) fn one_kind(inputs: &[FitInput]) -> Result<FitInputKind> {
     let (kind, place) = (inputs[0].kind, inputs[0].place());
     for other in &inputs[1..] {
-        if other.kind != kind {
-            let (found, other) = (other.kind, other.place());
-            bail!("{other}: found {found}, expected {kind} as in {place}, or --model all");
-        }
+        ensure!(
+            other.kind == kind,
+            "{}: found {}, expected {kind} as in {place}, or --model all",
+            other.place(),
+            other.kind
+        );
     }
     let is_one =
         inputs.len() == 1 || matches!(kind, FitInputKind::Recording | FitInputKind::Benchmark);

@@ -1,11 +1,8 @@
 //! `flowcast fit` of recordings: Dimemas' parameters from recorded micro-benchmarks.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use flowcast::{
     calibrate::{
         dimemas::{DimemasFit, Exercise, MeasuredRegion, fit},
@@ -13,50 +10,38 @@ use flowcast::{
     },
     model::{
         accuracy::{Accuracy, CaseKind},
-        network::Network,
         quantity::Quantity,
     },
     recording::decode::RankFile,
     statements::{DISTURBED_BY, of_networks},
     statistics::sample::median,
     table::{self, Document, rows},
-    units::{Bytes, Rounded, Time},
+    units::{Rounded, Time},
 };
 
-use super::write;
+use super::{Fit, write};
 use crate::{
     commands::fit_packets::{self, PacketFit},
     recording::{disturbed_by, open_recording},
 };
-use flowcast_terminal::{output::Format, provenance, say};
+use flowcast_terminal::{provenance, say};
 
-/// Inputs, options and outputs of the fit.
-pub(in crate::commands) struct FitRegions<'a> {
-    pub recordings: &'a [PathBuf],
-    pub output: Option<&'a Path>,
-    pub name: String,
-    pub rendezvous_from: Option<Bytes>,
-    /// Network with values that are known before the fit. If it has wire rates, the latency of packets is fitted too.
-    pub known: Option<Network>,
-    pub format: Format,
-}
-
-impl FitRegions<'_> {
-    /// Fits, writes the network file if requested, and prints the results.
-    pub(in crate::commands) fn run(&self) -> Result<()> {
-        let recordings = self
-            .recordings
-            .iter()
-            .map(|folder| open_recording(folder))
-            .collect::<Result<Vec<_>>>()?;
-        let fit = fit(&self.regions(&recordings)?)?;
-        let mut network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
+impl Fit {
+    /// Fits the parameters of recordings, writes the network file if requested, and prints the results. If the known network
+    /// has wire rates, the latency of packets is fitted too.
+    pub(super) fn fit_regions(&self) -> Result<()> {
+        let known = self.known()?;
+        let recordings = self.inputs.iter().map(|folder| open_recording(folder));
+        let recordings = recordings.collect::<Result<Vec<_>>>()?;
+        let fit = fit(&self.measured_regions(&recordings)?)?;
+        let provenance = self.provenance_of_regions(&fit);
+        let mut network = fit.to_network(&self.network_name(), self.rendezvous_from, provenance);
         let errors = fit
             .regions
             .errors_by(|region| format!("{}/{} ranks", region.name, region.ranks));
         network.accuracy.push(accuracy("limits/formula", errors)?);
         let mut packets = None;
-        if let Some(known) = &self.known {
+        if let Some(known) = &known {
             network.sharing = known.sharing.clone();
             network = network.with_wire_of(known);
             if network.nic.rate.given_wire().is_some() {
@@ -67,22 +52,21 @@ impl FitRegions<'_> {
                     .push(accuracy("packet/openmpi", found.errors())?);
             }
         }
-        write(self.output, &network)?;
+        write(self.output(), &network)?;
         let document = document(&fit, packets.as_ref());
         self.format.print(&document.noted(of_networks([&network])))
     }
 
     /// Each region once, with the median of its times.
-    fn regions(&self, recordings: &[Vec<RankFile>]) -> Result<Vec<MeasuredRegion>> {
+    fn measured_regions(&self, recordings: &[Vec<RankFile>]) -> Result<Vec<MeasuredRegion>> {
         let mut all: BTreeMap<(u32, String), Vec<MeasuredRegion>> = BTreeMap::new();
-        for (folder, files) in self.recordings.iter().zip(recordings) {
+        for (folder, files) in self.inputs.iter().zip(recordings) {
             let (understood, others) = exercises(files);
-            if understood.is_empty() {
-                let place = folder.display();
-                bail!(
-                    "{place}: found no region of a micro-benchmark, expected regions such as MPI_Pcontrol(1, \"Bcast 1024\")"
-                );
-            }
+            ensure!(
+                !understood.is_empty(),
+                "{}: found no region of a micro-benchmark, expected regions such as MPI_Pcontrol(1, \"Bcast 1024\")",
+                folder.display()
+            );
             if !others.is_empty() {
                 say!(
                     "flowcast: note: {} regions are left out: {}",
@@ -97,7 +81,7 @@ impl FitRegions<'_> {
             }
         }
         all.into_values()
-            .map(|regions: Vec<MeasuredRegion>| -> Result<MeasuredRegion> {
+            .map(|regions| {
                 let times: Vec<f64> = regions
                     .iter()
                     .map(|region| region.once.as_nanos())
@@ -114,13 +98,10 @@ impl FitRegions<'_> {
             .collect()
     }
 
-    fn provenance(&self, fit: &DimemasFit) -> BTreeMap<String, String> {
+    fn provenance_of_regions(&self, fit: &DimemasFit) -> BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("regions".into(), fit.regions.all().len().to_string());
-        let disturbed = self
-            .recordings
-            .iter()
-            .find_map(|folder| disturbed_by(folder));
+        let disturbed = self.inputs.iter().find_map(|folder| disturbed_by(folder));
         all.extend(disturbed.map(|found| (DISTURBED_BY.to_owned(), found)));
         all
     }

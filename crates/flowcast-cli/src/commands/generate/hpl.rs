@@ -2,7 +2,7 @@
 
 use std::io::stdout;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     Conversion, ConversionError, TraceForm,
@@ -78,12 +78,12 @@ impl HplArgs {
         let Some(Grid { rows, columns }) = self.grid else {
             bail!("hpl: found no grid, expected --grid PxQ, such as 4x8");
         };
-        if !(1..=1 << 31).contains(&self.n) {
-            bail!("--n: found {}, expected 1 to 2,147,483,648", self.n);
-        }
-        if self.block == 0 {
-            bail!("--block: found 0, expected at least 1");
-        }
+        ensure!(
+            (1..=1 << 31).contains(&self.n),
+            "--n: found {}, expected 1 to 2,147,483,648",
+            self.n
+        );
+        ensure!(self.block != 0, "--block: found 0, expected at least 1");
         let settings = HplSettings {
             order: self.n,
             block: self.block,
@@ -94,13 +94,12 @@ impl HplArgs {
             swap: self.swap,
         };
         // With a larger depth, HPL would broadcast empty panels.
-        if self.depth > settings.panels() {
-            bail!(
-                "--depth: found {}, expected at most the number of panels, {}",
-                self.depth,
-                settings.panels()
-            );
-        }
+        ensure!(
+            self.depth <= settings.panels(),
+            "--depth: found {}, expected at most the number of panels, {}",
+            self.depth,
+            settings.panels()
+        );
         Ok(settings)
     }
 
@@ -143,9 +142,10 @@ impl Generate {
         let text = read_text(table)?;
         let nodes = NodeProcessors::parse(&text).with_context(|| name.clone())?;
         let per_node = self.hpl.ranks_per_node;
-        if per_node == 0 {
-            bail!("--ranks-per-node: found 0, expected at least 1");
-        }
+        ensure!(
+            per_node != 0,
+            "--ranks-per-node: found 0, expected at least 1"
+        );
         let Some(processors) = nodes.of_ranks(settings.ranks(), per_node) else {
             bail!(
                 "{name}: found {} nodes, expected {} for {} ranks with {per_node} per node",

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     table::{Document, Record, Table, Value, json, rows, shown},
@@ -41,12 +41,11 @@ impl CableCheckCommand {
     /// Builds the lab, checks its link emulators and prints the results.
     pub(crate) fn run(self) -> Result<()> {
         let spec = load(&self.lab, &self.overrides)?;
-        if spec.cable.is_none() {
-            bail!(
-                "{}: found no section [cable], expected a lab with a cable",
-                self.lab
-            );
-        }
+        ensure!(
+            spec.cable.is_some(),
+            "{}: found no section [cable], expected a lab with a cable",
+            self.lab
+        );
         let lab = Lab::up(&spec).map_err(explained)?;
         let checks = CableChecker::new(&lab)
             .check(self.count)
@@ -58,7 +57,7 @@ impl CableCheckCommand {
                 .field("provenance", provenance::of_this_run()),
         )?;
         match checks.iter().find(|check| !check.passes(TOLERANCE)) {
-            Some(check) => Err(Finding(complaint(check)).into()),
+            Some(check) => bail!(Finding(complaint(check))),
             None => Ok(()),
         }
     }

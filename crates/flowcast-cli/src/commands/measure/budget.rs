@@ -1,7 +1,5 @@
 //! `flowcast measure p2p --adaptive`: measurement that chooses its round trips one after the other.
 
-use std::path::Path;
-
 use anyhow::Result;
 use flowcast::{
     fit::{bursts::BurstFit, samples::csv_header},
@@ -12,32 +10,29 @@ use flowcast_measure::{
     budget::{BudgetBatch, BudgetPlan, BudgetedRun, measure_budgeted},
     loopback::with_loopback,
     prtt::Timed,
-    tcp::Waiting,
 };
 
-use super::{AnswererLink, KeptSamples, stop_text};
+use super::{AnswererLink, KeptSamples, P2p, stop_text};
 use crate::{commands::doctor, round_trips::explained};
 use flowcast_terminal::{output::Format, progress::Progress};
 
 /// Measures, writes the samples, and prints their cost and the parameters.
-pub(super) fn run(
-    other: AnswererLink,
-    waiting: Waiting,
-    plan: &BudgetPlan,
-    path: String,
-    output: Option<&Path>,
-    resume: bool,
-    format: Format,
-) -> Result<()> {
+pub(super) fn run(asked: &P2p, other: AnswererLink, path: String) -> Result<()> {
+    let plan = &BudgetPlan {
+        largest: asked.size,
+        messages: asked.limit,
+        max_time: asked.time_limit,
+        precision: asked.precision.unwrap_or(BudgetPlan::default().precision),
+        seed: asked.seed,
+        ..BudgetPlan::default()
+    };
     let mut provenance = doctor::provenance_of_measurement();
-    let seed = plan.seed.to_string();
-    let precision = plan.precision.to_string();
     provenance.extend([
         ("path".into(), path),
-        ("seed".into(), seed),
-        ("precision".into(), precision),
+        ("seed".into(), plan.seed.to_string()),
+        ("precision".into(), plan.precision.to_string()),
     ]);
-    let (mut kept, previous) = KeptSamples::open(output, resume, csv_header(&provenance, true))?;
+    let (mut kept, previous) = KeptSamples::open(asked, csv_header(&provenance, true))?;
     let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
     let mut observe = |batch: &BudgetBatch| {
         progress.at_seconds(batch.elapsed.as_seconds());
@@ -52,7 +47,7 @@ pub(super) fn run(
         AnswererLink::Shm(end) => end.pinned().and_then(|mut transport| {
             measure_budgeted(&mut transport, plan, previous, &mut observe)
         }),
-        AnswererLink::Loopback => with_loopback(waiting, |transport| {
+        AnswererLink::Loopback => with_loopback(asked.waiting.into(), |transport| {
             measure_budgeted(transport, plan, previous, &mut observe)
         }),
     };
@@ -61,7 +56,7 @@ pub(super) fn run(
     provenance.insert("stopped".into(), stop_text(measured.stop).into());
     measured.samples.provenance = provenance;
     let document = document(&measured, plan.level);
-    kept.deliver(&measured.samples, &document, format)
+    kept.deliver(&measured.samples, &document, Format { json: asked.json })
 }
 
 fn document(measured: &BudgetedRun, level: f64) -> Document {

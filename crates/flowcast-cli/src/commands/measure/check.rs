@@ -1,6 +1,6 @@
 //! `flowcast measure check`: checks that a network still agrees with its file.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::{
     statistics::stability::StabilityVerdict,
@@ -10,17 +10,16 @@ use flowcast::{
 use flowcast_measure::{
     check::{CheckError, CheckPlan, CheckedPoint, check},
     prtt::answer,
-    tcp::{TcpTransport, loopback_pair},
+    tcp::loopback_pair,
 };
 
-use super::{share, token_for};
+use super::{connected_to, share};
 use crate::{
     commands::{doctor, rails::live::WaitingKind},
     round_trips::explained,
 };
 use flowcast_terminal::{
-    exit::Finding, launcher::connected, network_args::load, output::Format, shares::probability,
-    token::TokenArgs,
+    exit::Finding, network_args::load, output::Format, shares::probability, token::TokenArgs,
 };
 
 /// Check in two seconds whether a network agrees with its file
@@ -73,19 +72,12 @@ impl MeasureCheck {
         };
         let points = match &self.connect {
             Some(address) => {
-                let token = token_for(address, &self.token)?;
-                let transport = connected(|| {
-                    TcpTransport::introduced(address, token.bytes(), self.waiting.into())
-                });
-                check(
-                    &mut transport.map_err(|error| explained(error.into()))?,
-                    &network,
-                    &plan,
-                )
+                let mut transport = connected_to(address, &self.token, self.waiting.into())?;
+                check(&mut transport, &network, &plan)
             }
             None => {
                 let (mut client, mut server) =
-                    loopback_pair(self.waiting.into()).map_err(|error| explained(error.into()))?;
+                    loopback_pair(self.waiting.into()).map_err(explained)?;
                 // The thread ends with the connection.
                 std::thread::spawn(move || answer(&mut server));
                 check(&mut client, &network, &plan)
@@ -98,12 +90,11 @@ impl MeasureCheck {
         let verdict = verdict(&points);
         self.format
             .print(&document(&network.name, verdict, &points))?;
-        match verdict {
-            "changed" => {
-                Err(Finding(format!("{} no longer agrees with its file", network.name)).into())
-            }
-            _ => Ok(()),
-        }
+        ensure!(
+            verdict != "changed",
+            Finding(format!("{} no longer agrees with its file", network.name))
+        );
+        Ok(())
     }
 }
 

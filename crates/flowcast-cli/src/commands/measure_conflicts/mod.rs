@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     calibrate::{
@@ -39,6 +39,7 @@ use flowcast_terminal::{
     growing::GrowingFile,
     output::Format,
     repeating::{LimitArgs, Over, RepetitionArgs, RunProgress},
+    shares::count,
 };
 
 /// Measure how concurrent messages slow each other down
@@ -61,7 +62,7 @@ pub(crate) struct MeasureConflicts {
     #[command(flatten)]
     place: WhereArgs,
     /// With --launcher: number of racks, to which the hosts are assigned in blocks; at most 65536
-    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher", value_parser = flowcast_terminal::shares::count::<u32>(..=65_536))]
+    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher", value_parser = count::<u32>(..=65_536))]
     racks: u32,
     /// Size of each message; use at least 30 windows, so that the start of a message does not matter
     #[arg(long, default_value = "4MB", value_name = "SIZE")]
@@ -71,14 +72,14 @@ pub(crate) struct MeasureConflicts {
     #[arg(long, default_value = "128KiB", value_name = "SIZE")]
     window: Bytes,
     /// Largest number of flows in one direction of a node; at most 1000
-    #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=1_000))]
+    #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = count::<u32>(..=1_000))]
     flows: u32,
     /// Kinds of conflicts to measure, separated by commas; single flows and the random patterns of --holdout are always
     /// measured
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
     only: Vec<ConflictKind>,
     /// Number of random patterns for validation; at most 100000
-    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
+    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = count::<u32>(..=100_000))]
     holdout: u32,
     /// Seed of the first random pattern
     #[arg(long, default_value_t = 1)]
@@ -105,9 +106,10 @@ impl MeasureConflicts {
             [Path::new(&self.place.lab)],
             [Output::new("-o", &self.output)],
         )?;
-        if self.size == Bytes(0) || self.flows == 0 {
-            bail!("--size, --flows: found 0, expected a number above 0");
-        }
+        ensure!(
+            self.size != Bytes(0) && self.flows != 0,
+            "--size, --flows: found 0, expected a number above 0"
+        );
         match &self.place.launcher {
             Some(words) => self.with_launcher(words, &options),
             None => self.in_lab(&options),
@@ -279,10 +281,9 @@ impl Run {
         for (at, conflict) in missing.iter().enumerate() {
             if most.is_some_and(|most| carrying.seconds() > most.as_seconds()) {
                 let (left, path) = (missing.len() - at, self.file.path().display());
-                return Err(Finding(format!(
+                bail!(Finding(format!(
                     "{left} conflicts remain; --resume continues from {path}"
-                ))
-                .into());
+                )));
             }
             let start = Instant::now();
             let run = means.run(std::slice::from_ref(&conflict.flows), options)?;

@@ -27,7 +27,7 @@ use flowcast_place::{
 
 use self::{nodes::NodeArgs, times::TriedTimes};
 use flowcast_terminal::{
-    files::{Batch, Output, declare},
+    files::{Output, declare, write_text},
     mapping_format::{FileFormat, launch_sentence},
     network_args::NetworkArgs,
     output::Format,
@@ -158,9 +158,7 @@ impl Place {
                 Picture::Placement,
                 &provenance::of_this_run(),
             )?;
-            let mut batch = Batch::new();
-            batch.write_text(path, &page)?;
-            batch.commit()?;
+            write_text(path, &page)?;
         }
         if let Some(path) = &self.output {
             let grid = placed.blocks.as_ref().map(|blocks| ProgramGrid {

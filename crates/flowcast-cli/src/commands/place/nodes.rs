@@ -2,7 +2,7 @@
 
 use std::{path::Path, str::FromStr};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     model::network::Network,
@@ -11,6 +11,7 @@ use flowcast::{
 use flowcast_place::{host_list, job::Job, positions::positions};
 use flowcast_tuning::{allocations::Allocations, hosts::host_places};
 
+use crate::commands::mapping::node_count;
 use flowcast_terminal::{files::read_text, host_args::HostArgs};
 
 /// Nodes of the job.
@@ -18,7 +19,7 @@ use flowcast_terminal::{files::read_text, host_args::HostArgs};
 pub(super) struct NodeArgs {
     /// Number of nodes, at most 2^24 [default: number in --hosts or --allocations]; the search uses only the first of them,
     /// as many as there are ranks and at least 4096
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
+    #[arg(long, value_parser = node_count())]
     nodes: Option<u32>,
     /// Ranks that fit on each node, such as 16; 2x8 for two sockets of eight; 16,16,8 for nodes of different sizes
     #[arg(long, alias = "slots", value_name = "RANKS")]
@@ -100,9 +101,10 @@ impl NodeArgs {
         if let Some(most) = most.transpose()?.flatten() {
             let highest = job.positions.iter().map(|node| u64::from(node.0) + 1).max();
             let needed = highest.unwrap_or(nodes as u64);
-            if needed > most {
-                bail!("found {needed} nodes, expected at most {most}, the number in the topology");
-            }
+            ensure!(
+                needed <= most,
+                "found {needed} nodes, expected at most {most}, the number in the topology"
+            );
         }
         Ok(job)
     }
@@ -128,12 +130,11 @@ impl NodeArgs {
     fn positions(&self, network: &Network, names: &[String]) -> Result<Vec<Node>> {
         let blocks = self.hosts.host_blocks.as_ref();
         let Some(topology) = &network.topology else {
-            if self.allocations.is_some() || blocks.is_some() {
-                bail!(
-                    "--allocations, --host-blocks: found the network {} without a topology, expected one with [topology]",
-                    network.name
-                );
-            }
+            ensure!(
+                self.allocations.is_none() && blocks.is_none(),
+                "--allocations, --host-blocks: found the network {} without a topology, expected one with [topology]",
+                network.name
+            );
             return Ok(Vec::new());
         };
         let Some(allocations) = &self.allocations else {

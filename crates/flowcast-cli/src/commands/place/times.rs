@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use flowcast::units::Time;
 
 use flowcast_terminal::growing::{GrowingFile, partial};
@@ -34,11 +34,10 @@ impl TriedTimes {
         let (file, earlier) = GrowingFile::resume(&path, CONTENT, &head, |text| {
             let name = path.display();
             let mut lines = text.lines();
-            if lines.next() != Some(head.trim_end()) {
-                bail!(
-                    "{name}: found the mappings of another search, expected the same input, network, nodes and seed"
-                );
-            }
+            ensure!(
+                lines.next() == Some(head.trim_end()),
+                "{name}: found the mappings of another search, expected the same input, network, nodes and seed"
+            );
             let mut times = Vec::new();
             for line in lines {
                 match line.parse() {

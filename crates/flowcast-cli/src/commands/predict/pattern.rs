@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use flowcast::{
     Contention, Options, PatternPrediction,
     answers::{PatternAnswer, flows_text},
@@ -33,9 +33,10 @@ pub(super) fn run(asked: &PredictQuestion<'_>, input: &Path) -> Result<()> {
     );
     let mut options = Vec::new();
     for (name, contention) in typed.model.iter().zip(&asked.models) {
-        if contention.model().is_none() {
-            bail!("--model {name}: found a pattern, expected a trace");
-        }
+        ensure!(
+            contention.model().is_some(),
+            "--model {name}: found a pattern, expected a trace"
+        );
         options.push(options_of(typed, *contention));
     }
     if options.is_empty() {
@@ -91,13 +92,12 @@ fn draw(path: &Path, predicted: &[PatternPrediction], document: &Document) -> Re
         );
     };
     let flows = prediction.flows.len();
-    if flows > pattern_plot::MOST_FLOWS {
-        bail!(
-            "--report: found {}, expected at most {} flows",
-            flows_text(flows),
-            pattern_plot::MOST_FLOWS
-        );
-    }
+    ensure!(
+        flows <= pattern_plot::MOST_FLOWS,
+        "--report: found {}, expected at most {} flows",
+        flows_text(flows),
+        pattern_plot::MOST_FLOWS
+    );
     let drawing = match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg") => pattern_plot::svg(prediction, &document.title),
         Some("html") => pattern_page::html(prediction, document),

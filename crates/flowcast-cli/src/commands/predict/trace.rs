@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
-    Collectives, Contention, Error, Options, Outputs, Prepared, PreparedProgram,
+    Collectives, Contention, Error, Options, Outputs, Prepared, PreparedProgram, RailsOptions,
     answers::{ConcurrentProgram, PredictionAnswer},
-    graph::noise::ComputeNoise,
     model::machine::Mapping,
     report::Page,
     trace::{Program, Trace},
@@ -39,7 +38,7 @@ pub(super) const NOISE_DRAWS: u32 = 200;
 
 /// Options for traces only.
 #[derive(Debug, Clone, Args)]
-pub(in crate::commands) struct TraceArgs {
+pub(super) struct TraceArgs {
     /// Mapping of ranks to nodes: fill, round-robin, N-per-node, or a file (the node of each rank, an Open MPI rankfile,
     /// MPICH's host:n, Slurm's host list); several are compared; with several traces, one for all or one for each
     #[arg(long, value_name = "MAP")]
@@ -79,7 +78,7 @@ pub(in crate::commands) struct TraceArgs {
 
 impl TraceArgs {
     /// Opens the trace and keeps its loops. They are expanded later if they cannot be skipped, or here if requested.
-    pub(in crate::commands) fn open(&self, path: &Path) -> Result<Trace> {
+    pub(super) fn open(&self, path: &Path) -> Result<Trace> {
         let folded = open_by(path, self.compute)?;
         let trace = if self.unfold { flat(folded)? } else { folded };
         if !self.incomplete {
@@ -101,7 +100,7 @@ impl TraceArgs {
     }
 
     /// Options of a replay with a model and a mapping.
-    pub(in crate::commands) fn options(
+    pub(super) fn options(
         &self,
         contention: Contention,
         mapping: Option<Mapping>,
@@ -121,20 +120,12 @@ impl TraceArgs {
     fn options_of_one(&self, asked: &PredictQuestion<'_>) -> Result<Options> {
         let request = self.replay(asked.args.model.first())?;
         Ok(Options {
-            rails: asked.rails(),
+            rails: RailsOptions {
+                further: asked.further.clone(),
+                policy: asked.args.scheduler.unwrap_or_default(),
+            },
             ..request.options(&mut Maps::default())?
         })
-    }
-
-    /// Options for drawing delays.
-    fn noise(&self, noise: ComputeNoise, asked: &PredictQuestion<'_>) -> NoiseOptions {
-        NoiseOptions {
-            noise,
-            runs: asked.args.replicates.unwrap_or(NOISE_DRAWS) as usize,
-            seed: asked.args.seed.unwrap_or(1),
-            level: asked.args.level,
-            threads: threads(),
-        }
     }
 
     /// Predicted time under the requested delays.
@@ -150,9 +141,14 @@ impl TraceArgs {
             Some(Trace::Program(program)) => Some(program),
             _ => prepared.program(),
         };
-        Ok(Some(prepared.with_noise(
-            &self.noise(parse_noise(text, recorded)?, asked),
-        )?))
+        let options = NoiseOptions {
+            noise: parse_noise(text, recorded)?,
+            runs: asked.args.replicates.unwrap_or(NOISE_DRAWS) as usize,
+            seed: asked.args.seed.unwrap_or(1),
+            level: asked.args.level,
+            threads: threads(),
+        };
+        Ok(Some(prepared.with_noise(&options)?))
     }
 }
 
@@ -189,13 +185,6 @@ struct TracePart {
     program: Program,
 }
 
-impl TracePart {
-    fn application(&self) -> ConcurrentProgram<'_> {
-        let TracePart { name, program } = self;
-        ConcurrentProgram { name, program }
-    }
-}
-
 /// Opens the concurrent programs.
 fn open_parts(asked: &PredictQuestion<'_>) -> Result<Vec<TracePart>> {
     let args = &asked.args.trace;
@@ -220,17 +209,17 @@ fn together<'a>(asked: &'a PredictQuestion<'_>, programs: &[&Program]) -> Result
     let args = &asked.args.trace;
     let network = asked.networks.first().ok_or(Error::NoNetwork)?;
     let (given, traces) = (args.mapping.len(), programs.len());
-    if given > 1 && given != traces {
-        bail!(
-            "--mapping: found {given} mappings, expected one, or one for each of {traces} traces"
-        );
-    }
+    ensure!(
+        given <= 1 || given == traces,
+        "--mapping: found {given} mappings, expected one, or one for each of {traces} traces"
+    );
     let mappings = args
         .mapping
         .iter()
-        .map(|text: &String| parse_mapping(text).with_context(|| format!("--mapping {text}")))
+        .map(|text| parse_mapping(text).with_context(|| format!("--mapping {text}")))
         .collect::<Result<Vec<_>>>()?;
-    let options = args.options(asked.model(), None)?;
+    let model = asked.models.first().copied().unwrap_or_default();
+    let options = args.options(model, None)?;
     Ok(Prepared::Program(PreparedProgram::together(
         programs, &mappings, network, &options,
     )?))
@@ -278,8 +267,11 @@ pub(super) fn run(asked: &PredictQuestion<'_>) -> Result<()> {
     prediction.with_interval(interval.as_ref());
     let view = prediction.view.take();
     let noisy = args.noisy(&prepared, asked)?;
+    let applications = parts
+        .iter()
+        .map(|TracePart { name, program }| ConcurrentProgram { name, program });
     let answer = PredictionAnswer {
-        applications: parts.iter().map(TracePart::application).collect(),
+        applications: applications.collect(),
         prepared: &prepared,
         prediction: &prediction,
         networks: network.into_iter().chain(&asked.further).collect(),
@@ -298,7 +290,7 @@ pub(super) fn run(asked: &PredictQuestion<'_>) -> Result<()> {
 }
 
 /// Parses the numbers of `L,o,g,G,S`.
-pub(in crate::commands) fn goal_numbers(text: &str) -> Result<[f64; 5]> {
+pub(crate) fn goal_numbers(text: &str) -> Result<[f64; 5]> {
     let numbers = text.split(',').map(|number| number.trim().parse());
     let numbers: Result<Vec<f64>, _> = numbers.collect();
     let numbers = numbers.ok().and_then(|numbers| numbers.try_into().ok());

@@ -28,8 +28,7 @@ use super::settings::{self, Settings};
 use flowcast_io::ReplayRequest;
 
 use flowcast_terminal::{
-    network_args,
-    network_args::parse_overrides,
+    network_args::{self, parse_overrides},
     output::Format,
     progress::Progress,
     trace_args::{Maps, open_trace, print_notes_beside, program_help, refuse_cut, threads},
@@ -143,15 +142,13 @@ impl Advise {
             self.interfaces.clone()
         })
     }
-}
 
-impl Advise {
     /// Names of the interfaces, or of the networks, with asterisks. Networks with the same name are numbered.
     fn names_of(&self, networks: &[Network]) -> Vec<String> {
         networks
             .iter()
             .enumerate()
-            .map(|(at, network): (usize, &Network)| {
+            .map(|(at, network)| {
                 let marked = marked_name(network);
                 let alike = networks.iter().filter(|other| other.name == network.name);
                 match self.interfaces.get(at) {

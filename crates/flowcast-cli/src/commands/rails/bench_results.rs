@@ -140,7 +140,7 @@ impl Results {
             .points
             .iter()
             .enumerate()
-            .map(|(index, (messages, size)): (usize, &(u32, Bytes))| Point {
+            .map(|(index, (messages, size))| Point {
                 messages: *messages,
                 size: *size,
                 one_way: (0..self.plan.names.len())

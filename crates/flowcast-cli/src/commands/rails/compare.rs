@@ -15,7 +15,12 @@ use flowcast::{
 };
 
 use super::inputs::rail_parameters;
-use flowcast_terminal::{output::Format, provenance};
+use flowcast_terminal::{
+    network_args::rail,
+    output::Format,
+    provenance,
+    shares::{count, seed},
+};
 
 /// Compare schedulers with the optimum on random sets of messages
 ///
@@ -29,16 +34,16 @@ use flowcast_terminal::{output::Format, provenance};
 pub(crate) struct Compare {
     /// Network: a name, a file, or NAME=g,G,o,Lus in microseconds (G per byte) (repeatable) [default: the six
     /// combinations of the thesis' networks, one after the other]
-    #[arg(long = "rail", value_name = "RAIL", value_parser = flowcast_terminal::network_args::rail)]
+    #[arg(long = "rail", value_name = "RAIL", value_parser = rail)]
     rails: Vec<Rail>,
     /// Schedulers to compare [default: all, and the printed forms that differ]
     #[arg(long = "scheduler", value_delimiter = ',', value_name = "NAME,NAME...")]
     schedulers: Vec<SchedulerName>,
     /// Number of sets for each combination of rails; at most 100000
-    #[arg(long, default_value_t = 400, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
+    #[arg(long, default_value_t = 400, value_name = "COUNT", value_parser = count::<usize>(..=100_000))]
     count: usize,
     /// Number of messages in a set; at most 1000000
-    #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=1_000_000))]
+    #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = count::<usize>(..=1_000_000))]
     burst: usize,
     /// Largest message size; all octaves are equally likely, and sizes are uniform within an octave
     #[arg(long, default_value = "16KiB", value_name = "SIZE")]
@@ -47,7 +52,7 @@ pub(crate) struct Compare {
     #[arg(long, default_value = "0us", value_name = "TIME")]
     span: Time,
     /// Seed of the sets, at most 2^53
-    #[arg(long, default_value_t = 1, value_parser = flowcast_terminal::shares::seed())]
+    #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
     /// Number of branches after which the search for an optimum is given up
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
@@ -184,16 +189,16 @@ fn figures(
     schedulers: &[SchedulerName],
     ratios: &[Ratios],
 ) -> Rows<usize> {
-    rows(0..ratios.len())
-        .column("scheduler", title, |index| schedulers[index].to_string())
-        .column("median", "median", |index| {
-            fixed(ratios[index].quantile(0.5), 3)
-        })
-        .column("p95", "95 %", |index| {
-            fixed(ratios[index].quantile(0.95), 3)
-        })
-        .column("max", "largest", |index| {
-            fixed(ratios[index].quantile(1.0), 3)
-        })
-        .column("mean", "mean", |index| fixed(ratios[index].mean(), 3))
+    let mut table =
+        rows(0..ratios.len()).column("scheduler", title, |index| schedulers[index].to_string());
+    for (name, heading, share) in [
+        ("median", "median", 0.5),
+        ("p95", "95 %", 0.95),
+        ("max", "largest", 1.0),
+    ] {
+        table = table.column(name, heading, |index| {
+            fixed(ratios[index].quantile(share), 3)
+        });
+    }
+    table.column("mean", "mean", |index| fixed(ratios[index].mean(), 3))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use flowcast::{
     model::loggp::LogGp,
@@ -57,23 +57,15 @@ impl CountArgs {
 
     /// Plan of the requested test.
     pub(super) fn plan(&self, rails: &[LiveRail]) -> Result<CountPlan> {
-        let withdraw = self
-            .withdraw
-            .as_ref()
-            .map(|name: &String| {
-                let found = rails
-                    .iter()
-                    .position(|rail| rail.name == *name)
-                    .map(|index| RailId(index as u8));
-                found.with_context(|| {
-                    format!("--withdraw: found `{name}`, expected the name of a rail")
-                })
-            })
-            .transpose()?;
+        let withdraw = self.withdraw.as_ref().map(|name| {
+            let found = rails.iter().position(|rail| rail.name == *name);
+            found
+                .with_context(|| format!("--withdraw: found `{name}`, expected the name of a rail"))
+        });
         Ok(CountPlan {
             messages: self.count.unwrap_or(0),
             size: self.size,
-            withdraw,
+            withdraw: withdraw.transpose()?.map(|index| RailId(index as u8)),
         })
     }
 }
@@ -190,12 +182,11 @@ pub(super) fn run(
             )
         }));
     format.print(&document)?;
-    let faultless = audit.received == plan.messages && audit.out_of_order == 0 && audit.spoilt == 0;
-    if faultless {
-        Ok(())
-    } else {
-        Err(Finding("messages are missing, corrupted or out of order".into()).into())
-    }
+    ensure!(
+        audit.received == plan.messages && audit.out_of_order == 0 && audit.spoilt == 0,
+        Finding("messages are missing, corrupted or out of order".into())
+    );
+    Ok(())
 }
 
 fn ids(count: u8) -> impl Iterator<Item = RailId> {

@@ -40,7 +40,7 @@ pub(crate) struct LiveRail {
 
 /// Method by which an end waits for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::commands) enum WaitingKind {
+pub(crate) enum WaitingKind {
     /// Sleep until a message arrives, for busy processors
     Sleep,
     /// Poll, for ends with a processor of their own

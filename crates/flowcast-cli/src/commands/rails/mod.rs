@@ -7,7 +7,7 @@ mod chosen;
 mod compare;
 mod count;
 mod inputs;
-pub(in crate::commands) mod live;
+pub(crate) mod live;
 mod optimum;
 mod serve;
 mod settings;

@@ -79,9 +79,10 @@ impl Serve {
 /// A failed link is an error of the environment; wrong content on it is not.
 pub(super) fn exchange_error(error: ExchangeError) -> anyhow::Error {
     match error {
-        ExchangeError::Link(error) => environment_error(error),
-        error @ ExchangeError::Interrupted { .. } => EnvironmentLacks(error.to_string()).into(),
-        error @ ExchangeError::Protocol { .. } => error.into(),
+        ExchangeError::Link(_) | ExchangeError::Interrupted { .. } => {
+            EnvironmentLacks(error.to_string()).into()
+        }
+        ExchangeError::Protocol { .. } => error.into(),
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn run(
     let mut splitter = Splitter::new(&costs, rule)?;
     let splits: Vec<Split> = messages
         .iter()
-        .map(&mut |message: &RailMessage| {
+        .map(|message| {
             let split = splitter.split(
                 Ticks::from_time(message.arrival, ()),
                 message.size,
@@ -59,7 +59,7 @@ pub(super) fn run(
             let each: Vec<(u8, Bytes)> = each.collect();
             let words: Vec<String> = each
                 .iter()
-                .map(|(rail, size): &(u8, Bytes)| {
+                .map(|(rail, size)| {
                     format!("{} {}", rails[usize::from(*rail)].name, Rounded(*size))
                 })
                 .collect();

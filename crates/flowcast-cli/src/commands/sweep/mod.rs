@@ -10,7 +10,7 @@ use std::{
     str::FromStr,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     Collectives, Options,
@@ -158,18 +158,20 @@ impl Sweep {
             endings: &["html"],
         });
         declare(inputs, outputs.chain(pages))?;
-        if self.resume && self.target().is_none() {
-            bail!("--resume: found no file to continue, expected -o FILE or --report FILE.html");
-        }
+        ensure!(
+            !self.resume || self.target().is_some(),
+            "--resume: found no file to continue, expected -o FILE or --report FILE.html"
+        );
         let Some(input) = &self.input else {
             let expected =
                 "--merge: found no file to write, expected -o FILE or --report FILE.html";
             merge(&self.merge, self.target().context(expected)?)?;
             return self.draw();
         };
-        if self.json && self.report.is_some() {
-            bail!("--json: found --report, expected -o FILE or the standard output");
-        }
+        ensure!(
+            !self.json || self.report.is_none(),
+            "--json: found --report, expected -o FILE or the standard output"
+        );
         if let Some(executor) = &self.executor {
             executor.look_for_package()?;
         }
@@ -216,7 +218,7 @@ impl Sweep {
         let mut all = self
             .mapping
             .iter()
-            .map(|text: &String| {
+            .map(|text| {
                 Ok(Options {
                     mapping: Some(parse_mapping(text)?),
                     ..options.clone()
@@ -340,18 +342,16 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
         let name = path.display().to_string();
         let text = read_text(path)?;
         let part = ResultsPart::read(&name, &text)?;
-        if part.whole < text.len() || part.header.is_empty() {
-            bail!(
-                "{name}: found a file that ends in the middle of a line, expected a complete file"
-            );
-        }
+        ensure!(
+            part.whole >= text.len() && !part.header.is_empty(),
+            "{name}: found a file that ends in the middle of a line, expected a complete file"
+        );
         let first = header.get_or_insert_with(|| part.header.clone());
-        if *first != part.header {
-            bail!(
-                "{name}: found a part of a different sweep than {}, expected the same sweep",
-                parts[0].display()
-            );
-        }
+        ensure!(
+            *first == part.header,
+            "{name}: found a part of a different sweep than {}, expected the same sweep",
+            parts[0].display()
+        );
         rows.merge(part.rows).with_context(|| name.clone())?;
     }
     let header = header.unwrap_or_default();

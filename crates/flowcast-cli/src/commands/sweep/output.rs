@@ -3,7 +3,7 @@
 
 use std::{io::Write, path::Path};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use flowcast::{
     report::sweep_page,
     study::rows::{ResultsPart, Rows},
@@ -37,11 +37,10 @@ impl Output {
             let (file, found) = GrowingFile::resume(&path, CONTENT, &header, |text| {
                 let name = path.display().to_string();
                 let part = ResultsPart::read(&name, text)?;
-                if part.header != header {
-                    bail!(
-                        "{name}: found the sets of another sweep, expected the same trace, network, fields and values"
-                    );
-                }
+                ensure!(
+                    part.header == header,
+                    "{name}: found the sets of another sweep, expected the same trace, network, fields and values"
+                );
                 Ok(part.rows)
             })?;
             (rows, kept) = (found, Some(file));

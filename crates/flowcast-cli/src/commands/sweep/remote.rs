@@ -45,7 +45,7 @@ impl Executor {
     pub(super) fn look_for_package(&self) -> Result<()> {
         let mut python = Command::new(PYTHON);
         python
-            .args(["-c", "import flowcast, distributed"])
+            .args(["-c", "import flowcast_hpc, distributed"])
             .stdin(Stdio::null())
             .stderr(Stdio::null());
         if python.status().is_ok_and(|status| status.success()) {
@@ -125,7 +125,7 @@ impl Worker {
     fn start() -> Result<Worker> {
         let mut python = Command::new(PYTHON);
         python
-            .args(["-m", "flowcast._remote"])
+            .args(["-m", "flowcast_hpc._remote"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         Ok(Worker(

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     model::{
@@ -53,10 +53,9 @@ impl AccuracyArgs {
             return Ok(());
         };
         if let Some(found) = provenance.get(DISTURBED_BY) {
-            return Err(Finding(format!(
+            bail!(Finding(format!(
                 "--accuracy: found runs on a busy machine ({found}), expected undisturbed runs; nothing was stored"
-            ))
-            .into());
+            )));
         }
         let text = if path.is_file() {
             read_text(path)?
@@ -65,11 +64,10 @@ impl AccuracyArgs {
         };
         let place = path.display().to_string();
         let mut known = Network::from_toml(&text, &[]).with_context(|| place.clone())?;
-        if numbers(&known) != numbers(network) {
-            bail!(
-                "--accuracy: found another network in {place}, expected the network of the predictions"
-            );
-        }
+        ensure!(
+            numbers(&known) == numbers(network),
+            "--accuracy: found another network in {place}, expected the network of the predictions"
+        );
         for entry in entries {
             record(&mut known.accuracy, entry)?;
         }

@@ -100,7 +100,7 @@ impl Finished {
                 .flows
                 .iter()
                 .enumerate()
-                .map(|(index, flow): (usize, &Flow)| FinishedFlow {
+                .map(|(index, flow)| FinishedFlow {
                     id: flow.id,
                     src: flow.src.0,
                     dst: flow.dst.0,
@@ -121,7 +121,7 @@ impl Finished {
     pub(super) fn pattern_flows(&self) -> Vec<Flow> {
         self.flows
             .iter()
-            .map(|flow: &FinishedFlow| Flow {
+            .map(|flow| Flow {
                 id: flow.id,
                 src: Node(flow.src),
                 dst: Node(flow.dst),
@@ -147,7 +147,7 @@ impl Finished {
     pub(super) fn durations(&self) -> Vec<Vec<Time>> {
         self.flows
             .iter()
-            .map(|flow: &FinishedFlow| {
+            .map(|flow| {
                 flow.durations_s
                     .iter()
                     .map(|seconds| Time::from_seconds(*seconds))
@@ -160,12 +160,14 @@ impl Finished {
     pub(super) fn is(&self, named: &NamedPattern) -> bool {
         self.name == named.name
             && self.steps() == named.step_of
-            && self.flows.iter().zip(&named.pattern.flows).all(
-                |(own, flow): (&FinishedFlow, &Flow)| {
+            && self
+                .flows
+                .iter()
+                .zip(&named.pattern.flows)
+                .all(|(own, flow)| {
                     let start = (own.start_s - flow.start.as_seconds()).abs() < 1e-9;
                     (own.src, own.dst, own.bytes) == (flow.src.0, flow.dst.0, flow.size.0) && start
-                },
-            )
+                })
     }
 }
 

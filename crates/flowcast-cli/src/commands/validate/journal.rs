@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, ensure};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -55,14 +55,13 @@ impl Journal {
                     header: found,
                     lines,
                 } = parsed::<H, L>(path, text)?;
-                if found != *header {
-                    bail!(
-                        "{}: found {} of another {}, expected those of this run (remove the file, or choose another --report)",
-                        path.display(),
-                        H::LINES,
-                        H::SAME
-                    );
-                }
+                ensure!(
+                    found == *header,
+                    "{}: found {} of another {}, expected those of this run (remove the file, or choose another --report)",
+                    path.display(),
+                    H::LINES,
+                    H::SAME
+                );
                 Ok(lines)
             },
         )?;
@@ -107,18 +106,17 @@ fn parsed<H: Header, L: DeserializeOwned>(path: &Path, text: &str) -> Result<Con
     let mut lines = text.lines().enumerate();
     let (at, first) = lines
         .next()
-        .ok_or_else(|| anyhow!("{}: found no line, expected a header", path.display()))?;
+        .with_context(|| format!("{}: found no line, expected a header", path.display()))?;
     let mut head: Map<String, Value> =
         serde_json::from_str(first).with_context(|| place(path, at))?;
     let [schema, kind] = ["schema", "kind"].map(|name| head.remove(name).unwrap_or_default());
     let (schema, kind) = (schema.as_str().unwrap_or(""), kind.as_str().unwrap_or(""));
-    if (schema, kind) != (SCHEMA, H::KIND) {
-        bail!(
-            "{}: found schema `{schema}` of kind `{kind}`, expected `{SCHEMA}` of kind `{}`",
-            place(path, at),
-            H::KIND
-        );
-    }
+    ensure!(
+        (schema, kind) == (SCHEMA, H::KIND),
+        "{}: found schema `{schema}` of kind `{kind}`, expected `{SCHEMA}` of kind `{}`",
+        place(path, at),
+        H::KIND
+    );
     let header: H = serde_json::from_value(head.into()).with_context(|| place(path, at))?;
     let lines = lines.map(|(at, line)| serde_json::from_str(line).with_context(|| place(path, at)));
     Ok(Content {

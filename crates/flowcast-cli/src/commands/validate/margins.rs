@@ -1,6 +1,6 @@
 //! `flowcast validate margins`: checks that intervals contain measurements as often as their level states.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::{
     model::accuracy::{CaseKind, Coverage},
@@ -48,11 +48,10 @@ impl ValidateMargins {
         for (name, network) in self.networks.iter().zip(&networks) {
             let known = by.as_ref().unwrap_or(network).accuracy_record();
             let found = network.accuracy_record().coverage(known, self.level)?;
-            if found.is_empty() {
-                bail!(
-                    "{name}: found no accuracy record with errors of cases, expected one of `flowcast validate app --accuracy {name}`"
-                );
-            }
+            ensure!(
+                !found.is_empty(),
+                "{name}: found no accuracy record with errors of cases, expected one of `flowcast validate app --accuracy {name}`"
+            );
             margins.extend(found.into_iter().map(|of| (&network.name, of)));
         }
         let inside = format!("inside {:.0} %", self.level * 100.0);

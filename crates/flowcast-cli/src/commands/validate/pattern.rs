@@ -5,7 +5,7 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use flowcast::{
     model::{network::Network, sharing::model::Model},
@@ -34,6 +34,7 @@ use flowcast_terminal::{
     network_args, provenance,
     repeating::{LimitArgs, Over, RepetitionArgs, RunProgress},
     say,
+    shares::count,
 };
 
 /// Carry patterns in a lab and compare each flow with its predictions
@@ -64,13 +65,13 @@ pub(crate) struct ValidatePattern {
     #[arg(long, value_name = "KEY=VALUE")]
     lab_set: Vec<String>,
     /// Number of patterns of set A, or of each configuration of set B; at most 100000
-    #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
+    #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = count::<u32>(..=100_000))]
     count: u32,
     /// Seed of the first pattern
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Number of flows of set A; at most 100000
-    #[arg(long, default_value_t = 30, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<u32>(..=100_000))]
+    #[arg(long, default_value_t = 30, value_name = "COUNT", value_parser = count::<u32>(..=100_000))]
     flows: u32,
     /// Models, separated by commas
     #[arg(
@@ -136,12 +137,11 @@ impl ValidatePattern {
             .iter()
             .map(|name| Ok(Model::named(name)?))
             .collect::<Result<Vec<_>>>()?;
-        if self.replicates.is_some() && !models.contains(&Model::Packet) {
-            bail!(
-                "--replicates: found the models {}, expected packet among them",
-                self.model.join(", ")
-            );
-        }
+        ensure!(
+            self.replicates.is_none() || models.contains(&Model::Packet),
+            "--replicates: found the models {}, expected packet among them",
+            self.model.join(", ")
+        );
         let set = Set::parse(&self.sets)?;
         let (header, finished) = if self.no_run {
             self.known()?

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use flowcast::{
     model::{
         cluster::{
@@ -55,16 +55,11 @@ impl NamedPattern {
 
 /// Groups flows by step.
 pub(super) fn by_step(flows: &[Flow], step_of: &[u32]) -> Vec<Vec<Flow>> {
-    let mut steps: Vec<Vec<Flow>> = Vec::new();
-    let mut last = None;
-    for (flow, step) in flows.iter().zip(step_of) {
-        if last != Some(step) {
-            steps.push(Vec::new());
-        }
-        last = Some(step);
-        steps.last_mut().expect("a step was just begun").push(*flow);
-    }
+    let mut flows = flows.iter().copied();
+    let steps = step_of.chunk_by(|one, next| one == next);
     steps
+        .map(|step| flows.by_ref().take(step.len()).collect())
+        .collect()
 }
 
 /// Parameters of randomly drawn patterns.
@@ -154,13 +149,12 @@ impl Set {
                 .map(|flow| flow.src.0.max(flow.dst.0))
                 .max()
                 .unwrap_or(0);
-            if highest >= spec.cluster.nodes {
-                bail!(
-                    "{}: found node {highest}, expected one of the lab's {} nodes (--lab-set cluster.nodes=..)",
-                    named.name,
-                    spec.cluster.nodes
-                );
-            }
+            ensure!(
+                highest < spec.cluster.nodes,
+                "{}: found node {highest}, expected one of the lab's {} nodes (--lab-set cluster.nodes=..)",
+                named.name,
+                spec.cluster.nodes
+            );
         }
         Ok(patterns)
     }
@@ -243,9 +237,10 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<NamedPattern>
     });
     let (flows, step_of): (Vec<Flow>, Vec<u32>) =
         placed.filter(|(flow, _)| flow.src != flow.dst).unzip();
-    if flows.is_empty() {
-        bail!("{name}: found only messages inside nodes, expected at least one between nodes");
-    }
+    ensure!(
+        !flows.is_empty(),
+        "{name}: found only messages inside nodes, expected at least one between nodes"
+    );
     let stem = match ends {
         Ends::Nodes => stem,
         Ends::Ranks(map) => format!("{stem} on {}", name_of(Path::new(map))),

@@ -1,6 +1,6 @@
 //! `--threshold NAME=MEAN[,WORST]`: largest errors with which a validation passes.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use flowcast_terminal::exit::Finding;
 
@@ -35,17 +35,13 @@ impl Tolerance {
 
     /// Text on the first limit that is exceeded. `found` has the names and values for the first and the second limit.
     pub(super) fn exceeded_by(&self, found: [(&str, f64); 2]) -> Option<String> {
-        found.into_iter().zip(self.limits).find_map(
-            |((what, found), most): ((&str, f64), Option<f64>)| {
-                let (found, most) = (found * 100.0, most? * 100.0);
-                (found > most).then(|| {
-                    format!(
-                        "{}: {what} {found:.2} %, expected at most {most} %",
-                        self.name
-                    )
-                })
-            },
-        )
+        let mut all = found.into_iter().zip(self.limits);
+        all.find_map(|((what, found), most)| {
+            let (found, most) = (found * 100.0, most? * 100.0);
+            let name = &self.name;
+            (found > most)
+                .then(|| format!("{name}: {what} {found:.2} %, expected at most {most} %"))
+        })
     }
 }
 
@@ -58,11 +54,8 @@ pub(super) fn judge(
         .iter()
         .filter_map(|tolerance| exceeded(tolerance).transpose());
     let found = found.collect::<Result<Vec<_>>>()?;
-    if found.is_empty() {
-        Ok(())
-    } else {
-        Err(Finding(found.join("; ")).into())
-    }
+    ensure!(found.is_empty(), Finding(found.join("; ")));
+    Ok(())
 }
 
 fn percent(text: &str) -> Option<f64> {

@@ -79,16 +79,7 @@ impl<'a> PointRun<'a> {
     /// Sets the number of exchanges from the time of two, and lets a guard make its first measurements.
     fn warm_up(&mut self, link: &mut RailLink, index: usize) -> Result<u32> {
         let subject = &self.subjects[index];
-        let course = subject.chosen.course(subject.rails, self.split);
-        let times = exchange(
-            link,
-            course,
-            ExchangeTest {
-                repetitions: 2,
-                ..self.once
-            },
-        )
-        .map_err(exchange_error)?;
+        let times = self.exchanged(link, subject, subject.rails, 2)?;
         let last = times.last().copied().unwrap_or(self.lasts);
         let repetitions = ((self.lasts.as_nanos() / last.as_nanos()) as u32).clamp(1, LONGEST);
         self.repetitions[index] = Some(repetitions);
@@ -106,16 +97,7 @@ impl<'a> PointRun<'a> {
         repetitions: u32,
     ) -> Result<Vec<Time>> {
         if subject.chosen != Chosen::Guarded {
-            let course = subject.chosen.course(subject.rails, self.split);
-            return exchange(
-                link,
-                course,
-                ExchangeTest {
-                    repetitions,
-                    ..self.once
-                },
-            )
-            .map_err(exchange_error);
+            return self.exchanged(link, subject, subject.rails, repetitions);
         }
         let block = repetitions.div_ceil(BLOCKS) as usize;
         let mut times = Vec::new();
@@ -133,19 +115,26 @@ impl<'a> PointRun<'a> {
         repetitions: u32,
     ) -> Result<Vec<Time>> {
         let arm = self.guard.choose();
-        let course = subject.chosen.course(arm.rails(subject.rails), self.split);
-        let times = exchange(
-            link,
-            course,
-            ExchangeTest {
-                repetitions,
-                ..self.once
-            },
-        )
-        .map_err(exchange_error)?;
+        let times = self.exchanged(link, subject, arm.rails(subject.rails), repetitions)?;
         let took = times.iter().fold(Time::ZERO, |sum, time| sum + *time);
         self.guard
             .observe(arm, took, Time::from_micros(f64::from(repetitions)));
         Ok(times)
+    }
+
+    /// Times of exchanges over these rails.
+    fn exchanged(
+        &self,
+        link: &mut RailLink,
+        subject: &Subject,
+        rails: RailSet,
+        repetitions: u32,
+    ) -> Result<Vec<Time>> {
+        let test = ExchangeTest {
+            repetitions,
+            ..self.once
+        };
+        let course = subject.chosen.course(rails, self.split);
+        exchange(link, course, test).map_err(exchange_error)
     }
 }

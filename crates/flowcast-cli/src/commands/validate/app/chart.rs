@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::{
     report::chart_svg::{Chart, ChartAxis, Panel},
@@ -127,20 +127,19 @@ fn read(path: &Path) -> Result<NamedReport> {
 fn errors_of(named: &NamedReport, predictions: &[String]) -> Result<Vec<f64>> {
     predictions
         .iter()
-        .map(|name: &String| {
+        .map(|name| {
             let found = named
                 .report
                 .predictions
                 .iter()
                 .find(|prediction| prediction.prediction == *name);
-            Ok(found
-                .ok_or_else(|| {
-                    anyhow!(
-                        "{}: found no prediction `{name}`, expected one as in the first report",
-                        named.name
-                    )
-                })?
-                .total_error)
+            let found = found.with_context(|| {
+                format!(
+                    "{}: found no prediction `{name}`, expected one as in the first report",
+                    named.name
+                )
+            });
+            Ok(found?.total_error)
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     IntervalOptions, RecordingPrediction,
@@ -28,7 +28,7 @@ use flowcast_measure::lab::{LabSpec, network_of};
 
 use self::{
     document::{document, sharing},
-    runs::{Header, MeasuredRuns},
+    runs::MeasuredRuns,
 };
 use super::{
     accuracy::{self, AccuracyArgs},
@@ -45,7 +45,7 @@ use flowcast_terminal::{
     predictors::{self, Predictor, Setting},
     provenance,
     repeating::LimitArgs,
-    shares::probability,
+    shares::{count, probability},
     trace_args::{Compute, parse_mapping},
 };
 
@@ -109,10 +109,10 @@ pub(crate) struct ValidateApp {
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     compute_scale: f64,
     /// Number of timed runs of the program; at most 100000
-    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
+    #[arg(long, default_value_t = 6, value_name = "COUNT", value_parser = count::<usize>(..=100_000))]
     repetitions: usize,
     /// Number of recorded runs, each of which is predicted; the median of the predictions counts; at most 100000
-    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = flowcast_terminal::shares::count::<usize>(..=100_000))]
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = count::<usize>(..=100_000))]
     count: usize,
     /// Largest accepted error of a prediction's total, and of its worst region (repeatable); a larger error gives exit code
     /// 1
@@ -162,19 +162,13 @@ impl ValidateApp {
                 self.model.join(", ")
             );
         }
-        let known = if self.no_run {
-            None
+        let (measured, (given, network)) = if self.no_run {
+            let measured = MeasuredRuns::read(&path_beside(&self.report))?;
+            let networks = self.networks(measured.header.lab.as_ref(), &predictors)?;
+            (measured, networks)
         } else {
-            Some(self.networks(spec.as_ref(), &predictors)?)
-        };
-        let measured = if self.no_run {
-            MeasuredRuns::read(&path_beside(&self.report))?
-        } else {
-            self.measured(&spec)?
-        };
-        let (given, network) = match known {
-            Some(networks) => networks,
-            None => self.networks(measured.header.lab.as_ref(), &predictors)?,
+            let networks = self.networks(spec.as_ref(), &predictors)?;
+            (self.measured(&spec)?, networks)
         };
         let (validation, predicted) = self.validation(&measured, &mut predictors, &network)?;
         let fared = validation.fared()?;
@@ -208,15 +202,15 @@ impl ValidateApp {
     }
 
     fn check_counts(&self) -> Result<()> {
-        if self.repetitions == 0 || self.count == 0 {
-            bail!("--repetitions, --count: found 0, expected at least 1");
-        }
-        if !(self.compute_scale.is_finite() && self.compute_scale > 0.0) {
-            bail!(
-                "--compute-scale: found {}, expected a number above 0",
-                self.compute_scale
-            );
-        }
+        ensure!(
+            self.repetitions != 0 && self.count != 0,
+            "--repetitions, --count: found 0, expected at least 1"
+        );
+        ensure!(
+            self.compute_scale.is_finite() && self.compute_scale > 0.0,
+            "--compute-scale: found {}, expected a number above 0",
+            self.compute_scale
+        );
         Ok(())
     }
 
@@ -228,22 +222,6 @@ impl ValidateApp {
             }
             Err(_) => load(lab, &self.lab_set),
         }
-    }
-
-    fn measured(&self, spec: &Option<LabSpec>) -> Result<MeasuredRuns> {
-        let header = Header::new(spec.clone(), &self.command);
-        let plan = runs::Plan {
-            output: &self.report,
-            command: &self.command,
-            lab: self.lab.as_deref(),
-            self_test: !self.going.no_self_test,
-            recorder: self.recorder.as_deref(),
-            runs: self.repetitions,
-            record_runs: self.count,
-            max_time: self.going.time_limit,
-            resume: self.resume,
-        };
-        plan.carry_out(header)
     }
 
     /// The given network, or a network with the lab's rates; and the network of the predictions. The latter has scaled
@@ -314,9 +292,10 @@ impl ValidateApp {
         let first = recordings
             .first()
             .context("found no recorded run, expected one (--resume records it)")?;
-        if measured.runs.is_empty() {
-            bail!("found no timed run, expected one (--resume runs it)");
-        }
+        ensure!(
+            !measured.runs.is_empty(),
+            "found no timed run, expected one (--resume runs it)"
+        );
         let name = journal::name_of(&self.report);
         let asked = IntervalOptions {
             level: self.level,

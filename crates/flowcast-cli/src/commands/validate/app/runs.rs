@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use flowcast::{
     recording::{decode::RankFile, format},
     table::command_line,
@@ -26,6 +26,7 @@ use super::super::{
     accuracy::MARKED,
     journal::{self, Journal, path_beside},
 };
+use super::ValidateApp;
 use crate::{
     commands::{
         doctor,
@@ -121,24 +122,12 @@ impl MeasuredRuns {
     }
 }
 
-/// Plan of the runs.
-pub(super) struct Plan<'a> {
-    pub output: &'a Path,
-    pub command: &'a [OsString],
-    pub lab: Option<&'a str>,
-    pub self_test: bool,
-    pub recorder: Option<&'a Path>,
-    pub runs: usize,
-    pub record_runs: usize,
-    pub max_time: Option<Time>,
-    pub resume: bool,
-}
-
-impl Plan<'_> {
-    /// Executes the missing runs.
-    pub(super) fn carry_out(&self, header: Header) -> Result<MeasuredRuns> {
-        let path = path_beside(self.output);
-        let recorder = recorder(self.recorder)?;
+impl ValidateApp {
+    /// Executes the missing runs and returns all.
+    pub(super) fn measured(&self, spec: &Option<LabSpec>) -> Result<MeasuredRuns> {
+        let header = Header::new(spec.clone(), &self.command);
+        let path = path_beside(&self.report);
+        let recorder = recorder(self.recorder.as_deref())?;
         if !self.resume {
             Journal::start(&path, &header)?;
         }
@@ -151,18 +140,20 @@ impl Plan<'_> {
         let mut mark = doctor::warn_of_other_programs(MARKED).map(RunLine::DisturbedBy);
         mark.iter()
             .for_each(|mark| measured.add(&path, mark.clone()));
-        let place = RunPlace::new(self.lab, measured.header.lab.as_ref(), self.self_test)?;
+        let self_test = !self.going.no_self_test;
+        let place = RunPlace::new(self.lab.as_deref(), measured.header.lab.as_ref(), self_test)?;
         let (began, mut done) = (Instant::now(), 0u32);
         while self.left(&measured) > 0 {
             if self
-                .max_time
+                .going
+                .time_limit
                 .is_some_and(|most| began.elapsed().as_secs_f64() > most.as_seconds())
             {
                 say!("flowcast: the time limit is reached; --resume executes the remaining runs");
                 break;
             }
             let recorded = measured.recordings.len();
-            let line = if recorded < self.record_runs {
+            let line = if recorded < self.count {
                 self.record(&place, &recorder.path, &measured)?
             } else {
                 self.time(&place, &recorder.path, measured.runs.len() + 1)?
@@ -187,8 +178,8 @@ impl Plan<'_> {
 
     /// Number of missing runs.
     fn left(&self, measured: &MeasuredRuns) -> usize {
-        let recordings = self.record_runs.saturating_sub(measured.recordings.len());
-        recordings + self.runs.saturating_sub(measured.runs.len())
+        let recordings = self.count.saturating_sub(measured.recordings.len());
+        recordings + self.repetitions.saturating_sub(measured.runs.len())
     }
 
     /// Records a run. The folder gets its name at the end, so a killed run leaves none of that name.
@@ -199,19 +190,18 @@ impl Plan<'_> {
         } else {
             format!("rec.{number}")
         };
-        let kept = self.output.with_extension(ending);
-        if kept.exists() {
-            bail!(
-                "found {}, expected no such folder yet (remove it, or choose another --report)",
-                kept.display()
-            );
-        }
+        let kept = self.report.with_extension(ending);
+        ensure!(
+            !kept.exists(),
+            "found {}, expected no such folder yet (remove it, or choose another --report)",
+            kept.display()
+        );
         let name = kept
             .file_name()
             .context("found no file name, expected --report FILE.html")?;
         let folder = self.folder_beside()?;
         let to = prepare(folder.path(), before.disturbed_by.clone())?;
-        let times = measured(&self.run(place, recorder, &to, false)?);
+        let times = measured(&self.run_once(place, recorder, &to, false)?);
         fs::rename(folder.path(), &kept)
             .with_context(|| format!("cannot write {}", kept.display()))?;
         // The temporary folder has its final name now.
@@ -219,7 +209,7 @@ impl Plan<'_> {
         fs::set_permissions(&kept, fs::Permissions::from_mode(0o755))?;
         say!(
             "flowcast: recorded run {number} of {}: {}",
-            self.record_runs,
+            self.count,
             Rounded(times.total)
         );
         Ok(RunLine::Recorded(name.to_string_lossy().into_owned()))
@@ -228,7 +218,7 @@ impl Plan<'_> {
     /// Times a run in which no call is recorded.
     fn time(&self, place: &RunPlace, recorder: &Path, number: usize) -> Result<RunLine> {
         let folder = self.folder_beside()?;
-        let files = self.run(place, recorder, &fs::canonicalize(folder.path())?, true)?;
+        let files = self.run_once(place, recorder, &fs::canonicalize(folder.path())?, true)?;
         let RunTimes { total, regions, .. } = measured(&files);
         let times = RunTimes {
             total,
@@ -237,7 +227,7 @@ impl Plan<'_> {
         };
         say!(
             "flowcast: timed run {number} of {}: {}",
-            self.runs,
+            self.repetitions,
             Rounded(times.total)
         );
         Ok(RunLine::Timed(times.map(Time::as_seconds)))
@@ -245,12 +235,12 @@ impl Plan<'_> {
 
     /// Temporary folder at a place that ranks of a lab can reach too.
     fn folder_beside(&self) -> Result<TempDir> {
-        let beside = folder_of(self.output);
+        let beside = folder_of(&self.report);
         tempfile::tempdir_in(beside).with_context(|| format!("cannot write {}", beside.display()))
     }
 
     /// Executes one run and returns its recording, which remains in the folder.
-    fn run(
+    fn run_once(
         &self,
         place: &RunPlace,
         recorder: &Path,
@@ -266,8 +256,8 @@ impl Plan<'_> {
             clocks: false,
         };
         let ended = loading.run(
-            self.command,
-            |program: &OsStr| {
+            &self.command,
+            |program| {
                 let mut command = place.command(program)?;
                 // The standard output is reserved for the report.
                 command
@@ -277,19 +267,19 @@ impl Plan<'_> {
             },
             Command::status,
         )?;
-        if !folder.join(format::RECORDING).exists() {
-            return Err(EnvironmentLacks(ended.nothing_recorded(self.command)).into());
-        }
-        if !ended.status.success() {
-            return Err(Finding(format!("the program ended with {}", ended.status_text())).into());
-        }
+        ensure!(
+            folder.join(format::RECORDING).exists(),
+            EnvironmentLacks(ended.nothing_recorded(&self.command))
+        );
+        ensure!(
+            ended.status.success(),
+            Finding(format!("the program ended with {}", ended.status_text()))
+        );
         let files = open_recording(folder)?;
-        if measured(&files).total == Time::ZERO {
-            return Err(Finding(
-                "found no time between MPI_Init and MPI_Finalize, expected some".to_owned(),
-            )
-            .into());
-        }
+        ensure!(
+            measured(&files).total != Time::ZERO,
+            Finding("found no time between MPI_Init and MPI_Finalize, expected some".to_owned())
+        );
         Ok(files)
     }
 }
