@@ -13,8 +13,8 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
 import distributed
-import flowcast
-from flowcast import _engines, _worker
+import flowcast_hpc as flowcast
+from flowcast_hpc import _engines, _worker
 
 HALO = ["halo", "--ranks", "1024", "--iterations", "245", "--size", "1KiB", "--compute", "10us"]
 SMALL = "examples/ring.dim"

@@ -47,8 +47,8 @@ def json_of() -> Callable[..., dict[str, object]]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Examples that run the command need it. Measuring warns on a busy machine."""
     for item in items:
-        if item.name.startswith("flowcast._command."):
-            item.add_marker(pytest.mark.filterwarnings("ignore::flowcast.FlowcastWarning"))
+        if item.name.startswith("flowcast_hpc._command."):
+            item.add_marker(pytest.mark.filterwarnings("ignore::flowcast_hpc.FlowcastWarning"))
             item.add_marker(pytest.mark.skipif(found_command() is None, reason="the command flowcast is not here"))
 
 

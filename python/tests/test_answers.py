@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import flowcast
+import flowcast_hpc as flowcast
 
 LU = "examples/lu.S.4.dim.gz"
 ALONE = ["--network", "gige-tcp", "--model", "independent"]

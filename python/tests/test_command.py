@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import flowcast
+import flowcast_hpc as flowcast
 
-pytestmark = pytest.mark.filterwarnings("ignore::flowcast.FlowcastWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::flowcast_hpc.FlowcastWarning")
 
 SIZES = ["1B", "1KiB", "4KiB"]
 
@@ -120,7 +120,7 @@ def test_a_failed_program_is_reported(command: str, launcher: list[str], tmp_pat
 def test_an_interrupt_ends_the_program(command: str, launcher: list[str], tmp_path: Path) -> None:
     script = tmp_path / "record.py"
     words = [*launcher, "2000", "100000000"]
-    script.write_text(f"import flowcast\nflowcast.record({words!r}, {str(tmp_path / 'long.rec')!r})\n")
+    script.write_text(f"import flowcast_hpc as flowcast\nflowcast.record({words!r}, {str(tmp_path / 'long.rec')!r})\n")
     # A shell starts jobs in the background with interrupts ignored.
     words = ["env", "--default-signal", sys.executable, str(script)]
     own = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-import flowcast
-from flowcast import _engines, _worker
+import flowcast_hpc as flowcast
+from flowcast_hpc import _engines, _worker
 
 LU = "examples/lu.S.4.dim.gz"
 GRID = {"latency": "1us..100us:12", "bandwidth": "10MB/s..1GB/s:8:log"}
@@ -209,7 +209,7 @@ def test_mpi4py(expected: str, tmp_path: Path) -> None:
     program.write_text(
         textwrap.dedent(f"""
         from mpi4py.futures import MPIPoolExecutor
-        import flowcast
+        import flowcast_hpc as flowcast
         if __name__ == "__main__":
             with MPIPoolExecutor() as pool:
                 table = flowcast.sweep({LU!r}, grid={GRID!r}, executor=pool)

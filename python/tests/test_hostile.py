@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import flowcast
-from flowcast import _native
+import flowcast_hpc as flowcast
+from flowcast_hpc import _native
 
 EXAMPLES = Path("examples")
 REFUSED = (flowcast.InputError, TypeError, ValueError, OverflowError, IndexError, KeyError, MemoryError)

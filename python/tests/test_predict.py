@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import flowcast
+import flowcast_hpc as flowcast
 
 JsonOf = Callable[..., dict[str, object]]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-import flowcast
-from flowcast import NetworkFile, Nic
+import flowcast_hpc as flowcast
+from flowcast_hpc import NetworkFile, Nic
 
 LU = "examples/lu.S.4.dim.gz"
 

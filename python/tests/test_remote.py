@@ -115,7 +115,7 @@ def test_the_child_ends_with_the_command(command: str, address: str) -> None:
     words = [command, "sweep", LU, "--network", "gige-tcp", *many, "--executor", f"dask:{address}"]
     running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
-        child = first_child(running.pid, "flowcast._remote")
+        child = first_child(running.pid, "flowcast_hpc._remote")
         assert running.poll() is None
         running.send_signal(signal.SIGTERM)
         running.wait(10)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-import flowcast
+import flowcast_hpc as flowcast
 
 LU = "examples/lu.S.4.dim.gz"
 

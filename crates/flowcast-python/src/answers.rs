@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Answer to a question: text, tables, and the document of the command, whose fields are attributes.
-#[pyclass(frozen, subclass, module = "flowcast")]
+#[pyclass(frozen, subclass, module = "flowcast_hpc")]
 pub(crate) struct Answer {
     pub answer: Document,
     document: Value,
@@ -175,7 +175,7 @@ impl Answer {
     fn show<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let page = slf.call_method0("to_html")?;
         slf.py()
-            .import("flowcast._show")?
+            .import("flowcast_hpc._show")?
             .call_method1("show_page", (page,))
     }
 
@@ -186,7 +186,7 @@ impl Answer {
         ax: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
-            .import("flowcast._plot")?
+            .import("flowcast_hpc._plot")?
             .call_method1("plot_answer", (slf, ax))
     }
 

@@ -13,7 +13,7 @@ pub(crate) fn raised(py: Python<'_>, error: &anyhow::Error) -> PyErr {
         None => "InputError",
     };
     let class = py
-        .import("flowcast._errors")
+        .import("flowcast_hpc._errors")
         .and_then(|module| module.getattr(name));
     match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
         Ok(class) => PyErr::from_type(class, text_of(error)),

@@ -1,6 +1,6 @@
 //! Native part of the Python package `flowcast`, which calls the crate `flowcast` and returns its results to Python.
 //!
-//! The convenient interface is in `python/src/flowcast`. This module contains the work that must be fast or give the same
+//! The convenient interface is in `python/src/flowcast_hpc`. This module contains the work that must be fast or give the same
 //! results as the command. Work runs without Python's lock, on its own thread, so that an interrupt ends the wait
 //! immediately (`work`). Errors are `flowcast.InputError`, or `flowcast.MissingError` for what the machine lacks (`errors`).
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::{errors::raised, table::rebuilder};
 
 /// Network with its machine and the parameters of its models.
-#[pyclass(frozen, module = "flowcast", from_py_object)]
+#[pyclass(frozen, module = "flowcast_hpc", from_py_object)]
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
     pub network: Arc<flowcast::model::network::Network>,

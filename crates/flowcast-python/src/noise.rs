@@ -83,7 +83,7 @@ impl NoiseDraws {
 }
 
 /// Distribution of a predicted time under random delays of computations.
-#[pyclass(frozen, module = "flowcast")]
+#[pyclass(frozen, module = "flowcast_hpc")]
 pub(crate) struct Noise {
     distribution: String,
     noisy: Noisy,
@@ -163,7 +163,7 @@ impl Noise {
         ax: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
-            .import("flowcast._plot")?
+            .import("flowcast_hpc._plot")?
             .call_method1("plot_noise", (slf, ax))
     }
 

@@ -8,7 +8,7 @@ use pyo3::{prelude::*, types::PyTuple};
 use crate::{errors::raised, networks::Network, table::rebuilder};
 
 /// Options of a prediction.
-#[pyclass(frozen, module = "flowcast._native", from_py_object)]
+#[pyclass(frozen, module = "flowcast_hpc._native", from_py_object)]
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub options: flowcast::Options,

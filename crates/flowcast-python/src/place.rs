@@ -21,7 +21,7 @@ use crate::{networks::Network, work::run_in_background};
 type FoundPlacement = (String, Option<(Vec<Vec<u32>>, Vec<(f64, u64)>)>);
 
 /// Communication whose ranks can run on the nodes of a cluster.
-#[pyclass(frozen, module = "flowcast")]
+#[pyclass(frozen, module = "flowcast_hpc")]
 pub(crate) struct Placing {
     input: PlaceInput,
     network: Arc<Cluster>,
@@ -31,7 +31,7 @@ pub(crate) struct Placing {
 }
 
 /// Search for the fastest mapping.
-#[pyclass(frozen, module = "flowcast")]
+#[pyclass(frozen, module = "flowcast_hpc")]
 pub(crate) struct TimeSearch {
     placing: Py<Placing>,
     search: Mutex<MappingSearch>,

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Predicted time of a trace and its parts. Tables that need another replay are computed on request.
-#[pyclass(frozen, extends = Answer, module = "flowcast")]
+#[pyclass(frozen, extends = Answer, module = "flowcast_hpc")]
 pub(crate) struct Prediction {
     asked: ReplayInputs,
     /// Predicted time with its interval, as formatted text.
@@ -295,7 +295,7 @@ pub(crate) fn is_pattern(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
 }
 
 /// Predicted end of each flow of a pattern.
-#[pyclass(frozen, extends = Answer, module = "flowcast")]
+#[pyclass(frozen, extends = Answer, module = "flowcast_hpc")]
 pub(crate) struct PatternPrediction {
     /// Predicted time with its interval, as formatted text.
     #[pyo3(get)]

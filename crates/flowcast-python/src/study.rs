@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Predictions of one trace on all networks of a grid.
-#[pyclass(frozen, module = "flowcast._native")]
+#[pyclass(frozen, module = "flowcast_hpc._native")]
 pub(crate) struct Study {
     study: Arc<flowcast::study::Study>,
 }

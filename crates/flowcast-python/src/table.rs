@@ -213,7 +213,7 @@ impl Texts {
 }
 
 /// Table: named columns of equal length.
-#[pyclass(frozen, module = "flowcast")]
+#[pyclass(frozen, module = "flowcast_hpc")]
 #[derive(Debug)]
 pub(crate) struct Table {
     pub columns: Arc<Columns>,
@@ -381,7 +381,7 @@ impl Table {
     /// Iterates over the rows, each a dictionary.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyIterator>> {
         slf.py()
-            .import("flowcast._frames")?
+            .import("flowcast_hpc._frames")?
             .call_method1("rows", (slf,))?
             .try_iter()
     }
@@ -389,14 +389,14 @@ impl Table {
     /// Returns the table as a pandas data frame.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
-            .import("flowcast._frames")?
+            .import("flowcast_hpc._frames")?
             .call_method1("to_pandas", (slf,))
     }
 
     /// Returns the table as a polars data frame.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py()
-            .import("flowcast._frames")?
+            .import("flowcast_hpc._frames")?
             .call_method1("to_polars", (slf,))
     }
 
@@ -524,11 +524,11 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// Returns the function that rebuilds a pickled object.
 pub(crate) fn rebuilder<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("flowcast._rebuild")?.getattr(name)
+    py.import("flowcast_hpc._rebuild")?.getattr(name)
 }
 
 /// Column of a table.
-#[pyclass(frozen, module = "flowcast")]
+#[pyclass(frozen, module = "flowcast_hpc")]
 #[derive(Debug)]
 pub(crate) struct Column {
     columns: Arc<Columns>,

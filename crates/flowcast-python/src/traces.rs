@@ -19,7 +19,7 @@ use crate::{table::rebuilder, work::run_in_background};
 type TraceCounts = Vec<(String, u64)>;
 
 /// Trace of a program, or a GOAL schedule.
-#[pyclass(frozen, module = "flowcast", from_py_object)]
+#[pyclass(frozen, module = "flowcast_hpc", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Trace {
     pub trace: Arc<flowcast::trace::Trace>,

@@ -82,7 +82,7 @@ fn install_package(own: &Path) -> Result<()> {
 /// The installed package has its licences and those of what is linked into it.
 fn carries_licences(own: &Path) -> Result<()> {
     notices::check_wheel()?;
-    const LIST: &str = "import importlib.metadata as m; print(*m.distribution('flowcast').metadata.get_all('License-File'))";
+    const LIST: &str = "import importlib.metadata as m; print(*m.distribution('flowcast-hpc').metadata.get_all('License-File'))";
     let found = output(own, &["-c", LIST])?;
     for file in ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENSES"] {
         ensure!(
@@ -107,7 +107,13 @@ fn try_package(own: &Path) -> Result<()> {
         Ok(())
     };
     tested(&[
-        "-m", "pytest", "--quiet", "-rs", "tests", "--pyargs", "flowcast",
+        "-m",
+        "pytest",
+        "--quiet",
+        "-rs",
+        "tests",
+        "--pyargs",
+        "flowcast_hpc",
     ])?;
     tested(&["-m", "mypy"])?;
     match output(&own, &["-c", "import basedpyright"]) {

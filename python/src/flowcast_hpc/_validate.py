@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Literal
 
-from flowcast import _native
-from flowcast._engines import in_order
-from flowcast._errors import InputError
-from flowcast._inputs import MappingLike, NetworkLike, Value, network_of, sendable
-from flowcast._native import Table
-from flowcast._worker import predicted_times
+from flowcast_hpc import _native
+from flowcast_hpc._engines import in_order
+from flowcast_hpc._errors import InputError
+from flowcast_hpc._inputs import MappingLike, NetworkLike, Value, network_of, sendable
+from flowcast_hpc._native import Table
+from flowcast_hpc._worker import predicted_times
 
 
 def validate_app(
@@ -62,7 +62,7 @@ def validate_app(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> table = flowcast.validate_app(["examples/heat.rec"], "gige-tcp", models=["fair"], collectives=["formula"])
     >>> table["quantity"][0], table["prediction"][0]
     ('total', 'fair/formula')

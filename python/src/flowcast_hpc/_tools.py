@@ -11,15 +11,15 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowcast import _native
-from flowcast._command import Measurement
-from flowcast._engines import in_order, shares
-from flowcast._errors import FlowcastWarning, InputError, whole
-from flowcast._former import former
-from flowcast._inputs import NetworkLike, TraceLike, network_of, trace_of
-from flowcast._native import Network, Placing, Table
-from flowcast._predict import read
-from flowcast._worker import Communication, mapping_times
+from flowcast_hpc import _native
+from flowcast_hpc._command import Measurement
+from flowcast_hpc._engines import in_order, shares
+from flowcast_hpc._errors import FlowcastWarning, InputError, whole
+from flowcast_hpc._former import former
+from flowcast_hpc._inputs import NetworkLike, TraceLike, network_of, trace_of
+from flowcast_hpc._native import Network, Placing, Table
+from flowcast_hpc._predict import read
+from flowcast_hpc._worker import Communication, mapping_times
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def fit(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> found = flowcast.fit("examples/gige-samples.csv", name="mine")
     >>> round(found.parameters["L_us"].value, 1)
     65.4
@@ -195,7 +195,7 @@ def place(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> flowcast.place("examples/broadcast.steps", "gige-lam", nodes=4, ranks_per_node=2, inside="18.7ms").best[0]
     [0, 0, 1, 1, 2, 2, 3, 3]
     """
@@ -291,7 +291,7 @@ def rails(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> two = ["fast=1,0.001,1,5us", "slow=1,0.01,1,5us"]
     >>> flowcast.rails(two, [(0.0, 1000), (0.0, 1000)]).messages["rail"].to_list()
     [0, 0]
@@ -314,7 +314,7 @@ def compile(path: TraceLike, output: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    >>> import flowcast, os, tempfile
+    >>> import flowcast_hpc, os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "ring.fct")
     >>> flowcast.compile("examples/ring.dim", file)
     >>> flowcast.predict(file).messages
@@ -351,7 +351,7 @@ def convert(
 
     Examples
     --------
-    >>> import flowcast, os, tempfile
+    >>> import flowcast_hpc, os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "ring.goal")
     >>> flowcast.convert("examples/ring.dim", file, "goal")
     {}

@@ -8,11 +8,11 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import cast
 
-from flowcast import _native
-from flowcast._engines import Shipping, in_order, shares
-from flowcast._errors import InputError, NoSuchFileError
-from flowcast._former import former
-from flowcast._inputs import (
+from flowcast_hpc import _native
+from flowcast_hpc._engines import Shipping, in_order, shares
+from flowcast_hpc._errors import InputError, NoSuchFileError
+from flowcast_hpc._former import former
+from flowcast_hpc._inputs import (
     MappingLike,
     NetworkLike,
     TraceLike,
@@ -25,8 +25,8 @@ from flowcast._inputs import (
     trace_of,
     with_seed,
 )
-from flowcast._native import PatternPrediction, Prediction, Table
-from flowcast._worker import Ensemble, ends_of_runs, row, row_of
+from flowcast_hpc._native import PatternPrediction, Prediction, Table
+from flowcast_hpc._worker import Ensemble, ends_of_runs, row, row_of
 
 #: Number of runs of an ensemble that share a pass over the events.
 _RUNS_TOGETHER = 8
@@ -109,7 +109,7 @@ def predict(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> prediction = flowcast.predict("examples/ring.dim", network="gige-tcp")
     >>> prediction.messages, prediction.model
     (3, 'fair')
@@ -176,7 +176,7 @@ def predict_pattern(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> flowcast.predict_pattern("0 -> 1 4MB").flows["slowdown"].to_list()
     [1.0]
     """
@@ -222,7 +222,7 @@ def compare(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> table = flowcast.compare("examples/ring.dim", ["gige-tcp", "infiniband-2006"])
     >>> table["network"].to_list()
     ['gige-tcp', 'infiniband-2006']

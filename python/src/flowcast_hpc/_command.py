@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from flowcast._errors import FindingError, FlowcastWarning, InputError, MissingError
-from flowcast._former import former
-from flowcast._native import Table, Trace
+from flowcast_hpc._errors import FindingError, FlowcastWarning, InputError, MissingError
+from flowcast_hpc._former import former
+from flowcast_hpc._native import Table, Trace
 
 Time: TypeAlias = "str | float"
 Size: TypeAlias = "str | int"
@@ -115,7 +115,7 @@ def measure(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> measured = flowcast.measure(time_limit="0.5s", sizes=["1B", "1KiB", "2KiB"])
     >>> measured.samples.column_names
     ['what', 'n', 'd_us', 'size_B', 'time_us']

@@ -27,7 +27,7 @@ class InputError(ValueError):
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> try:
     ...     flowcast.sweep("examples/ring.dim", grid={"latency": "5us..1us:3"})
     ... except flowcast.InputError as error:
@@ -52,7 +52,7 @@ class NoSuchFileError(InputError, FileNotFoundError):
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> try:
     ...     flowcast.predict("absent.dim")
     ... except FileNotFoundError as error:

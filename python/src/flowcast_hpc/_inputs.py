@@ -8,12 +8,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flowcast._errors import FlowcastWarning, InputError, whole
-from flowcast._native import Network, Options, Trace
+from flowcast_hpc._errors import FlowcastWarning, InputError, whole
+from flowcast_hpc._native import Network, Options, Trace
 
 if TYPE_CHECKING:
-    from flowcast.network_file import NetworkFile
-    from flowcast.programs import Program
+    from flowcast_hpc.network_file import NetworkFile
+    from flowcast_hpc.programs import Program
 
 TraceLike: TypeAlias = "str | os.PathLike[str] | Trace | Program"
 NetworkLike: TypeAlias = "str | os.PathLike[str] | Network | NetworkFile"
@@ -23,7 +23,7 @@ MappingLike: TypeAlias = "str | os.PathLike[str] | Sequence[int]"
 
 def trace_of(given: TraceLike, *, incomplete: bool = False) -> Trace:
     """Returns the trace of a path or a program, and warns of items that are not modelled."""
-    from flowcast.programs import Program
+    from flowcast_hpc.programs import Program
 
     if isinstance(given, Trace):
         return given
@@ -37,7 +37,7 @@ def trace_of(given: TraceLike, *, incomplete: bool = False) -> Trace:
 
 def network_of(given: NetworkLike, values: Mapping[str, Value] | None = None) -> Network:
     """Returns the network of a name, a path or a description, with some fields replaced."""
-    from flowcast.network_file import NetworkFile
+    from flowcast_hpc.network_file import NetworkFile
 
     if isinstance(given, Network):
         network = given

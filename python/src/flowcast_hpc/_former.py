@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from flowcast._errors import FlowcastWarning
+from flowcast_hpc._errors import FlowcastWarning
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowcast._errors import MissingError
-from flowcast._native import Answer, Noise
+from flowcast_hpc._errors import MissingError
+from flowcast_hpc._native import Answer, Noise
 
 #: By kind: the table, the column of the names, the column of the bar lengths, and the label of the axis.
 _BARS = {

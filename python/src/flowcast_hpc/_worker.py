@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flowcast import _native
-from flowcast._inputs import Value, options_of
-from flowcast._native import Network, Placing, Prediction, Study, Trace
+from flowcast_hpc import _native
+from flowcast_hpc._inputs import Value, options_of
+from flowcast_hpc._native import Network, Placing, Prediction, Study, Trace
 
 if TYPE_CHECKING:
-    from flowcast._native import RunTimes
+    from flowcast_hpc._native import RunTimes
 
 #: The values of each field.
 GridValues: TypeAlias = "tuple[tuple[str, str | tuple[Value, ...]], ...]"

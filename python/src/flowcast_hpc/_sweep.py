@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-from flowcast._engines import Shipping, in_order, max_workers
-from flowcast._errors import InputError
-from flowcast._inputs import MappingLike, NetworkLike, TraceLike, Value, networks_of, sendable, trace_of
-from flowcast._native import Network, Study, Table, Trace
-from flowcast._progress import Progress
-from flowcast._worker import Grid, lines, study_of
+from flowcast_hpc._engines import Shipping, in_order, max_workers
+from flowcast_hpc._errors import InputError
+from flowcast_hpc._inputs import MappingLike, NetworkLike, TraceLike, Value, networks_of, sendable, trace_of
+from flowcast_hpc._native import Network, Study, Table, Trace
+from flowcast_hpc._progress import Progress
+from flowcast_hpc._worker import Grid, lines, study_of
 
 _MOST_IN_A_PART = 256
 
@@ -63,7 +63,7 @@ def sweep(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> table = flowcast.sweep("examples/ring.dim", grid={"nic.latency": ["5us", "50us"]})
     >>> table.column_names
     ['set', 'nic.latency_s', 'makespan_s', 'communication_share']
@@ -98,7 +98,7 @@ def sweep_parts(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> parts = flowcast.sweep_parts("examples/ring.dim", grid={"nic.latency": "1us..9us:9"})
     >>> sum(len(part) for part in parts)
     9

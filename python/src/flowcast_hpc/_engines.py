@@ -21,9 +21,9 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, TypeVar
 
-from flowcast._errors import FlowcastWarning, InputError, MissingError
-from flowcast._native import Trace
-from flowcast._worker import Shipment, TraceMissing
+from flowcast_hpc._errors import FlowcastWarning, InputError, MissingError
+from flowcast_hpc._native import Trace
+from flowcast_hpc._worker import Shipment, TraceMissing
 
 T = TypeVar("T")
 

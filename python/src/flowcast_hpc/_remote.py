@@ -1,4 +1,4 @@
-"""``python3 -m flowcast._remote``: replays the sets of a sweep on a Dask cluster, for ``flowcast sweep --executor``.
+"""``python3 -m flowcast_hpc._remote``: replays the sets of a sweep on a Dask cluster, for ``flowcast sweep --executor``.
 
 Standard input has the job in one line of JSON, then the compiled trace, and stays open as long as the caller waits for the
 result. Standard output gets a line for each set in the order of the sets; a line ``!CODE MESSAGE`` reports an error.
@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from typing import Any, BinaryIO
 
-from flowcast._errors import InputError, MissingError
-from flowcast._native import VERSION, Network, Trace
-from flowcast._sweep import Sweep
+from flowcast_hpc._errors import InputError, MissingError
+from flowcast_hpc._native import VERSION, Network, Trace
+from flowcast_hpc._sweep import Sweep
 
 #: Time that a scheduler has to answer, in seconds.
 _PATIENCE = 30

@@ -6,9 +6,9 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 
-from flowcast import _native
-from flowcast._former import former
-from flowcast._inputs import (
+from flowcast_hpc import _native
+from flowcast_hpc._former import former
+from flowcast_hpc._inputs import (
     MappingLike,
     NetworkLike,
     TraceLike,
@@ -19,7 +19,7 @@ from flowcast._inputs import (
     trace_of,
     with_seed,
 )
-from flowcast._native import Answer, Network, Trace
+from flowcast_hpc._native import Answer, Network, Trace
 
 #: Fields of the network by the quantity of a condition, such as ``latency[pair=0-3]``.
 _FIELDS = ("latency", "bandwidth", "overhead", "gap", "gap_per_byte")
@@ -72,7 +72,7 @@ def sensitivity(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> answer = flowcast.sensitivity(
     ...     "examples/ring.dim", model="independent", parameter="latency", range=(0.0, 1e-3)
     ... )
@@ -115,7 +115,7 @@ def explain_path(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> answer = flowcast.explain_path("examples/lu.S.4.dim.gz", model="independent")
     >>> answer["shares"]["limit"][0]
     'latency'
@@ -150,7 +150,7 @@ def explain_gradient(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> slopes = flowcast.explain_gradient("examples/lu.S.4.dim.gz", model="independent")["slopes"]
     >>> slopes.column_names
     ['cost', 'of', 'unit', 'slope', 'now_s']
@@ -183,7 +183,7 @@ def explain_slack(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> flowcast.explain_slack("examples/lu.S.4.dim.gz", model="independent")["ranks"]["rank"].to_list()
     [0, 1, 2, 3]
     """
@@ -231,7 +231,7 @@ def predict_scenarios(
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> what_if = [{"name": "as it is"}, {"name": "half the latency", "set": {"nic.latency": "32.7us"}}]
     >>> table = flowcast.predict_scenarios("examples/ring.dim", what_if, "gige-tcp")["scenarios"]
     >>> table["name"].to_list(), table["ratio"][1] < 1

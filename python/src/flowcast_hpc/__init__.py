@@ -1,6 +1,6 @@
 """Predicts the communication time of a message-passing program on an existing or planned network.
 
->>> import flowcast
+>>> import flowcast_hpc as flowcast
 >>> flowcast.predict("examples/ring.dim", network="gige-tcp").messages
 3
 
@@ -10,13 +10,13 @@ The functions have the names and defaults of the commands: :func:`predict`, :fun
 :func:`convert`, :func:`networks`. Times are in seconds, sizes in bytes, unless a name says otherwise.
 """
 
-from flowcast._answers import explain_gradient, explain_path, explain_slack, predict_scenarios, sensitivity
-from flowcast._command import Measurement, Recording, measure, record
-from flowcast._errors import FindingError, FlowcastWarning, InputError, MissingError, NoSuchFileError
-from flowcast._native import (
+from flowcast_hpc._answers import explain_gradient, explain_path, explain_slack, predict_scenarios, sensitivity
+from flowcast_hpc._command import Measurement, Recording, measure, record
+from flowcast_hpc._errors import FindingError, FlowcastWarning, InputError, MissingError, NoSuchFileError
+from flowcast_hpc._native import (
     VERSION as __version__,
 )
-from flowcast._native import (
+from flowcast_hpc._native import (
     Answer,
     Column,
     Network,
@@ -26,9 +26,9 @@ from flowcast._native import (
     Table,
     Trace,
 )
-from flowcast._predict import compare, predict, predict_pattern
-from flowcast._sweep import sweep, sweep_parts
-from flowcast._tools import (
+from flowcast_hpc._predict import compare, predict, predict_pattern
+from flowcast_hpc._sweep import sweep, sweep_parts
+from flowcast_hpc._tools import (
     Fit,
     Parameter,
     Placement,
@@ -39,9 +39,9 @@ from flowcast._tools import (
     place,
     rails,
 )
-from flowcast._validate import validate_app
-from flowcast.network_file import Bus, Link, NetworkFile, Nic, networks
-from flowcast.programs import Program, Rank
+from flowcast_hpc._validate import validate_app
+from flowcast_hpc.network_file import Bus, Link, NetworkFile, Nic, networks
+from flowcast_hpc.programs import Program, Rank
 
 __all__ = [
     "Answer",

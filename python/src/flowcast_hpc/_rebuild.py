@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowcast import _native
-from flowcast._native import Network, Options, Prediction, Trace
+from flowcast_hpc import _native
+from flowcast_hpc._native import Network, Options, Prediction, Trace
 
 
 def trace(name: str, content: bytes) -> Trace:

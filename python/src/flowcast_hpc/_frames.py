@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from flowcast._errors import MissingError
-from flowcast._native import Table
+from flowcast_hpc._errors import MissingError
+from flowcast_hpc._native import Table
 
 
 def rows(table: Table) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from flowcast._native import Network, built_in_networks
+from flowcast_hpc._native import Network, built_in_networks
 
 SCHEMA = "flowcast/network/2"
 
@@ -70,8 +70,8 @@ class NetworkFile:
 
     Examples
     --------
-    >>> import flowcast
-    >>> from flowcast import NetworkFile, Nic
+    >>> import flowcast_hpc as flowcast
+    >>> from flowcast_hpc import NetworkFile, Nic
     >>> mine = NetworkFile("mine", nic=Nic(latency="5us", bandwidth="1GB/s"))
     >>> NetworkFile.from_toml(mine.to_toml()) == NetworkFile.of(mine.network())
     True
@@ -145,7 +145,7 @@ def networks() -> list[str]:
 
     Examples
     --------
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> "gige-tcp" in flowcast.networks()
     True
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from flowcast._errors import whole
-from flowcast._native import Trace
+from flowcast_hpc._errors import whole
+from flowcast_hpc._native import Trace
 
 # Maximum number of ranks of a trace.
 _MOST_RANKS = 1 << 24
@@ -36,7 +36,7 @@ class Program:
     --------
     Each of eight ranks computes, and exchanges 64 KiB with both neighbours:
 
-    >>> import flowcast
+    >>> import flowcast_hpc as flowcast
     >>> program = flowcast.Program(8, name="ring")
     >>> for step in range(10):
     ...     for rank in range(8):
@@ -134,7 +134,7 @@ class Program:
 
         Examples
         --------
-        >>> import flowcast
+        >>> import flowcast_hpc as flowcast
         >>> program = flowcast.Program.from_messages(3, [0, 1], [1, 2], [1000, 2000])
         >>> flowcast.predict(program).bytes
         3000
