@@ -34,8 +34,9 @@ LABORATORIES = {
     for ranks in RANKS
 }
 SLOW_MOTION = 20
+DELAY = "100us"
 GROMACS = "-ntomp 1 -npme 0 -dlb no -notunepme -g out.log -c out.gro -e out.edr -o out.trr -cpo out.cpt"
-PETSC = "-m 100 -n 100 -ksp_type richardson -ksp_richardson_scale 0.9 -pc_type jacobi -ksp_rtol 1e-30 -ksp_max_it 1500"
+PETSC = "-m 100 -n 100 -ksp_type richardson -ksp_richardson_scale 0.9 -pc_type jacobi -ksp_rtol 1e-30 -ksp_max_it 700"
 PROGRAMS = {
     "ptrans": "env HPCC_PART=ptrans {HPCC}/hpcc",
     "fft": "env HPCC_PART=fft {HPCC}/hpcc",
@@ -47,7 +48,7 @@ PROGRAMS = {
     "halo": "./halo 1500 80",
     "farm": "./farm 50",
     "transpose": "./transpose 40000 4",
-    "nwchem": "env OMPI_MCA_osc=pt2pt nwchem.openmpi h2o.nw",
+    "scalapack": "/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests/xdlu",
     "cp2k": "cp2k.psmp -i water.inp -o water.out",
     "foam": "icoFoam -parallel -case foam",
     "petsc": f"./ex2 {PETSC}",
@@ -84,7 +85,7 @@ def prepare(options):
     for ranks in RANKS:
         folder = options.folder / str(ranks)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in "in.melt kmeans.py fourier.py h2o.nw water.inp md.mdp".split():
+        for name in "in.melt kmeans.py fourier.py water.inp md.mdp".split():
             shutil.copy(HERE / name, folder)
         for name in "halo farm transpose".split():
             call(folder, "mpicc.openmpi", "-O2", HERE / f"{name}.c", "-o", name)
@@ -93,12 +94,14 @@ def prepare(options):
         shutil.copytree(pathlib.Path(os.environ["FOAM_EXAMPLES"], "incompressible/icoFoam/cavity/cavity"), folder / "foam")
         system = folder / "foam/system"
         text = (system / "controlDict").read_text().replace("writeInterval   20", "writeInterval   100000")
-        (system / "controlDict").write_text(text.replace("endTime         0.5", "endTime         0.2"))
+        (system / "controlDict").write_text(text.replace("endTime         0.5", "endTime         0.02"))
         (system / "decomposeParDict").write_text(
             "FoamFile { version 2.0; format ascii; class dictionary; object decomposeParDict; }\n"
             f"numberOfSubdomains {ranks};\nmethod simple;\nsimpleCoeffs {{ n ({ranks // 2} 2 1); delta 0.001; }}\n")
         for tool in ("blockMesh", "decomposePar"):
             call(folder, tool, "-case", "foam")
+        sizes = f"600\n600\n1\n40\n1\n1\n1\n1\n1\n2\n{ranks // 2}"
+        (folder / "LU.dat").write_text(f"'LU factorization'\n'MPI'\n'LU.out'\n6\n1\n{sizes}\n1.0\nF\n")
         text = pathlib.Path(os.environ["HPCC"], "_hpccinf.txt").read_text()
         lines = ["1100 Ns" if line.startswith("1000 ") else line for line in text.splitlines()]
         lines = [f"{ranks // 2} Qs" if line.endswith(" Qs") else line for line in lines]
@@ -109,7 +112,8 @@ def prepare(options):
         call(folder, "gmx_mpi", "-quiet", "grompp", "-f", "md.mdp", "-c", "conf.gro", "-p", "topol.top", "-o", "water.tpr",
              "-maxwarn", 3)
     for laboratory, (profile, ranks, fields) in LABORATORIES.items():
-        fields = {"cluster.nodes": ranks, "cluster.ranks_per_node": 1, "slow_motion": SLOW_MOTION, **fields}
+        fields = {"cluster.nodes": ranks, "cluster.ranks_per_node": 1, "slow_motion": SLOW_MOTION, "nic.delay": DELAY,
+                  **fields}
         fields = [word for key, value in fields.items() for word in ("--set", f"{key}={value}")]
         text = call(options.folder, "flowcast", "lab", "profiles", profile, *fields)
         (options.folder / f"{laboratory}.toml").write_text(text.replace(f'name = "{profile}"', f'name = "{laboratory}"'))
