@@ -1,11 +1,12 @@
-//! `cargo xtask dist`: the command as a tarball and as a Debian package, with its manual pages, completions and licences, and
-//! the Python package as a wheel.
+//! `cargo xtask dist`: the command as a tarball and as a Debian package, with its manual pages, completions and licences, the
+//! Python package as a wheel, the source with all crates, and the checksums of these files.
 //!
 //! The recorder is in the command itself. Equal sources give equal packages: files have the time of the commit.
 
 mod debian;
 mod needs;
 pub(crate) mod notices;
+mod source;
 mod wheel;
 
 use std::{
@@ -39,6 +40,8 @@ pub(crate) struct Packages {
     pub debian: Option<PathBuf>,
     /// `None` if Python is missing or the tools that build wheels cannot be installed.
     pub wheel: Option<PathBuf>,
+    /// `None` outside of a checkout or without `xz`.
+    pub source: Option<PathBuf>,
     /// What the command needs of the system.
     pub needs: Needs,
 }
@@ -84,12 +87,31 @@ pub(crate) fn make(folder: &Path) -> Result<Packages> {
         None => println!("no Debian package: dpkg-deb is not installed"),
     }
     println!("{needs}");
-    Ok(Packages {
+    let packages = Packages {
         tarball,
         debian,
         wheel: wheel::pack(&folder)?,
+        source: source::pack_with_crates(&folder, &time)?,
         needs,
-    })
+    };
+    write_checksums(&folder, &packages)?;
+    Ok(packages)
+}
+
+/// Writes the checksums as `sha256sum --check` reads them.
+fn write_checksums(folder: &Path, packages: &Packages) -> Result<()> {
+    let mut sums = String::new();
+    let optional = [&packages.debian, &packages.wheel, &packages.source];
+    for file in std::iter::once(&packages.tarball).chain(optional.into_iter().flatten()) {
+        let name = file.file_name().context("a package has a name")?;
+        let sum = output("sha256sum", &[file])?;
+        let sum = sum
+            .split_whitespace()
+            .next()
+            .context("sha256sum printed nothing")?;
+        sums += &format!("{sum}  {}\n", name.display());
+    }
+    put(&folder.join("SHA256SUMS"), sums.as_bytes())
 }
 
 /// The files as they lie under a prefix such as `/usr/local`.
@@ -182,7 +204,7 @@ fn pack(tree: &Path, tarball: &Path, time: &str) -> Result<()> {
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
         .arg(format!("--mtime=@{time}"));
-    run(tar.arg("-C").arg(parent).arg("-czf").arg(tarball).arg(name))
+    run(tar.arg("-C").arg(parent).arg("-caf").arg(tarball).arg(name))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{
     Outcome,
-    programs::{find, is_root, output, run},
+    programs::{cargo, find, is_root, output, run},
     python_modules::{environment, supported},
 };
 use crate::dist;
@@ -72,7 +72,41 @@ fn make_and_try() -> Result<()> {
     if let Some(wheel) = &packages.wheel {
         try_wheel(wheel)?;
     }
-    record_mpi(&prefix.join("bin/flowcast"))
+    record_mpi(&prefix.join("bin/flowcast"))?;
+    packages
+        .source
+        .as_deref()
+        .map_or(Ok(()), build_without_network)
+}
+
+/// Builds the command from the source with its crates, in a network namespace without interfaces and with an empty folder of
+/// cargo's own, and records a program with it.
+fn build_without_network(source: &Path) -> Result<()> {
+    let folder = dist::empty(Path::new(FOLDER).canonicalize()?.join("unpacked"))?;
+    run(Command::new("tar")
+        .args(["--strip-components=1", "-xf"])
+        .arg(source)
+        .arg("-C")
+        .arg(&folder))?;
+    let mut build = Command::new("unshare");
+    build
+        .args((!is_root()).then_some("--map-root-user"))
+        .arg("--net")
+        .arg(cargo().get_program())
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "flowcast-cli",
+        ]);
+    build
+        .env("CARGO_HOME", folder.join("home"))
+        .env("CARGO_TARGET_DIR", folder.join("target"));
+    run(build.current_dir(&folder))?;
+    let command = folder.join("target/release/flowcast");
+    output(&command, &["predict", TRACE, "--network", "gige-tcp"])?;
+    record_mpi(&command)
 }
 
 /// The wheel in an environment of its own, where no compiler can be found.
@@ -91,7 +125,7 @@ fn try_wheel(wheel: &Path) -> Result<()> {
         ])
         .arg(wheel);
     run(install.env("PATH", "/nowhere"))?;
-    let predict = format!("import flowcast; print(flowcast.predict({TRACE:?}).makespan_s)");
+    let predict = format!("import flowcast_hpc; print(flowcast_hpc.predict({TRACE:?}).makespan_s)");
     let makespan: f64 = output(&own, &["-c", &predict])?.trim().parse()?;
     ensure!(makespan > 0.0, "the wheel: found a makespan of {makespan}");
     Ok(())
