@@ -29,7 +29,7 @@ use flowcast_terminal::{
 #[command(
     after_help = "Examples:\n  flowcast explain collectives is.dim --collectives mpich\n  flowcast explain path lu.dim --network gige-tcp\n  flowcast explain gradient lu.dim --network gige-tcp --model independent\n  flowcast explain slack lu.dim --network gige-tcp --model independent"
 )]
-pub(super) enum Explain {
+pub(crate) enum Explain {
     Collectives(Collectives),
     /// Show the critical path, the chain of events that ends last
     ///

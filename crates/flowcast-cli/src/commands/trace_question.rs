@@ -40,7 +40,7 @@ impl Sensitivity {
 }
 
 /// Options of a question about one replay.
-pub(super) trait ReplayQuestion: Args {
+pub(crate) trait ReplayQuestion: Args {
     /// Kinds of traces to which the question applies.
     const HOLDS: TraceContents;
 }
@@ -55,7 +55,7 @@ impl ReplayQuestion for SensitivityRequest {
 
 /// Question about a trace on a network, with the destination of its answer.
 #[derive(Debug, Args)]
-pub(super) struct TraceQuestion<R: ReplayQuestion> {
+pub(crate) struct TraceQuestion<R: ReplayQuestion> {
     #[arg(help = input_help(R::HOLDS))]
     input: PathBuf,
     #[command(flatten)]
