@@ -60,6 +60,7 @@ PROGRAMS = {
     "petsc": f"./ex2 {PETSC}",
     "fourier": "/usr/bin/python3 fourier.py 48 16",
 }
+RELEASE = platform.release().split("-")[0]
 MODELS = "packet closed-loop alpha-fair asymmetric degree-fair fair flow-cuts limits independent".split()
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -180,7 +181,7 @@ def keep(options):
     documents = kept()
     MEASURED.mkdir(exist_ok=True)
     for network in options.folder.glob("*.net.toml"):
-        shutil.copy(network, MEASURED)
+        (MEASURED / network.name).write_text(network.read_text().replace(platform.release(), RELEASE))
     for folder, laboratory, program in cases(options):
         document = measured(folder, f"{laboratory}.{program}")
         if document:
@@ -191,7 +192,7 @@ def keep(options):
                 "provenance": {key: value for key, value in document["provenance"].items() if key in fields},
             }
     lines = (f"{json.dumps(name)}: {json.dumps(document)}" for name, document in sorted(documents.items()))
-    (MEASURED / "runs.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    (MEASURED / "runs.json").write_text(("{\n" + ",\n".join(lines) + "\n}\n").replace(platform.release(), RELEASE))
 
 
 def measured(folder, name):
@@ -261,7 +262,7 @@ def ledger(options):
             'judged = "programs"',
             f"cases = {len(errors)}",
             f"mean = {statistics.mean(map(abs, errors.values())):.4f}",
-            f'machine = "a virtual machine of two processors, {platform.system()} {platform.release().split("-")[0]}"',
+            f'machine = "a virtual machine of two processors, {platform.system()} {RELEASE}"',
             f'date = "{datetime.date.today()}"',
             "",
             "[accuracy.errors]",
