@@ -314,7 +314,7 @@ def compile(path: TraceLike, output: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    >>> import flowcast_hpc, os, tempfile
+    >>> import flowcast_hpc as flowcast, os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "ring.fct")
     >>> flowcast.compile("examples/ring.dim", file)
     >>> flowcast.predict(file).messages
@@ -351,7 +351,7 @@ def convert(
 
     Examples
     --------
-    >>> import flowcast_hpc, os, tempfile
+    >>> import flowcast_hpc as flowcast, os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "ring.goal")
     >>> flowcast.convert("examples/ring.dim", file, "goal")
     {}
