@@ -90,7 +90,7 @@ pub(crate) fn make(folder: &Path) -> Result<Packages> {
     let packages = Packages {
         tarball,
         debian,
-        wheel: wheel::pack(&folder)?,
+        wheel: wheel::pack(&folder, &time)?,
         source: source::pack_with_crates(&folder, &time)?,
         needs,
     };

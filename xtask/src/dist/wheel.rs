@@ -20,8 +20,8 @@ use crate::{
 
 const ENVIRONMENT: &str = "target/dist-python";
 
-/// Builds the wheel. Returns `None` if Python is missing or the tools that build the wheel cannot be installed.
-pub(super) fn pack(folder: &Path) -> Result<Option<PathBuf>> {
+/// Builds the wheel with the time of the commit. Returns `None` if Python is missing or the tools that build the wheel cannot be installed.
+pub(super) fn pack(folder: &Path, time: &str) -> Result<Option<PathBuf>> {
     let tools = supported().and_then(|system| environment(&system, ENVIRONMENT));
     let python =
         match tools.and_then(|own| install(&own, &["maturin>=1.9,<2", "ziglang"]).map(|()| own)) {
@@ -48,7 +48,8 @@ pub(super) fn pack(folder: &Path) -> Result<Option<PathBuf>> {
         .arg("--out")
         .arg(&wheels)
         .current_dir("python")
-        .env("PATH", path_with(&python)?))?;
+        .env("PATH", path_with(&python)?)
+        .env("SOURCE_DATE_EPOCH", time))?;
     let wheel = files_under(&wheels, |_| true)?
         .pop()
         .context("maturin built no wheel")?;

@@ -18,12 +18,11 @@ use crate::dist;
 const FOLDER: &str = "target/dist";
 const TRACE: &str = "crates/flowcast/examples/data/lu.S.4.dim.gz";
 
-/// Commands that a user would try first. `true` calls no MPI, which the exit code 3 reports.
+/// Commands that a user would try first. `true` calls no MPI, which a note reports.
 const TRY: &str = "set -e
 flowcast --version
 flowcast predict /trace --network gige-tcp --json > /prediction.json
-status=0; flowcast record --output /recording -- /bin/sh -c true 2> /said || status=$?
-test $status = 3";
+flowcast record --output /recording -- /bin/sh -c true 2> /said";
 
 /// Makes the packages and tries them.
 pub(super) fn check() -> Outcome {
