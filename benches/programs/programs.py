@@ -7,7 +7,7 @@
     programs.py measure FOLDER      runs each program in each laboratory
     programs.py keep FOLDER         copies networks and measured times into measured/, from where `prepare` takes them again
     programs.py judge FOLDER        compares predictions with measured times
-    programs.py ledger FOLDER FILE  writes the errors of all models as an accuracy record
+    programs.py accuracy FOLDER FILE  writes the errors of all models as an accuracy record
 
 What FOLDER holds already is not made again, so an interrupted step goes on. `--only WORD` keeps to names that contain a word, such
 as `fair-4.` or `bus-8-shared.cg`. `--shared` judges, or writes the record of, laboratories at normal speed.
@@ -238,7 +238,7 @@ def judge(options):
           f"recording costs {statistics.median(costs):+.1%} (median), {max(costs):+.1%} (most)")
 
 
-def ledger(options):
+def accuracy(options):
     lines = [
         "# Errors of predictions of whole programs, (predicted - measured) / measured, by PROGRAM.RANKS/LABORATORY.",
         "# Written by benches/programs/programs.py; docs/evidence/programs.md describes the runs.",
@@ -273,7 +273,7 @@ def ledger(options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    steps = {step.__name__: step for step in (prepare, record, networks, measure, keep, judge, ledger)}
+    steps = {step.__name__: step for step in (prepare, record, networks, measure, keep, judge, accuracy)}
     parser.add_argument("step", choices=steps)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("file", type=pathlib.Path, nargs="?")

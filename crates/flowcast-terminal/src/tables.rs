@@ -205,8 +205,8 @@ fn stacked(texts: &[Vec<String>], width: usize) -> String {
         .iter()
         .map(|cells| {
             let fields = texts[0].iter().zip(cells);
-            let told = fields.filter(|(_, cell)| !is_silent(cell));
-            let lines = told.map(|(heading, cell)| field(heading, cell, indent, width));
+            let spoken = fields.filter(|(_, cell)| !is_silent(cell));
+            let lines = spoken.map(|(heading, cell)| field(heading, cell, indent, width));
             lines.collect::<Vec<_>>().join("\n")
         })
         .collect();

@@ -142,7 +142,7 @@ impl ModelChoice {
             return ModelChoice::requested(contention);
         }
         let load = load();
-        ModelChoice::by_ledger(load, network)
+        ModelChoice::by_own_record(load, network)
             .or_else(|| ModelChoice::by_limits(network))
             .unwrap_or_else(|| ModelChoice::sharing(load, network))
     }
@@ -157,7 +157,7 @@ impl ModelChoice {
             ..EstimatedLoad::new(schedule.messages(), schedule.bytes())
         };
         match contention {
-            Automatic => ModelChoice::by_ledger(load, network)
+            Automatic => ModelChoice::by_own_record(load, network)
                 .filter(|choice| choice.contention != Limits)
                 .unwrap_or_else(|| ModelChoice::sharing(load, network)),
             asked => ModelChoice::requested(asked),
@@ -170,7 +170,7 @@ impl ModelChoice {
 
     /// The most accurate model on this network for messages of these sizes; `None` if no model is known, or if it takes too
     /// long.
-    fn by_ledger(load: EstimatedLoad, network: &Network) -> Option<ModelChoice> {
+    fn by_own_record(load: EstimatedLoad, network: &Network) -> Option<ModelChoice> {
         let best = network
             .accuracy_record()
             .best(CaseKind::Programs, Some(load.usual));

@@ -110,8 +110,6 @@ pub enum Collectives {
     Table(AlgorithmTable),
 }
 
-use Collectives::*;
-
 /// Largest number of messages that replace a program's collectives unless they are requested. At 55 bytes each, and about a
 /// microsecond each under a sharing model, they take a gigabyte and half a minute.
 pub const MOST_MESSAGES: u64 = 20_000_000;
@@ -165,14 +163,26 @@ impl Collectives {
     /// All named ways, which options accept and help texts list.
     pub fn named() -> [NamedCollectives; 4] {
         [
-            ("formula", "Dimemas' formula, no messages", Formula),
-            (Base::OpenMpi.name(), "messages as in Open MPI 4.1", OpenMpi),
-            (Base::Mpich.name(), "messages as in MPICH 4.0", Mpich),
+            (
+                "formula",
+                "Dimemas' formula, no messages",
+                Collectives::Formula,
+            ),
+            (
+                Base::OpenMpi.name(),
+                "messages as in Open MPI 4.1",
+                Collectives::OpenMpi,
+            ),
+            (
+                Base::Mpich.name(),
+                "messages as in MPICH 4.0",
+                Collectives::Mpich,
+            ),
             (
                 "algorithm",
                 "messages by the network file's algorithms or, where it names none, as in the recording's library \
                  or Open MPI",
-                OfNetwork,
+                Collectives::OfNetwork,
             ),
         ]
         .map(|(name, help, collectives)| NamedCollectives {
@@ -194,11 +204,11 @@ impl Collectives {
 
     fn name(&self, program: &Program) -> &'static str {
         match self {
-            Automatic => program.library().unwrap_or_default().name(),
-            Formula => "formula",
-            OpenMpi => Base::OpenMpi.name(),
-            Mpich => Base::Mpich.name(),
-            OfNetwork | Table(_) => "algorithm",
+            Collectives::Automatic => program.library().unwrap_or_default().name(),
+            Collectives::Formula => "formula",
+            Collectives::OpenMpi => Base::OpenMpi.name(),
+            Collectives::Mpich => Base::Mpich.name(),
+            Collectives::OfNetwork | Collectives::Table(_) => "algorithm",
         }
     }
 
@@ -208,13 +218,13 @@ impl Collectives {
             return None;
         }
         let table = match self {
-            Automatic | Formula => of_library(program),
-            OpenMpi => AlgorithmTable::from_base(Base::OpenMpi),
-            Mpich => AlgorithmTable::from_base(Base::Mpich),
-            OfNetwork => {
+            Collectives::Automatic | Collectives::Formula => of_library(program),
+            Collectives::OpenMpi => AlgorithmTable::from_base(Base::OpenMpi),
+            Collectives::Mpich => AlgorithmTable::from_base(Base::Mpich),
+            Collectives::OfNetwork => {
                 of_network(network).map_or_else(|| of_library(program), AlgorithmTable::with_base)
             }
-            Table(table) => table.clone().with_base(),
+            Collectives::Table(table) => table.clone().with_base(),
         };
         let reduction = network.and_then(|network| network.collectives.reduction);
         Some(AlgorithmTable {
@@ -226,9 +236,9 @@ impl Collectives {
     /// Source of the algorithms for a program's collectives, and the reason for it.
     pub fn source(&self, program: &Program, network: Option<&Network>) -> String {
         match (self, of_network(network), program.library()) {
-            (Table(table), ..) => of_table("the", table),
-            (OfNetwork, Some(table), _) => of_table("the network's", table),
-            (OpenMpi | Mpich, ..) => {
+            (Collectives::Table(table), ..) => of_table("the", table),
+            (Collectives::OfNetwork, Some(table), _) => of_table("the network's", table),
+            (Collectives::OpenMpi | Collectives::Mpich, ..) => {
                 format!("algorithms of {}, as requested", self.name(program))
             }
             (_, _, Some(library)) => {
@@ -246,8 +256,8 @@ impl Collectives {
 
     fn takes_formula(&self, program: &Program, network: Option<&Network>) -> bool {
         match self {
-            Formula => true,
-            Automatic => network.is_some_and(|network| has_formula(program, network)),
+            Collectives::Formula => true,
+            Collectives::Automatic => network.is_some_and(|network| has_formula(program, network)),
             _ => false,
         }
     }
@@ -277,7 +287,7 @@ impl Collectives {
         };
         let expansion = Expansion::new(program, &table, NonBlocking::Expanded);
         let messages = expansion.messages();
-        if *self == Automatic && messages > MOST_MESSAGES {
+        if *self == Collectives::Automatic && messages > MOST_MESSAGES {
             return Ok(CollectivesExpansion {
                 expanded: None,
                 way: CollectivesWay {

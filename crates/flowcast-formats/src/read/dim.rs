@@ -125,8 +125,11 @@ fn read_header(input: ScanInput<'_>) -> Result<(Header, usize), TraceError> {
     }
     let tasks = cursor
         .integer()
-        .filter(|tasks| (1..=1 << 24).contains(tasks) && cursor.eat(b'('))
+        .filter(|tasks| (1..=1 << 24).contains(tasks))
         .ok_or_else(fault)?;
+    if !cursor.eat(b'(') {
+        return Err(fault());
+    }
     let mut all = Vec::new();
     let mut ranks = 0;
     let most = MOST_RANKS.min(input.text.len() as u64);

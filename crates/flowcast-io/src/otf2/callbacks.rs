@@ -107,11 +107,11 @@ extern "C" fn group(
     count: u32,
     members: *const u64,
 ) -> c_int {
-    let members = if !members.is_null() {
+    let members = if members.is_null() {
+        &[]
+    } else {
         // SAFETY: the library's list has `count` members.
         unsafe { std::slice::from_raw_parts(members, count as usize) }
-    } else {
-        &[]
     };
     define(data, |definitions| {
         definitions.group(number, kind, paradigm, members)

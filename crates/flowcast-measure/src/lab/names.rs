@@ -23,8 +23,7 @@ pub(crate) fn port(rail: usize, node: Node) -> String {
     format!("p{rail}n{node}")
 }
 
-/// Returns the switch's port to which frames from [`port`] are carried with a delay, and the other end of that port at the
-/// switch.
+/// Returns the port of the switch to which a process carries the frames of [`port`] with a delay.
 pub(crate) fn carried_port(rail: usize, node: Node) -> String {
     format!("q{rail}n{node}")
 }

@@ -57,8 +57,6 @@ named! {
     }
 }
 
-use MeasuredQuantity::*;
-
 /// One measured quantity and its predictions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantityRow {
@@ -110,17 +108,23 @@ impl AppValidation {
     /// # Errors
     /// No run.
     pub fn rows(&self) -> Result<Vec<QuantityRow>, StatsError> {
-        let mut rows = vec![self.row(Total, "all", |run| run.total)?];
+        let mut rows = vec![self.row(MeasuredQuantity::Total, "all", |run| run.total)?];
         for region in self.names(|run| &run.regions) {
-            rows.push(self.row(Region, &region, |run| time_of(&run.regions, &region))?);
-        }
-        for rank in 0..self.ranks() {
-            rows.push(self.row(Rank, &rank.to_string(), |run: &RunTimes| {
-                run.communication.get(rank).copied().unwrap_or_default()
+            rows.push(self.row(MeasuredQuantity::Region, &region, |run| {
+                time_of(&run.regions, &region)
             })?);
         }
+        for rank in 0..self.ranks() {
+            rows.push(self.row(
+                MeasuredQuantity::Rank,
+                &rank.to_string(),
+                |run: &RunTimes| run.communication.get(rank).copied().unwrap_or_default(),
+            )?);
+        }
         for call in self.names(|run| &run.calls) {
-            rows.push(self.row(Call, &call, |run| time_of(&run.calls, &call))?);
+            rows.push(self.row(MeasuredQuantity::Call, &call, |run| {
+                time_of(&run.calls, &call)
+            })?);
         }
         Ok(rows)
     }
@@ -132,8 +136,8 @@ impl AppValidation {
         of: impl Fn(&RunTimes) -> Time,
     ) -> Result<QuantityRow, StatsError> {
         let source = match quantity {
-            Total | Region => &self.runs,
-            Rank | Call => &self.recorded,
+            MeasuredQuantity::Total | MeasuredQuantity::Region => &self.runs,
+            MeasuredQuantity::Rank | MeasuredQuantity::Call => &self.recorded,
         };
         let values: Vec<f64> = source.iter().map(|run| of(run).as_seconds()).collect();
         let measured = median(&values)?;
@@ -153,7 +157,7 @@ impl AppValidation {
             .max()
             .unwrap_or_default()
             .as_seconds();
-        let ranks = if quantity == Call {
+        let ranks = if quantity == MeasuredQuantity::Call {
             self.ranks().max(1) as f64
         } else {
             1.0
@@ -203,15 +207,16 @@ impl AppValidation {
     /// The same as for [`AppValidation::rows`].
     pub fn fared(&self) -> Result<Vec<PredictorAccuracy>, StatsError> {
         let rows = self.rows()?;
-        let communication = self.row(Rank, "communication", |run: &RunTimes| {
-            run.communication.iter().copied().sum::<Time>()
-        })?;
+        let communication =
+            self.row(MeasuredQuantity::Rank, "communication", |run: &RunTimes| {
+                run.communication.iter().copied().sum::<Time>()
+            })?;
         (0..self.predictors.len())
             .map(|at| {
                 Ok(PredictorAccuracy {
                     total: rows[0].error(at).unwrap_or(f64::NAN),
                     communication: communication.error(at).unwrap_or(f64::NAN),
-                    regions: observations(&rows, Region, at)?,
+                    regions: observations(&rows, MeasuredQuantity::Region, at)?,
                 })
             })
             .collect()

@@ -78,7 +78,7 @@ impl Prepared<'_> {
             Prepared::Program(program) => program.interval(outcome, options),
             Prepared::Folded(folded) => {
                 let first = folded.first();
-                let name = Some(first.name_in_ledger());
+                let name = Some(first.name_in_record());
                 makespan_interval(first.network, model, name, outcome, options, |variation| {
                     Slopes::of_walk(&folded.pieces(), variation, None)
                 })
@@ -115,7 +115,7 @@ impl PreparedProgram<'_> {
             return Ok(None);
         }
         let model = self.model().contention.model();
-        let name = Some(self.name_in_ledger());
+        let name = Some(self.name_in_record());
         makespan_interval(self.network, model, name, outcome, options, |variation| {
             let makespan = outcome.makespan();
             if self.engine()?.is_free() {
@@ -132,7 +132,7 @@ impl PreparedProgram<'_> {
         })
     }
 
-    fn name_in_ledger(&self) -> String {
+    fn name_in_record(&self) -> String {
         format!("{}/{}", self.model().name(), self.collectives.name)
     }
 }

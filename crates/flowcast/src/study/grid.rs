@@ -2,7 +2,7 @@
 
 use flowcast_network::{
     network::{Network, NetworkError},
-    quantity::Quantity::{self, *},
+    quantity::Quantity,
 };
 use thiserror::Error;
 
@@ -265,22 +265,22 @@ fn quantity(text: &str) -> Option<Quantity> {
 /// Suffix of the name of a column.
 fn suffix(kind: Quantity) -> &'static str {
     match kind {
-        Time(_) => "_s",
-        Rate(_) => "_bytes_per_s",
-        TimePerByte(_) => "_s_per_byte",
-        Size(_) => "_bytes",
-        Number(_) => "",
+        Quantity::Time(_) => "_s",
+        Quantity::Rate(_) => "_bytes_per_s",
+        Quantity::TimePerByte(_) => "_s_per_byte",
+        Quantity::Size(_) => "_bytes",
+        Quantity::Number(_) => "",
     }
 }
 
 /// Converts a number, as [`Quantity::number`] counts it, to base units.
 fn value(kind: Quantity, number: f64) -> GridValue {
     let (shown, unit) = match kind {
-        Time(_) => (number / 1e9, "s"),
-        Rate(_) => (number, "B/s"),
-        TimePerByte(_) => (number / 1e9, "s/B"),
-        Size(_) => (number.round(), "B"),
-        Number(_) => (number, ""),
+        Quantity::Time(_) => (number / 1e9, "s"),
+        Quantity::Rate(_) => (number, "B/s"),
+        Quantity::TimePerByte(_) => (number / 1e9, "s/B"),
+        Quantity::Size(_) => (number.round(), "B"),
+        Quantity::Number(_) => (number, ""),
     };
     GridValue {
         shown: shown.to_string(),
