@@ -519,14 +519,14 @@ impl RankBuilder {
     }
 
     /// Index of the counter of collectives on a communicator, and the number of executions there.
-    pub(crate) fn collectives_on(&self, communicator: i32) -> Option<(u32, u32)> {
+    pub fn collectives_on(&self, communicator: i32) -> Option<(u32, u32)> {
         let further = self.beyond_messages();
         let counter = further.collectives_on.get(&communicator)?;
         Some((counter, further.collective_counts[counter as usize]))
     }
 
     /// Number of executions of collectives on each communicator.
-    pub fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
+    pub(crate) fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
         let BeyondMessages {
             collectives_on,
             collective_counts,

@@ -5,6 +5,8 @@
 
 mod collectives;
 
+use std::collections::BTreeMap;
+
 use super::{
     ReadOptions, TraceError,
     access::Access,
@@ -68,6 +70,7 @@ pub fn link_generated(
 /// all its members, each with its record. Also a computation that is longer than [`Time::LONGEST`] or not a valid time.
 pub fn link(parts: ProgramParts, options: ReadOptions) -> Result<Program, TraceError> {
     let tables = LinkTables::new(&parts)?;
+    let truncated = tables.count_truncated(&parts.ranks);
     let mut program = Program {
         name: parts.name,
         bytes: Bytes(
@@ -113,7 +116,7 @@ pub fn link(parts: ProgramParts, options: ReadOptions) -> Result<Program, TraceE
     }
     check_collectives(&program)?;
     let several = executions_of_several_roots(&program);
-    for (kind, count) in [(TRUNCATED, tables.truncated), (SEVERAL_ROOTS, several)] {
+    for (kind, count) in [(TRUNCATED, truncated), (SEVERAL_ROOTS, several)] {
         if count > 0 {
             program.ignored.push(IgnoredRecords {
                 kind: kind.to_owned(),
@@ -139,8 +142,8 @@ struct LinkTables {
     instances: Vec<u32>,
     slots: u32,
     self_messages: bool,
-    /// Number of sends that are larger than any receive of their channel.
-    truncated: u64,
+    /// Size of the largest receive of each channel with a larger send, by the sender and its number of the channel.
+    rooms: BTreeMap<(Rank, u32), Bytes>,
     first_slots: Vec<Slot>,
     posted: Vec<PostedSlots>,
     patches: Vec<Patch>,
@@ -306,7 +309,7 @@ impl LinkTables {
                 matched[own as usize] = true;
                 let room = rank.largest_receives.get(own as usize).copied().flatten();
                 if let Some(room) = room.filter(|room| *largest > *room) {
-                    self.truncated += sends_above(&parts.ranks[sender.index()], channel, room);
+                    self.rooms.insert((sender, *number), room);
                 }
             }
         }
@@ -314,6 +317,24 @@ impl LinkTables {
             Some(own) => Err(never_sent(parts, receiver, own as u32)),
             None => Ok(()),
         }
+    }
+
+    /// Number of sends that are larger than any receive of their channel.
+    fn count_truncated(&self, ranks: &[RankBuilder]) -> u64 {
+        if self.rooms.is_empty() {
+            return 0;
+        }
+        let mut truncated = 0;
+        for ((sender, rank), patch) in numbered(ranks).zip(&self.patches) {
+            let routes = rank.routes.keys().zip(&rank.route_sends);
+            for ((route, sends), (_, channel)) in routes.zip(patch.routes.iter()) {
+                let room = self.rooms.get(&(sender, *channel));
+                if room.is_some_and(|room| route.class.size > *room) {
+                    truncated += u64::from(*sends);
+                }
+            }
+        }
+        truncated
     }
 }
 
@@ -438,13 +459,6 @@ fn count_sends(rank: &RankBuilder, routes: &[(u32, u32)], channels: usize) -> Ve
     counts
 }
 
-/// Number of sends on a channel that are larger than `room`.
-fn sends_above(rank: &RankBuilder, channel: Channel, room: Bytes) -> u64 {
-    let routes = rank.routes.keys().zip(&rank.route_sends);
-    let larger = routes.filter(|(route, _)| route.class.size > room && route.channel() == channel);
-    larger.map(|(_, sends)| u64::from(*sends)).sum()
-}
-
 /// Error for a channel on which a rank receives and no rank sends.
 fn never_sent(parts: &ProgramParts, rank: Rank, number: u32) -> TraceError {
     let channel = parts.ranks[rank.index()].channels.key(number);
@@ -555,7 +569,7 @@ fn too_many_messages() -> TraceError {
 }
 
 fn ignored_records(ranks: &[RankBuilder], kind: fn(u32) -> String) -> Vec<IgnoredRecords> {
-    let mut counts = std::collections::BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for (number, count) in ranks
         .iter()
         .flat_map(|rank| &rank.beyond_messages().ignored)

@@ -515,7 +515,7 @@ mod tests {
         let own: Vec<Vec<u32>> = decoded(&mut encoder)
             .communicators
             .into_iter()
-            .map(|group| group.own)
+            .map(|group| group.own.clone())
             .collect();
         assert_eq!(own, [vec![0, 1, 2, 3], vec![3, 1], vec![2]]);
     }

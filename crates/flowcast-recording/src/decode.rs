@@ -1,6 +1,6 @@
 //! Reader of a rank's file: its header, its definitions and its calls.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     RecordingError,
@@ -125,8 +125,8 @@ pub struct RankFile {
     pub functions: Vec<String>,
     /// Words of each signature.
     pub signatures: Vec<Vec<i64>>,
-    /// Communicators, indexed by their number at this rank.
-    pub communicators: Vec<Members>,
+    /// Communicators, indexed by their number at this rank; ranks may share them.
+    pub communicators: Vec<Arc<Members>>,
     /// Communicator of each window.
     pub windows: Vec<u64>,
     /// Communicator of each file.
@@ -397,7 +397,8 @@ impl Decoder<'_> {
             Vec::new()
         };
         self.members += own.len() + remote.len();
-        self.file.communicators.push(Members { own, remote });
+        let members = Arc::new(Members { own, remote });
+        self.file.communicators.push(members);
         Some(())
     }
 

@@ -10,9 +10,9 @@ pub(crate) const TEXT: &str = include_str!("functions.txt");
 /// Function of MPI, as described by the table.
 ///
 /// ```
-/// use flowcast_recording::table;
+/// use flowcast_recording::table::MpiFunction;
 ///
-/// let send = &table::by_name()["Isend"];
+/// let send = MpiFunction::named("Isend").unwrap();
 /// assert_eq!((send.kind.as_str(), send.position('g')), ("isend", Some(4)));
 /// assert!(send.makes_request());
 /// ```
@@ -135,14 +135,6 @@ const REQUEST_USERS: [&str; 12] = [
 /// Returns all functions, in the order of the table.
 pub fn functions() -> &'static [MpiFunction] {
     &FUNCTIONS
-}
-
-/// Returns all functions, keyed by name.
-pub fn by_name() -> BTreeMap<&'static str, MpiFunction> {
-    FUNCTIONS
-        .iter()
-        .map(|function| (function.name.as_str(), function.clone()))
-        .collect()
 }
 
 fn lines() -> impl Iterator<Item = &'static str> {

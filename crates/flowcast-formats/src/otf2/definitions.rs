@@ -1,6 +1,9 @@
 //! Definitions of an archive: the objects that the numbers in its events refer to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::read::calls::CommunicatorOrigin;
 use flowcast_recording::{decode::Members, table};
@@ -121,9 +124,9 @@ impl Definitions {
     /// Returns the regions of MPI. Each has the function's name without `MPI_`, or `None` if recordings do not contain this
     /// function.
     pub(super) fn functions(&self) -> BTreeMap<u32, Option<&'static str>> {
-        let known: BTreeMap<String, &'static str> = table::by_name()
-            .keys()
-            .map(|name| (name.to_ascii_lowercase(), *name))
+        let known: BTreeMap<String, &'static str> = table::functions()
+            .iter()
+            .map(|function| (function.name.to_ascii_lowercase(), &*function.name))
             .collect();
         let mut functions = BTreeMap::new();
         for (number, (name, is_mpi)) in &self.regions {
@@ -144,49 +147,51 @@ impl Definitions {
         functions
     }
 
-    /// Returns the number in the archive and the origin of each communicator of a rank. The order is the same for all ranks.
-    pub(super) fn communicators_of(&self, rank: u32, ranks: u32) -> Vec<(u32, CommunicatorOrigin)> {
-        self.communicators
-            .iter()
-            .filter_map(|(number, (group, other))| {
-                Some((*number, self.origin(rank, ranks, *group, *other)?))
-            })
-            .collect()
-    }
-
-    /// Returns the communicator as a rank sees it, from its group and, for an intercommunicator, the other group.
-    fn origin(
-        &self,
-        rank: u32,
-        ranks: u32,
-        group: Option<u32>,
-        other: Option<u32>,
-    ) -> Option<CommunicatorOrigin> {
-        let own = self.members(rank, ranks, group);
-        let remote = match other {
-            None => Some(Vec::new()),
-            other => self.members(rank, ranks, other),
-        };
-        let (Some(mut own), Some(mut remote)) = (own, remote) else {
-            return Some(CommunicatorOrigin::Unknown);
-        };
-        if remote.contains(&rank) && !own.contains(&rank) {
-            std::mem::swap(&mut own, &mut remote);
+    /// Returns the communicators of each rank: their numbers in the archive and their origins. The order is the same for all
+    /// ranks, and members of a group share its list.
+    pub(super) fn communicators(&self, ranks: u32) -> Vec<Vec<(u32, CommunicatorOrigin)>> {
+        let mut all: Vec<Vec<(u32, CommunicatorOrigin)>> = vec![Vec::new(); ranks as usize];
+        for (number, (group, other)) in &self.communicators {
+            let remote = match other {
+                None => Some(Vec::new()),
+                other => self.members(ranks, *other),
+            };
+            let Some((own, remote)) = self.members(ranks, *group).zip(remote) else {
+                let group = group.and_then(|group| self.groups.get(&group));
+                let origin = match group {
+                    Some(Otf2Group::Own) => CommunicatorOrigin::Own,
+                    _ => CommunicatorOrigin::Unknown,
+                };
+                all.iter_mut()
+                    .for_each(|known| known.push((*number, origin.clone())));
+                continue;
+            };
+            let from_other = Members {
+                own: remote.clone(),
+                remote: own.clone(),
+            };
+            for view in [Members { own, remote }, from_other].map(Arc::new) {
+                for member in &view.own {
+                    let known = &mut all[*member as usize];
+                    if known.last().is_none_or(|(last, _)| last != number) {
+                        known.push((*number, CommunicatorOrigin::Known(Arc::clone(&view))));
+                    }
+                }
+            }
         }
-        own.contains(&rank)
-            .then_some(CommunicatorOrigin::Known(Members { own, remote }))
+        all
     }
 
-    fn members(&self, rank: u32, ranks: u32, group: Option<u32>) -> Option<Vec<u32>> {
-        match self.groups.get(&group?) {
-            Some(Otf2Group::Own) => Some(vec![rank]),
+    /// Returns the members of a group. `None` if they are unknown or not ranks, and for the group of a rank alone.
+    fn members(&self, ranks: u32, group: Option<u32>) -> Option<Vec<u32>> {
+        let group = group?;
+        match self.groups.get(&group) {
+            Some(Otf2Group::Own) => None,
             Some(Otf2Group::Ranks(members)) => members
                 .iter()
-                .map(|member| u32::try_from(*member).ok())
+                .map(|member| u32::try_from(*member).ok().filter(|rank| *rank < ranks))
                 .collect(),
-            None => group
-                .filter(|group| self.worlds.contains(group))
-                .map(|_| (0..ranks).collect()),
+            None => self.worlds.contains(&group).then(|| (0..ranks).collect()),
         }
     }
 }

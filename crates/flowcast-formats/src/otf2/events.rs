@@ -1,13 +1,13 @@
 //! Conversion of events to calls.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::{Collective, Event, Peer, definitions::Definitions};
 use crate::read::calls::{self, CommunicatorOrigin, CompletedRequest, RankCalls, TracedCall};
 use flowcast_program::{ReadOptions, TraceError, program::Program};
 use flowcast_recording::{
     format::{ANY_SOURCE, ANY_TAG},
-    table::{self, MpiFunction},
+    table::MpiFunction,
 };
 
 /// Names of the blocking and the non-blocking function, indexed by OTF2's number of the operation.
@@ -35,10 +35,10 @@ const OPERATIONS: [(&str, &str); 17] = [
 pub struct Events<'a> {
     definitions: &'a Definitions,
     functions: BTreeMap<u32, Option<&'static str>>,
-    table: BTreeMap<&'static str, MpiFunction>,
     /// Rank of each location.
     rank_of: BTreeMap<u64, usize>,
     ranks: Vec<EventRank>,
+    is_score_p: bool,
     left_out: BTreeMap<String, u64>,
 }
 
@@ -47,17 +47,16 @@ impl<'a> Events<'a> {
     pub fn new(definitions: &'a Definitions) -> Events<'a> {
         let locations = definitions.ranks();
         let count = locations.len() as u32;
-        let ranks = (0..count)
-            .map(|rank| EventRank::new(definitions.communicators_of(rank, count)))
-            .collect();
-        let (functions, table) = (definitions.functions(), table::by_name());
+        let ranks = definitions.communicators(count).into_iter();
+        let ranks = ranks.map(EventRank::new).collect();
+        let functions = definitions.functions();
         let rank_of = locations.into_iter().zip(0..).collect();
         Events {
             definitions,
             functions,
-            table,
             rank_of,
             ranks,
+            is_score_p: definitions.creator.contains("Score-P"),
             left_out: BTreeMap::new(),
         }
     }
@@ -80,10 +79,10 @@ impl<'a> Events<'a> {
                 rank.enter(self.functions.get(&region).copied());
                 None
             }
-            Event::Leave(region) if self.functions.contains_key(&region) => rank.leave(&self.table),
+            Event::Leave(region) if self.functions.contains_key(&region) => rank.leave(),
             Event::Leave(_) => None,
             Event::Measurement(on) => rank.measurement(on),
-            other => rank.communication(other, self.definitions.creator.contains("Score-P")),
+            other => rank.communication(other, self.is_score_p),
         };
         if let Some(kind) = note {
             self.leave_out(&kind);
@@ -91,10 +90,7 @@ impl<'a> Events<'a> {
     }
 
     fn leave_out(&mut self, kind: &str) {
-        match self.left_out.get_mut(kind) {
-            Some(count) => *count += 1,
-            None => drop(self.left_out.insert(kind.to_owned(), 1)),
-        }
+        *self.left_out.entry(kind.to_owned()).or_default() += 1;
     }
 
     /// Returns the program.
@@ -128,8 +124,8 @@ struct EventRank {
     off_since: Option<u64>,
     /// Index of the call that posted each receive in flight or started each collective in flight, by request.
     posted: BTreeMap<u64, usize>,
-    /// Posted receives that have not been completed, oldest first.
-    open: VecDeque<u64>,
+    /// Requests of the posted receives that have not been completed, by the index of the call that posted them.
+    open: BTreeMap<usize, u64>,
     /// Requests that represent the send of an `MPI_Sendrecv`.
     halves: Vec<u64>,
 }
@@ -173,7 +169,7 @@ impl EventRank {
     }
 
     /// Leaves a region of MPI.
-    fn leave(&mut self, table: &BTreeMap<&'static str, MpiFunction>) -> Option<String> {
+    fn leave(&mut self) -> Option<String> {
         self.depth = self.depth.saturating_sub(1);
         if self.depth > 0 {
             return None;
@@ -188,7 +184,7 @@ impl EventRank {
         let name = self.function.take();
         let note = name
             .filter(|_| !told)
-            .and_then(|name| self.bare_call(name, table.get(name)?.kind.as_str()));
+            .and_then(|name| self.bare_call(name, &MpiFunction::named(name)?.kind));
         self.depth = 0;
         if let Some(last) = self.out.calls.last_mut().filter(|_| told) {
             last.end = self.now;
@@ -202,8 +198,10 @@ impl EventRank {
             // The tracer does not name the completed receives. They are the oldest posted ones.
             "wait" | "waitany" | "waitall" => {
                 let most = if kind == "waitall" { usize::MAX } else { 1 };
-                let oldest = self.open.drain(..most.min(self.open.len()));
-                let completes = oldest.map(CompletedRequest::new).collect();
+                let oldest = std::iter::from_fn(|| self.open.pop_first()).take(most);
+                let completes = oldest
+                    .map(|(_, request)| CompletedRequest::new(request))
+                    .collect();
                 self.call(name, Vec::new()).completes = completes;
                 None
             }
@@ -288,14 +286,16 @@ impl EventRank {
                 self.call("Recv", words);
             }
             IrecvPosted(request) => {
-                self.posted.insert(request, self.out.calls.len());
-                self.open.push_back(request);
+                self.post(request);
+                self.open.insert(self.out.calls.len(), request);
                 self.call("Irecv", Vec::new()).makes = Some(request);
             }
             Irecv { from, request } => self.received(from, request),
             IsendComplete(request) => self.complete(CompletedRequest::new(request)),
             Cancelled(request) => {
-                self.open.retain(|other| *other != request);
+                if let Some(post) = self.posted.get(&request) {
+                    self.open.remove(post);
+                }
                 let done = CompletedRequest {
                     cancelled: true,
                     ..CompletedRequest::new(request)
@@ -304,7 +304,7 @@ impl EventRank {
             }
             Collective(collective) => return self.collective(collective, None, is_score_p),
             CollectivePosted(request) => {
-                self.posted.insert(request, self.out.calls.len());
+                self.post(request);
                 self.call("Init", Vec::new());
             }
             CollectiveComplete(collective, request) => {
@@ -313,6 +313,13 @@ impl EventRank {
             _ => {}
         }
         None
+    }
+
+    /// Notes that the next call makes a request, whose number may have been that of an earlier one.
+    fn post(&mut self, request: u64) {
+        if let Some(earlier) = self.posted.insert(request, self.out.calls.len()) {
+            self.open.remove(&earlier);
+        }
     }
 
     /// Completes a request. The completing call is the current function if it completes requests, otherwise `MPI_Wait`.
@@ -326,9 +333,9 @@ impl EventRank {
     /// Adds the end of a receive, which contains its source and tag. A receive without a post is a blocking one.
     fn received(&mut self, from: Peer, request: u64) {
         let words = self.words(from, 0);
-        self.open.retain(|other| *other != request);
         match self.posted.remove(&request) {
             Some(post) => {
+                self.open.remove(&post);
                 self.out.calls[post].words = words;
                 self.complete(CompletedRequest::new(request));
             }

@@ -137,6 +137,33 @@ fn receives_without_an_end_complete_at_the_next_wait() {
 }
 
 #[test]
+fn a_wait_without_an_end_completes_the_oldest_receive_that_is_still_open() {
+    let definitions = definitions("EZTrace");
+    let send = Event::Send {
+        to: TO_ONE,
+        bytes: 80,
+    };
+    let second = Event::Irecv {
+        from: FROM_NULL,
+        request: 2,
+    };
+    let list = [
+        (0, 0, send),
+        (0, 1, send),
+        (0, 2, send),
+        (SECOND, 0, Event::IrecvPosted(1)),
+        (SECOND, 0, Event::IrecvPosted(2)),
+        (SECOND, 0, Event::IrecvPosted(3)),
+        (SECOND, 5, second),
+        (SECOND, 10, Event::Enter(3)),
+        (SECOND, 20, Event::Leave(3)),
+    ];
+    let mut waits = ops(&program(&definitions, &list), 1);
+    waits.retain(|op| matches!(op, Op::WaitRecv(_)));
+    assert!(matches!(waits[..], [Op::WaitRecv(1), Op::WaitRecv(0)]));
+}
+
+#[test]
 fn bytes_of_score_p_count_once_and_calls_without_events_are_reported() {
     let definitions = definitions("Score-P 7.0");
     let sum = Collective {

@@ -6,7 +6,7 @@
 //! statuses, so the sender of a receive from any source and the result of a test are unknown. Constants reveal the MPI
 //! library.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     calls::{self, CommunicatorOrigin, CompletedRequest, Leaders, RankCalls, Sizes, TracedCall},
@@ -18,7 +18,7 @@ use flowcast_program::{ReadOptions, TraceError, program::Program};
 use flowcast_recording::{
     format::{ANY_SOURCE, ANY_TAG, NO_RANK},
     operation,
-    table::{self, MpiFunction},
+    table::MpiFunction,
 };
 
 /// Returns `true` if the text is such a trace: its first line with content, after comments, is a call of `MPI_Init`.
@@ -51,11 +51,10 @@ pub(super) fn read(
             .collect();
         sections.extend(starts.windows(2).map(|part| (input, part[0], part[1])));
     }
-    let functions = table::by_name();
     let mut ranks: Vec<Option<RankCalls>> = vec![None; sections.len()];
     let (mut some_of_several, mut without_types) = (0, 0);
     for (number, (input, start, end)) in sections.iter().copied().enumerate() {
-        let mut section = LiballprofSection::new(input, &functions, sections.len());
+        let mut section = LiballprofSection::new(input, sections.len());
         section.read(start, end)?;
         let rank = section.rank.unwrap_or(number);
         if ranks[rank].is_some() {
@@ -109,7 +108,6 @@ impl Constants {
 /// Lines of one rank.
 struct LiballprofSection<'a> {
     input: ScanInput<'a>,
-    functions: &'a BTreeMap<&'static str, MpiFunction>,
     ranks: usize,
     rank: Option<usize>,
     constants: Constants,
@@ -118,6 +116,8 @@ struct LiballprofSection<'a> {
     communicators: BTreeMap<u64, usize>,
     /// Rank and size in each communicator, once its handle has appeared.
     places: Vec<Option<(u64, u64)>>,
+    /// Communicators whose handles have not appeared.
+    unseen: BTreeSet<usize>,
     /// Requests in flight; `true` if a request is persistent.
     requests: BTreeMap<u64, bool>,
     some_of_several: u64,
@@ -127,20 +127,16 @@ struct LiballprofSection<'a> {
 }
 
 impl<'a> LiballprofSection<'a> {
-    fn new(
-        input: ScanInput<'a>,
-        functions: &'a BTreeMap<&'static str, MpiFunction>,
-        ranks: usize,
-    ) -> LiballprofSection<'a> {
+    fn new(input: ScanInput<'a>, ranks: usize) -> LiballprofSection<'a> {
         LiballprofSection {
             input,
-            functions,
             ranks,
             rank: None,
             constants: Constants::new(0),
             ahead: 0.0,
             communicators: BTreeMap::new(),
             places: Vec::new(),
+            unseen: BTreeSet::new(),
             requests: BTreeMap::new(),
             some_of_several: 0,
             without_types: 0,
@@ -173,7 +169,7 @@ impl<'a> LiballprofSection<'a> {
         };
         let times = (self.time(begin).ok_or(WRONG)?, self.time(end).ok_or(WRONG)?);
         // Calls that are not in the table do not concern other ranks; their time counts as computation.
-        let Some((name, function)) = self.functions.get_key_value(name) else {
+        let Some(function) = MpiFunction::named(name) else {
             return Ok(());
         };
         let arguments = LiballprofArguments {
@@ -181,7 +177,7 @@ impl<'a> LiballprofSection<'a> {
             function,
         };
         let mut call = self.call(&arguments)?;
-        call.function = name;
+        call.function = &function.name;
         (call.begin, call.end) = match times {
             (None, Some(end)) => (end, end),
             (Some(begin), None) => (begin, begin),
@@ -307,17 +303,14 @@ impl<'a> LiballprofSection<'a> {
         }
         let number = match self.rank {
             None if size > 1 || self.ranks == 1 => self.world(handle, place)?,
-            _ => self.made(place).unwrap_or_else(|| {
-                self.out.communicators.push(if size == 1 {
-                    CommunicatorOrigin::Own
-                } else {
-                    CommunicatorOrigin::Unknown
-                });
-                self.places.push(None);
-                self.places.len() - 1
-            }),
+            _ => match self.made(place) {
+                Some(made) => made,
+                None if size == 1 => self.add(CommunicatorOrigin::Own),
+                None => self.add(CommunicatorOrigin::Unknown),
+            },
         };
         self.places[number] = Some(place);
+        self.unseen.remove(&number);
         self.communicators.insert(handle, number);
         Ok(number as i64)
     }
@@ -337,9 +330,16 @@ impl<'a> LiballprofSection<'a> {
             )
         })?);
         self.constants = Constants::new(handle);
-        self.out.communicators.push(CommunicatorOrigin::World);
+        Ok(self.add(CommunicatorOrigin::World))
+    }
+
+    /// Adds a communicator and returns its number.
+    fn add(&mut self, origin: CommunicatorOrigin) -> usize {
+        let number = self.places.len();
+        self.out.communicators.push(origin);
         self.places.push(None);
-        Ok(self.places.len() - 1)
+        self.unseen.insert(number);
+        number
     }
 
     /// Returns the communicator for a handle that appears for the first time. The call that made a communicator contains the
@@ -347,10 +347,7 @@ impl<'a> LiballprofSection<'a> {
     /// is chosen.
     fn made(&self, place: (u64, u64)) -> Option<usize> {
         use CommunicatorOrigin::*;
-        let places = self.places.iter().enumerate();
-        let mut open = places
-            .filter(|(_, known)| known.is_none())
-            .map(|(number, _)| number);
+        let mut open = self.unseen.iter().copied();
         open.clone()
             .find(|number| match &self.out.communicators[*number] {
                 Same(parent) => self.places[*parent] == Some(place),
@@ -395,8 +392,7 @@ impl<'a> LiballprofSection<'a> {
             }
             _ => Unknown,
         };
-        self.out.communicators.push(origin);
-        self.places.push(None);
+        self.add(origin);
         Ok(())
     }
 
@@ -509,7 +505,7 @@ impl<'a> LiballprofArguments<'a> {
 
     fn int_at(&self, place: usize) -> Result<i64, Fault> {
         let field = self.field(place)?;
-        whole(field).ok_or_else(|| {
+        parsed(field.trim_ascii()).ok_or_else(|| {
             Fault::value(
                 shown(field),
                 format!("a whole number in MPI_{}", self.function.name),
@@ -587,8 +583,8 @@ impl<'a> LiballprofArguments<'a> {
         Ok(Some(
             list.split(|byte| *byte == b',')
                 .map(|field| {
-                    whole(field)
-                        .map(|count| count.max(0).saturating_mul(unit))
+                    parsed(field.trim_ascii())
+                        .map(|count: i64| count.max(0).saturating_mul(unit))
                         .ok_or_else(|| Fault::value(shown(field), "counts separated by commas"))
                 })
                 .collect::<Result<_, _>>()?,
@@ -622,14 +618,8 @@ impl<'a> LiballprofArguments<'a> {
     }
 }
 
-fn whole(field: &[u8]) -> Option<i64> {
-    std::str::from_utf8(field).ok()?.trim().parse().ok()
-}
-
 /// Reads a handle or an address. Handles of 32 bits are sign-extended to 64 bits.
 fn address(field: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(field).ok()?.trim();
-    text.parse()
-        .or_else(|_| text.parse::<i64>().map(|number| number as u64))
-        .ok()
+    let field = field.trim_ascii();
+    parsed(field).or_else(|| parsed(field).map(|number: i64| number as u64))
 }

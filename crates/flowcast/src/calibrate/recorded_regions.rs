@@ -170,14 +170,15 @@ mod tests {
                 time: 50,
             })
         });
+        let world = Members {
+            own: vec![0, 1],
+            remote: Vec::new(),
+        };
         RankFile {
             functions,
             signatures,
             items: items.collect(),
-            communicators: vec![Members {
-                own: vec![0, 1],
-                remote: Vec::new(),
-            }],
+            communicators: vec![world.into()],
             names: ["one".into(), "pingpong 4096".into(), "mixed".into()].into(),
             ..RankFile::default()
         }

@@ -4,7 +4,10 @@
 //! list is processed in this order. If the members depend on the arguments of other ranks, the call waits until all of them
 //! have reached theirs.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use flowcast_recording::decode::Members;
 
@@ -15,8 +18,8 @@ pub(crate) enum CommunicatorOrigin {
     World,
     /// The rank itself, `MPI_COMM_SELF`.
     Own,
-    /// Members given by the trace, as world ranks.
-    Known(Members),
+    /// Members given by the trace, as ranks of the world.
+    Known(Arc<Members>),
     /// Same members as the parent.
     Same(usize),
     /// Members of a group, from `MPI_Comm_create`; the parent is the first field.
@@ -57,6 +60,8 @@ pub(crate) enum Group {
     Remote(usize),
     /// Members of a group, selected by their positions.
     Including(Box<Group>, Vec<u32>),
+    /// The first members of a group, as many as stated.
+    First(Box<Group>, u32),
     /// Members of either group.
     Union(Box<Group>, Box<Group>),
     /// Members of the first group that belong to the second (`true`), or that do not (`false`).
@@ -65,12 +70,13 @@ pub(crate) enum Group {
     Unknown,
 }
 
-/// Returns the members of each rank's communicators; a communicator with unknown members is empty.
-pub(super) fn resolve(ranks: &[&[CommunicatorOrigin]]) -> Vec<Vec<Members>> {
+/// Returns the members of each rank's communicators; a communicator with unknown members is empty. Ranks share equal lists.
+pub(super) fn resolve(ranks: &[&[CommunicatorOrigin]]) -> Vec<Vec<Arc<Members>>> {
     let mut walk = CommunicatorWalk {
         ranks,
+        world: one_group((0..ranks.len() as u32).collect()),
+        shared: BTreeSet::new(),
         known: vec![Vec::new(); ranks.len()],
-        before: vec![Vec::new(); ranks.len()],
         times: vec![BTreeMap::new(); ranks.len()],
     };
     while !walk.is_done() {
@@ -78,15 +84,29 @@ pub(super) fn resolve(ranks: &[&[CommunicatorOrigin]]) -> Vec<Vec<Members>> {
             walk.give_up();
         }
     }
-    walk.known
+    let ranks = walk.known.into_iter();
+    ranks
+        .map(|rank| rank.into_iter().map(|known| known.members).collect())
+        .collect()
+}
+
+/// Communicator of a rank.
+#[derive(Clone, PartialEq, Eq, Default)]
+struct KnownCommunicator {
+    members: Arc<Members>,
+    /// Number of earlier communicators of the rank with the same members. It distinguishes these communicators.
+    nth: usize,
 }
 
 struct CommunicatorWalk<'a> {
     ranks: &'a [&'a [CommunicatorOrigin]],
-    known: Vec<Vec<Members>>,
-    /// Number of earlier communicators of the rank with the same members, indexed by rank and communicator.
-    before: Vec<Vec<usize>>,
-    times: Vec<BTreeMap<Members, usize>>,
+    /// All ranks.
+    world: Arc<Members>,
+    /// Members of all known communicators, each list once.
+    shared: BTreeSet<Arc<Members>>,
+    known: Vec<Vec<KnownCommunicator>>,
+    /// Number of communicators of each rank with the same members.
+    times: Vec<BTreeMap<Arc<Members>, usize>>,
 }
 
 impl CommunicatorWalk<'_> {
@@ -104,11 +124,21 @@ impl CommunicatorWalk<'_> {
     }
 
     /// Returns a communicator of a rank; it is empty if it does not exist.
-    fn members(&self, rank: u32, place: usize) -> Members {
+    fn communicator(&self, rank: u32, place: usize) -> KnownCommunicator {
         self.known[rank as usize]
             .get(place)
             .cloned()
             .unwrap_or_default()
+    }
+
+    fn members(&self, rank: u32, place: usize) -> Arc<Members> {
+        self.communicator(rank, place).members
+    }
+
+    /// Returns a communicator if the rank is the first in its group. A call of all members is tried at this rank alone.
+    fn led_by(&self, rank: u32, place: usize) -> Option<KnownCommunicator> {
+        let known = self.communicator(rank, place);
+        (known.members.own.first() == Some(&rank)).then_some(known)
     }
 
     /// Resolves the communicators that can be resolved now. Returns `true` if there were any.
@@ -136,30 +166,20 @@ impl CommunicatorWalk<'_> {
     }
 
     /// Returns the members of a communicator if they do not depend on other ranks' arguments.
-    fn alone(&self, rank: u32, origin: &CommunicatorOrigin) -> Option<Members> {
+    fn alone(&self, rank: u32, origin: &CommunicatorOrigin) -> Option<Arc<Members>> {
         use CommunicatorOrigin::*;
-        let all = self.ranks.len() as u32;
         Some(match origin {
-            World => one_group((0..all).collect()),
+            World => Arc::clone(&self.world),
             Own => one_group(vec![rank]),
-            Known(members) => {
-                let mut both = members.own.iter().chain(&members.remote);
-                if both.all(|member| *member < all) {
-                    members.clone()
-                } else {
-                    Members::default()
-                }
-            }
+            Known(members) => Arc::clone(members),
             Same(place) => self.members(rank, *place),
             // The arguments of the other group are unknown here.
-            Create(parent, _) if !self.members(rank, *parent).remote.is_empty() => {
-                Members::default()
-            }
+            Create(parent, _) if !self.members(rank, *parent).remote.is_empty() => Arc::default(),
             Create(_, group) => one_group(self.group(rank, group).unwrap_or_default()),
             Slice(place, dimensions) => {
                 one_group(slice(&self.members(rank, *place).own, rank, dimensions))
             }
-            Unknown => Members::default(),
+            Unknown => Arc::default(),
             Split(parent, ..) | Merge(parent, _) | Between(Leaders { local: parent, .. }) => {
                 let parent = self.members(rank, *parent);
                 return parent.own.is_empty().then_some(parent);
@@ -171,8 +191,8 @@ impl CommunicatorWalk<'_> {
     fn group(&self, rank: u32, group: &Group) -> Option<Vec<u32>> {
         use Group::*;
         match group {
-            Of(place) => non_empty(self.members(rank, *place).own),
-            Remote(place) => non_empty(self.members(rank, *place).remote),
+            Of(place) => non_empty(&self.members(rank, *place).own),
+            Remote(place) => non_empty(&self.members(rank, *place).remote),
             Including(group, places) => {
                 let group = self.group(rank, group)?;
                 places
@@ -180,16 +200,22 @@ impl CommunicatorWalk<'_> {
                     .map(|place| group.get(*place as usize).copied())
                     .collect()
             }
+            First(group, count) => {
+                let mut members = self.group(rank, group)?;
+                let is_whole = members.len() >= *count as usize;
+                members.truncate(*count as usize);
+                is_whole.then_some(members)
+            }
             Union(one, other) => {
                 let mut members = self.group(rank, one)?;
-                let mut others = self.group(rank, other)?;
-                others.retain(|member| !members.contains(member));
-                members.append(&mut others);
+                let known = set(&members);
+                let others = self.group(rank, other)?.into_iter();
+                members.extend(others.filter(|member| !known.contains(member)));
                 Some(members)
             }
             Sift(one, other, is_common) => {
                 let mut members = self.group(rank, one)?;
-                let other = self.group(rank, other)?;
+                let other = set(&self.group(rank, other)?);
                 members.retain(|member| other.contains(member) == *is_common);
                 Some(members)
             }
@@ -197,147 +223,124 @@ impl CommunicatorWalk<'_> {
         }
     }
 
-    /// Returns `true` if the communicator `parent` of a rank has these members, and if the rank has `nth` earlier
-    /// communicators with the same members. It is then the communicator that the other members see in the same way.
-    fn is_at(&self, rank: u32, parent: usize, members: &Members, nth: usize) -> bool {
-        self.known[rank as usize].get(parent) == Some(members) && self.nth(rank, parent) == nth
-    }
-
     /// Returns the arguments that the members of the local group pass to a call on this communicator, or `None` until all of
     /// them have reached it. `argument` returns the parent and the argument of a call.
     fn given<'a, T>(
         &'a self,
-        members: &Members,
-        nth: usize,
+        known: &KnownCommunicator,
         argument: impl Fn(&'a CommunicatorOrigin) -> Option<(usize, T)>,
     ) -> Option<Vec<T>> {
-        let given = members.own.iter().map(|member| {
+        let given = known.members.own.iter().map(|member| {
             let (parent, value) = argument(self.next(*member)?)?;
-            self.is_at(*member, parent, members, nth).then_some(value)
+            let parent = self.known[*member as usize].get(parent);
+            (parent == Some(known)).then_some(value)
         });
         given.collect()
     }
 
     /// Splits a rank's communicator once all of its members have reached the call. For an intercommunicator, these are the
     /// members of both groups.
-    fn split(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Members)>> {
-        let members = self.members(rank, parent);
-        let nth = self.nth(rank, parent);
-        let own = self.colours(&members, nth)?;
-        let remote = self.colours(&swapped(&members), nth)?;
-        let is_between = !members.remote.is_empty();
+    fn split(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Arc<Members>)>> {
+        let known = self.led_by(rank, parent)?;
+        let own = self.colours(&known)?;
+        let remote = self.colours(&known.swapped())?;
+        let is_between = !known.members.remote.is_empty();
         let mut made = Vec::new();
         for (side, other) in [(&own, &remote), (&remote, &own)] {
-            for (colour, .., member) in side {
-                let members = Members {
-                    own: of_colour(side, *colour),
-                    remote: of_colour(other, *colour),
+            let others = groups_by_colour(other);
+            for (colour, own) in groups_by_colour(side) {
+                let remote = others.get(&colour).cloned().unwrap_or_default();
+                let ranks = own.clone();
+                let is_empty = colour < 0 || is_between && remote.is_empty();
+                let view = match is_empty {
+                    true => Arc::default(),
+                    false => Arc::new(Members { own, remote }),
                 };
-                let is_empty = is_between && members.remote.is_empty();
-                made.push((
-                    *member,
-                    if is_empty {
-                        Members::default()
-                    } else {
-                        members
-                    },
-                ));
+                made.extend(ranks.into_iter().map(|rank| (rank, Arc::clone(&view))));
             }
         }
         Some(made)
     }
 
     /// Returns colour, key, position and rank of each member of the local group, once all have reached the split.
-    fn colours(&self, members: &Members, nth: usize) -> Option<Vec<(i64, i64, usize, u32)>> {
-        let given = self.given(members, nth, |origin| match origin {
+    fn colours(&self, known: &KnownCommunicator) -> Option<Vec<(i64, i64, usize, u32)>> {
+        let given = self.given(known, |origin| match origin {
             CommunicatorOrigin::Split(parent, colour, key) => Some((*parent, (*colour, *key))),
             _ => None,
         })?;
-        let placed = given.into_iter().zip(&members.own).enumerate();
+        let placed = given.into_iter().zip(&known.members.own).enumerate();
         let colours = placed.map(|(place, ((colour, key), member))| (colour, key, place, *member));
         Some(colours.collect())
     }
 
     /// Merges both groups once all of their members have reached the call. If both groups give the same order, the one with
     /// the lowest world rank comes first; MPI leaves this open.
-    fn merge(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Members)>> {
-        let members = self.members(rank, parent);
-        let nth = self.nth(rank, parent);
+    fn merge(&self, rank: u32, parent: usize) -> Option<Vec<(u32, Arc<Members>)>> {
+        let known = self.led_by(rank, parent)?;
         let mut groups = Vec::new();
-        for view in [members.clone(), swapped(&members)] {
-            let are_last = self.given(&view, nth, |origin| match origin {
+        for known in [known.swapped(), known] {
+            let are_last = self.given(&known, |origin| match origin {
                 CommunicatorOrigin::Merge(parent, is_last) => Some((*parent, *is_last)),
                 _ => None,
             })?;
             let is_last = are_last.last() == Some(&true);
-            groups.push((is_last, view.own.iter().min().copied(), view.own));
+            let own = &known.members.own;
+            groups.push((is_last, own.iter().min().copied(), own.clone()));
         }
         groups.sort();
-        let own: Vec<u32> = groups.into_iter().flat_map(|(.., group)| group).collect();
-        let made = own.iter().map(|member| (*member, one_group(own.clone())));
-        Some(made.collect())
+        let all = one_group(groups.into_iter().flat_map(|(.., group)| group).collect());
+        Some(seen_by_members(&all))
     }
 
     /// Joins two groups whose leaders name each other, once all of their members have reached the call.
-    fn between(&self, rank: u32, leaders: &Leaders) -> Option<Vec<(u32, Members)>> {
+    fn between(&self, rank: u32, leaders: &Leaders) -> Option<Vec<(u32, Arc<Members>)>> {
+        self.led_by(rank, leaders.local)?;
         let (own, remote_leader) = self.led(rank, leaders)?;
         let Some(CommunicatorOrigin::Between(others)) = self.next(remote_leader) else {
             return None;
         };
         let (remote, own_leader) = self.led(remote_leader, others)?;
         let is_mutual = own.first_leader == own_leader && remote.first_leader == remote_leader;
-        let is_apart = own
-            .members
-            .iter()
-            .all(|member| !remote.members.contains(member));
+        let is_apart = set(&own.members).is_disjoint(&set(&remote.members));
         if !is_mutual || !is_apart || own.tag != remote.tag {
             return None;
         }
         let (own, remote) = (own.members, remote.members);
-        let [here, there] = [(&own, &remote), (&remote, &own)].map(|(own, remote)| {
-            own.iter().map(|member| {
-                let (own, remote) = (own.to_vec(), remote.to_vec());
-                (*member, Members { own, remote })
-            })
-        });
-        Some(here.chain(there).collect())
+        let view = Arc::new(Members { own, remote });
+        let mut both = seen_by_members(&view);
+        both.extend(seen_by_members(&swapped(&view)));
+        Some(both)
     }
 
     /// Returns the local group of a rank at `MPI_Intercomm_create` and the leader of the remote group, or `None` until all
     /// members of the local group have reached the call.
     fn led(&self, rank: u32, leaders: &Leaders) -> Option<(LedGroup, u32)> {
-        let local = self.members(rank, leaders.local);
-        let nth = self.nth(rank, leaders.local);
-        let given = self.given(&local, nth, |origin| match origin {
+        let local = self.communicator(rank, leaders.local);
+        let given = self.given(&local, |origin| match origin {
             CommunicatorOrigin::Between(leaders) => Some((leaders.local, leaders)),
             _ => None,
         })?;
         let place = usize::try_from(leaders.local_leader).ok()?;
-        let (first_leader, at_leader) = (*local.own.get(place)?, given[place]);
+        let members = &local.members.own;
+        let (first_leader, at_leader) = (*members.get(place)?, given[place]);
         let peers = self.members(first_leader, at_leader.peer);
         let remote_leader = peers.world_rank(at_leader.remote_leader)?.0;
         let group = LedGroup {
-            members: local.own,
+            members: members.clone(),
             first_leader,
             tag: at_leader.tag,
         };
         Some((group, remote_leader))
     }
 
-    /// Returns the number of earlier communicators with the same members. It distinguishes these communicators.
-    fn nth(&self, rank: u32, place: usize) -> usize {
-        self.before[rank as usize]
-            .get(place)
-            .copied()
-            .unwrap_or_default()
-    }
-
     /// Adds a rank's next communicator.
-    fn learn(&mut self, rank: usize, members: Members) {
-        let times = self.times[rank].entry(members.clone()).or_default();
-        self.before[rank].push(*times);
+    fn learn(&mut self, rank: usize, members: Arc<Members>) {
+        let members = self.shared.get(&members).map_or(members, Arc::clone);
+        self.shared.insert(Arc::clone(&members));
+        let times = self.times[rank].entry(Arc::clone(&members)).or_default();
+        let nth = *times;
         *times += 1;
-        self.known[rank].push(members);
+        self.known[rank].push(KnownCommunicator { members, nth });
     }
 
     /// Resolves the next communicator of each waiting rank as unknown. Its call can never be completed, because the trace is
@@ -345,14 +348,35 @@ impl CommunicatorWalk<'_> {
     fn give_up(&mut self) {
         for rank in 0..self.ranks.len() {
             if self.known[rank].len() < self.ranks[rank].len() {
-                self.learn(rank, Members::default());
+                self.learn(rank, Arc::default());
             }
         }
     }
 }
 
-fn non_empty(members: Vec<u32>) -> Option<Vec<u32>> {
-    (!members.is_empty()).then_some(members)
+impl KnownCommunicator {
+    /// Returns an intercommunicator as seen from its other group. For a communicator with one group, the result has no local
+    /// members.
+    fn swapped(&self) -> KnownCommunicator {
+        KnownCommunicator {
+            members: swapped(&self.members),
+            nth: self.nth,
+        }
+    }
+}
+
+fn non_empty(members: &[u32]) -> Option<Vec<u32>> {
+    (!members.is_empty()).then(|| members.to_vec())
+}
+
+fn set(members: &[u32]) -> BTreeSet<u32> {
+    members.iter().copied().collect()
+}
+
+/// Returns each member of a local group with the communicator.
+fn seen_by_members(view: &Arc<Members>) -> Vec<(u32, Arc<Members>)> {
+    let members = view.own.iter();
+    members.map(|member| (*member, Arc::clone(view))).collect()
 }
 
 /// One of the two groups of `MPI_Intercomm_create`.
@@ -362,28 +386,27 @@ struct LedGroup {
     tag: i64,
 }
 
-fn one_group(own: Vec<u32>) -> Members {
+fn one_group(own: Vec<u32>) -> Arc<Members> {
     let remote = Vec::new();
-    Members { own, remote }
+    Arc::new(Members { own, remote })
 }
 
-/// Returns an intercommunicator as seen from its other group. For a communicator with one group, the result has no local
-/// members.
-fn swapped(members: &Members) -> Members {
-    Members {
+fn swapped(members: &Members) -> Arc<Members> {
+    Arc::new(Members {
         own: members.remote.clone(),
         remote: members.own.clone(),
-    }
+    })
 }
 
-/// Returns the ranks of a colour, ordered by their keys.
-fn of_colour(colours: &[(i64, i64, usize, u32)], colour: i64) -> Vec<u32> {
-    let mut group: Vec<_> = colours
-        .iter()
-        .filter(|other| other.0 == colour && colour >= 0)
-        .collect();
-    group.sort_unstable();
-    group.into_iter().map(|(.., member)| *member).collect()
+/// Returns the ranks of each colour, ordered by their keys.
+fn groups_by_colour(colours: &[(i64, i64, usize, u32)]) -> BTreeMap<i64, Vec<u32>> {
+    let mut sorted = colours.to_vec();
+    sorted.sort_unstable();
+    let mut groups: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
+    for (colour, .., member) in sorted {
+        groups.entry(colour).or_default().push(member);
+    }
+    groups
 }
 
 /// Returns the ranks of a rank's slice: their coordinates are equal in all dimensions that the slice drops.
@@ -397,22 +420,21 @@ fn slice(parent: &[u32], rank: u32, dimensions: &[(u32, bool)]) -> Vec<u32> {
     if places != Some(parent.len() as u64) {
         return Vec::new();
     }
-    let wanted = fixed(dimensions, own);
-    (0..parent.len())
-        .filter(|place| fixed(dimensions, *place) == wanted)
-        .map(|place| parent[place])
-        .collect()
-}
-
-/// Returns the coordinates of a position, with 0 in the dimensions that remain.
-fn fixed(dimensions: &[(u32, bool)], mut place: usize) -> Vec<usize> {
-    let mut coordinates = Vec::with_capacity(dimensions.len());
+    // Own position with 0 in the dimensions that remain, and the distances from it to the positions of the slice.
+    let (mut first, mut distances): (usize, Vec<usize>) = (own, vec![0]);
+    let mut stride: usize = 1;
     for (width, remains) in dimensions.iter().rev() {
         let width = *width as usize;
-        coordinates.push(if *remains { 0 } else { place % width });
-        place /= width;
+        if *remains {
+            first -= own / stride % width * stride;
+            distances = (0..width)
+                .flat_map(|step| distances.iter().map(move |inner| step * stride + inner))
+                .collect();
+        }
+        stride *= width;
     }
-    coordinates
+    let distances = distances.into_iter();
+    distances.map(|distance| parent[first + distance]).collect()
 }
 
 #[cfg(test)]
@@ -423,7 +445,11 @@ mod tests {
         let origins: Vec<&[CommunicatorOrigin]> = ranks.iter().map(|rank| &rank[..]).collect();
         resolve(&origins)
             .into_iter()
-            .map(|rank| rank.into_iter().map(|members| members.own).collect())
+            .map(|rank| {
+                rank.into_iter()
+                    .map(|members| members.own.clone())
+                    .collect()
+            })
             .collect()
     }
 
@@ -482,11 +508,15 @@ mod tests {
             .collect::<Vec<_>>());
         assert_eq!(known[1][1], [0, 1, 2]);
         assert_eq!(known[4][1], [3, 4, 5]);
+        let sides = vec![(2, true), (3, false), (2, true)];
+        let cut = CommunicatorOrigin::Slice(0, sides);
+        let known = own(&vec![vec![CommunicatorOrigin::World, cut]; 12]);
+        assert_eq!(known[3][1], [2, 3, 8, 9]);
     }
 
     /// Resolves the communicators of four ranks. Each half has its own communicator, and an intercommunicator joins the
     /// halves.
-    fn halves(more: &dyn Fn(u32) -> Vec<CommunicatorOrigin>) -> Vec<Vec<Members>> {
+    fn halves(more: &dyn Fn(u32) -> Vec<CommunicatorOrigin>) -> Vec<Vec<Arc<Members>>> {
         let ranks: Vec<Vec<CommunicatorOrigin>> = (0..4)
             .map(|rank| {
                 let leaders = Leaders {
@@ -510,11 +540,11 @@ mod tests {
         resolve(&ranks.iter().map(|rank| &rank[..]).collect::<Vec<_>>())
     }
 
-    fn members(own: &[u32], remote: &[u32]) -> Members {
-        Members {
+    fn members(own: &[u32], remote: &[u32]) -> Arc<Members> {
+        Arc::new(Members {
             own: own.to_vec(),
             remote: remote.to_vec(),
-        }
+        })
     }
 
     #[test]
@@ -531,7 +561,7 @@ mod tests {
         assert_eq!(known[2][3], members(&[2, 3], &[0, 1]));
         assert_eq!(known[3][4], members(&[3], &[1]));
         assert_eq!(known[0][5], members(&[2, 3, 0, 1], &[]));
-        assert_eq!(known[0][6], Members::default());
+        assert_eq!(known[0][6], Arc::default());
     }
 
     #[test]
@@ -562,6 +592,8 @@ mod tests {
             Group::Sift(some(&[3, 1, 0]), some(&[0, 3]), false),
             Group::Sift(world(), some(&[0, 2]), false),
             Group::Union(some(&[1]), Box::new(Group::Unknown)),
+            Group::First(some(&[3, 1, 0]), 2),
+            Group::First(world(), 5),
         ];
         let made = groups
             .into_iter()
@@ -573,7 +605,15 @@ mod tests {
         let known = own(&[rank.clone(), rank.clone(), rank.clone(), rank]);
         assert_eq!(
             known[0][1..],
-            [vec![3, 1, 0], vec![3, 0], vec![1], vec![1, 3], vec![]]
+            [
+                vec![3, 1, 0],
+                vec![3, 0],
+                vec![1],
+                vec![1, 3],
+                vec![],
+                vec![3, 1],
+                vec![]
+            ]
         );
     }
 

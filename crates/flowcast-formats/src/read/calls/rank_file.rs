@@ -1,9 +1,13 @@
 //! Conversion of a rank's calls to the form of its file in a recording.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use super::{CompletedRequest, RankCalls, TracedCall};
 use crate::lowest_free::LowestFree;
+use flowcast_program::key_map::KeyMap;
 use flowcast_recording::{
     decode::{Header, Item, Members, RankFile, RecordedCall},
     format::{CANCELLED, MATCHED},
@@ -19,7 +23,7 @@ pub(super) fn rank_file(
     rank: u32,
     ranks: u32,
     calls: RankCalls,
-    communicators: Vec<Members>,
+    communicators: Vec<Arc<Members>>,
 ) -> (RankFile, BTreeMap<&'static str, u64>) {
     let fields = BTreeMap::from([("program".to_owned(), calls.program)]);
     let header = Header {
@@ -28,6 +32,11 @@ pub(super) fn rank_file(
         ranks,
         ..Header::default()
     };
+    let positions = communicators.iter().map(|members| {
+        let mut members = members.own.iter();
+        members.position(|member| *member == rank)
+    });
+    let positions = positions.collect();
     let file = RankFile {
         header,
         communicators,
@@ -36,18 +45,22 @@ pub(super) fn rank_file(
     };
     let mut writer = RankFileWriter {
         file,
+        positions,
         ..RankFileWriter::default()
     };
     for call in calls.calls {
         writer.call(call);
     }
+    writer.file.functions = writer.functions.keys().map(str::to_owned).collect();
     (writer.file, writer.left_out)
 }
 
 #[derive(Default)]
 struct RankFileWriter {
     file: RankFile,
-    functions: HashMap<&'static str, i64>,
+    /// Position of the rank in its group of each communicator.
+    positions: Vec<Option<usize>>,
+    functions: KeyMap<&'static str>,
     signatures: HashMap<Vec<i64>, u32>,
     /// Free slots: the next request gets the lowest, as in a recording.
     free_slots: LowestFree,
@@ -60,7 +73,7 @@ struct RankFileWriter {
 
 impl RankFileWriter {
     fn call(&mut self, call: TracedCall) {
-        let mut words = vec![self.function(call.function)];
+        let mut words = vec![i64::from(self.functions.number(call.function))];
         match self.fault(&call) {
             None => self.arguments(&call, &mut words),
             Some(fault) => *self.left_out.entry(fault).or_default() += 1,
@@ -88,14 +101,6 @@ impl RankFileWriter {
         }));
     }
 
-    fn function(&mut self, name: &'static str) -> i64 {
-        let next = self.file.functions.len() as i64;
-        *self.functions.entry(name).or_insert_with(|| {
-            self.file.functions.push(name.to_owned());
-            next
-        })
-    }
-
     /// Returns the reason why a call cannot be replayed, if there is one.
     fn fault(&self, call: &TracedCall) -> Option<&'static str> {
         let number = usize::try_from(*call.words.first()?).ok();
@@ -113,10 +118,8 @@ impl RankFileWriter {
     fn arguments(&mut self, call: &TracedCall, words: &mut Vec<i64>) {
         words.extend_from_slice(&call.words);
         if let (Some(sizes), Some(op)) = (&call.sizes, operation(call.function)) {
-            let members = &self.file.communicators[call.words[0] as usize].own;
-            let position = members
-                .iter()
-                .position(|member| Rank(*member) == self.file.header.rank);
+            let own = call.words[0] as usize;
+            let (members, position) = (&self.file.communicators[own].own, self.positions[own]);
             let root = call
                 .words
                 .get(1)

@@ -156,12 +156,12 @@ struct ChakraGraph {
     open: Vec<u32>,
     dependents: Vec<Vec<u32>>,
     /// Communication in the next turn, for each communication that has one.
-    following: BTreeMap<u32, u32>,
+    following: Vec<Option<u32>>,
     ready: BTreeSet<u32>,
     /// Communications that are done but have not been waited for.
     done: VecDeque<u32>,
     /// Action with which each communication began.
-    begun_with: BTreeMap<u32, Action>,
+    begun_with: Vec<Option<Action>>,
     posted: BTreeMap<Channel, u32>,
     came: BTreeMap<u32, u32>,
     begun: u64,
@@ -185,17 +185,20 @@ impl ChakraGraph {
                 }
             }
         }
-        pairs
-            .iter()
-            .for_each(|(_, later)| open[*later as usize] += 1);
+        let mut following = vec![None; nodes.len()];
+        for (earlier, later) in pairs {
+            following[*earlier as usize] = Some(*later);
+            open[*later as usize] += 1;
+        }
         let ready = (0..nodes.len() as u32)
             .filter(|index| open[*index as usize] == 0)
             .collect();
         ChakraGraph {
+            begun_with: vec![None; nodes.len()],
             nodes,
             open,
             dependents,
-            following: pairs.iter().copied().collect(),
+            following,
             ready,
             unknown,
             ..ChakraGraph::default()
@@ -215,8 +218,8 @@ impl ChakraGraph {
     /// Begins a communication.
     fn begin(&mut self, index: u32, action: Action) {
         self.push(action);
-        self.begun_with.insert(index, action);
-        if let Some(following) = self.following.remove(&index) {
+        self.begun_with[index as usize] = Some(action);
+        if let Some(following) = self.following[index as usize].take() {
             self.release(following);
         }
     }
@@ -238,7 +241,7 @@ impl ChakraGraph {
     /// Waits for a communication. If it has just begun, it becomes a blocking one.
     fn wait(&mut self, index: u32) {
         use Action::*;
-        let Some(action) = self.begun_with.remove(&index) else {
+        let Some(action) = self.begun_with[index as usize].take() else {
             return;
         };
         let last = self.out.steps.last();

@@ -218,9 +218,8 @@ impl Peers {
         let own = self.first[task as usize]..self.first[task as usize + 1];
         let callers: Vec<u32> = own
             .filter(|rank| {
-                ranks[*rank as usize]
-                    .collective_counts()
-                    .any(|(id, _)| id == communicator)
+                let calls = ranks[*rank as usize].collectives_on(communicator);
+                calls.is_some()
             })
             .collect();
         match callers[..] {

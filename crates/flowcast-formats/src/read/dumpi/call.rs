@@ -24,8 +24,8 @@ const ANY: i64 = -1;
 const EMPTY_GROUP: i64 = 2;
 
 /// Collector of one rank's calls.
-pub(super) struct DumpiCalls<'a> {
-    functions: &'a BTreeMap<&'static str, MpiFunction>,
+#[derive(Default)]
+pub(super) struct DumpiCalls {
     /// Sizes of the rank's datatypes.
     pub types: Types,
     /// Communicators by their number in the trace.
@@ -45,32 +45,19 @@ pub(super) struct DumpiCalls<'a> {
     pub out: RankCalls,
 }
 
-impl<'a> DumpiCalls<'a> {
+impl DumpiCalls {
     /// Creates an empty collector.
-    pub(super) fn new(
-        functions: &'a BTreeMap<&'static str, MpiFunction>,
-        types: Types,
-    ) -> DumpiCalls<'a> {
-        let out = RankCalls {
-            communicators: vec![CommunicatorOrigin::World, CommunicatorOrigin::Own],
-            ..RankCalls::default()
-        };
-        let communicators = BTreeMap::from([(WORLD, 0), (WORLD + 1, 1)]);
-        let empty = Group::Including(Box::new(Group::Of(0)), Vec::new());
-        let groups = BTreeMap::from([(EMPTY_GROUP, empty)]);
-        let (grids, open) = (BTreeMap::new(), BTreeMap::new());
-        let (rank, world_size, unfinished) = (None, None, 0);
+    pub(super) fn new(types: Types) -> DumpiCalls {
+        let empty = Group::First(Box::new(Group::Of(0)), 0);
         DumpiCalls {
-            functions,
             types,
-            communicators,
-            groups,
-            grids,
-            open,
-            rank,
-            world_size,
-            unfinished,
-            out,
+            communicators: BTreeMap::from([(WORLD, 0), (WORLD + 1, 1)]),
+            groups: BTreeMap::from([(EMPTY_GROUP, empty)]),
+            out: RankCalls {
+                communicators: vec![CommunicatorOrigin::World, CommunicatorOrigin::Own],
+                ..RankCalls::default()
+            },
+            ..DumpiCalls::default()
         }
     }
 
@@ -82,12 +69,12 @@ impl<'a> DumpiCalls<'a> {
         let arguments = DumpiArguments(record);
         self.local(&arguments)?;
         // Calls that are not in the table do not concern other ranks; their time counts as computation.
-        let Some((name, function)) = self.functions.get_key_value(record.name) else {
+        let Some(function) = MpiFunction::named(record.name) else {
             return Ok(());
         };
         let (thread, begin, end) = (record.thread, record.begin, record.end);
         let mut call = TracedCall {
-            function: name,
+            function: &function.name,
             thread,
             begin,
             end,
@@ -465,7 +452,7 @@ fn first_of(parent: usize, size: Option<u32>) -> CommunicatorOrigin {
     size.filter(|size| *size < 1 << 24)
         .map_or(CommunicatorOrigin::Unknown, |size| {
             let group = Box::new(Group::Of(parent));
-            CommunicatorOrigin::Create(parent, Group::Including(group, (0..size).collect()))
+            CommunicatorOrigin::Create(parent, Group::First(group, size))
         })
 }
 

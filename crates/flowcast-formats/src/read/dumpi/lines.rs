@@ -3,9 +3,9 @@
 use super::super::scan::{ScanInput, lines, shown};
 use flowcast_program::TraceError;
 
-/// Text after the name on the first line of a call.
-pub(super) const ENTERING: &[u8] = b" entering at walltime ";
-const RETURNING: &[u8] = b" returning at walltime ";
+/// Text after the name and a space on the first line of a call.
+pub(super) const ENTERING: &str = "entering at walltime ";
+const RETURNING: &str = "returning at walltime ";
 
 /// Call with its arguments as text.
 pub(super) struct DumpiRecord<'a> {
@@ -25,7 +25,8 @@ pub(super) struct DumpiRecord<'a> {
 
 /// Returns `true` if a line is the first line of a call.
 pub(super) fn is_entering(line: &[u8]) -> bool {
-    memchr::memmem::find(line, ENTERING).is_some()
+    let name = memchr::memchr(b' ', line);
+    name.is_some_and(|end| line[end + 1..].starts_with(ENTERING.as_bytes()))
 }
 
 /// Returns start and end of each rank's text. A rank starts at a header or at another `MPI_Init`.
@@ -161,9 +162,10 @@ fn times(text: &str) -> Option<(u64, u32)> {
     (seconds < 1 << 33).then(|| (seconds * 1_000_000_000 + nanos, thread))
 }
 
-fn split_at<'a>(line: &'a str, mark: &[u8]) -> Option<(&'a str, &'a str)> {
-    let at = memchr::memmem::find(line.as_bytes(), mark)?;
-    Some((&line[..at], &line[at + mark.len()..]))
+/// Returns the name and the times of the first or the last line of a call.
+fn split_at<'a>(line: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
+    let (name, rest) = line.split_once(' ')?;
+    Some((name, rest.strip_prefix(mark)?))
 }
 
 /// Reads `TYPE NAME=VALUE` or `TYPE NAME[N]=VALUE`.

@@ -15,7 +15,6 @@ use super::{
 };
 use call::DumpiCalls;
 use flowcast_program::{ReadOptions, TraceError, program::Program};
-use flowcast_recording::table;
 use lines::LineReader;
 use std::collections::BTreeMap;
 
@@ -24,7 +23,8 @@ pub(super) fn recognises(text: &[u8]) -> bool {
     let head = &text[..text.len().min(4096)];
     head.starts_with(b"MPI_")
         && lines::is_entering(head.split(|byte| *byte == b'\n').next().unwrap_or(head))
-        || head.starts_with(b"version=") && memchr::memmem::find(head, lines::ENTERING).is_some()
+        || head.starts_with(b"version=")
+            && memchr::memmem::find(head, lines::ENTERING.as_bytes()).is_some()
 }
 
 /// Reads the trace.
@@ -33,7 +33,6 @@ pub(super) fn read(
     parts: &[TracePart],
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
-    let functions = table::by_name();
     let mut sections = Vec::new();
     for (name, bytes) in parts {
         let input = ScanInput {
@@ -41,7 +40,7 @@ pub(super) fn read(
             text: bytes_of(bytes),
         };
         for (start, end) in lines::sections(input.text) {
-            let mut calls = DumpiCalls::new(&functions, types::sizes(&input.text[start..end]));
+            let mut calls = DumpiCalls::new(types::sizes(&input.text[start..end]));
             let mut reader = LineReader::new(input, start, end);
             while let Some(record) = reader.next()? {
                 let at = record.at;

@@ -123,12 +123,7 @@ impl Body {
     }
 
     fn ignore(&mut self, kind: &str, count: u64) {
-        match self.ignored.get_mut(kind) {
-            Some(counted) => *counted += count,
-            None => {
-                self.ignored.insert(kind.to_owned(), count);
-            }
-        }
+        *self.ignored.entry(kind.to_owned()).or_default() += count;
     }
 
     /// Reads `c:application:communicator:tasks:task:...`: the members of a communicator. Fails if it is defined twice.

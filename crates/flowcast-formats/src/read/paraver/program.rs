@@ -1,9 +1,6 @@
 //! Reconstruction of the program's calls from the recorded events.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    iter::Peekable,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     super::ignored,
@@ -34,14 +31,14 @@ pub(super) fn build(
     let mut slots = vec![0; body.messages.len()];
     let mut ranks = Vec::with_capacity(body.tasks.len());
     for (rank, task) in body.tasks.iter_mut().enumerate() {
-        let order = orders.take(rank, &body.messages);
+        let actions = orders.actions(rank, task, &body.messages);
         let walk = ParaverWalk {
             messages: &body.messages,
             events: &events,
             slots: &mut slots,
         };
         let task = std::mem::take(task);
-        ranks.push(walk.rank(&task, &order).map_err(|_| TOO_MANY)?);
+        ranks.push(walk.rank(&task, &actions).map_err(|_| TOO_MANY)?);
     }
     // The next step needs as much memory as these occupy.
     drop((body.messages, body.tasks, slots, orders));
@@ -138,10 +135,8 @@ fn assign_lanes(messages: &mut [ParaverMessage]) {
             lanes.clear();
         }
         let posted = (message.receive, index);
-        let lane = lanes
-            .iter()
-            .position(|last| *last < posted)
-            .unwrap_or(lanes.len());
+        // The last receives of the lanes are in descending order.
+        let lane = lanes.partition_point(|last| *last > posted);
         message.lane = lane as u32;
         match lanes.get_mut(lane) {
             Some(last) => *last = posted,
@@ -154,13 +149,6 @@ fn assign_lanes(messages: &mut [ParaverMessage]) {
 struct Orders {
     sends: Vec<Vec<u32>>,
     receives: Vec<Vec<u32>>,
-}
-
-/// Messages of one rank, in the order of its calls.
-struct ProgramOrder {
-    sends: Vec<u32>,
-    posts: Vec<u32>,
-    waits: Vec<u32>,
 }
 
 impl Orders {
@@ -176,24 +164,36 @@ impl Orders {
         orders
     }
 
-    fn take(&mut self, rank: usize, messages: &[ParaverMessage]) -> ProgramOrder {
-        let mut sends = std::mem::take(&mut self.sends[rank]);
-        let mut posts = std::mem::take(&mut self.receives[rank]);
-        let mut waits = posts.clone();
-        sends.sort_unstable_by_key(|index| (messages[*index as usize].send, *index));
-        posts.sort_unstable_by_key(|index| (messages[*index as usize].receive, *index));
-        waits.sort_unstable_by_key(|index| (messages[*index as usize].done, *index));
-        ProgramOrder {
-            sends,
-            posts,
-            waits,
-        }
+    /// Returns the actions of a rank in the order of their times. At equal times, no rank waits, for a message or in a
+    /// collective call, before it has sent everything due at that time.
+    fn actions(
+        &mut self,
+        rank: usize,
+        task: &ParaverTask,
+        messages: &[ParaverMessage],
+    ) -> Vec<(i64, ParaverAction)> {
+        use ParaverAction::*;
+        let sends = std::mem::take(&mut self.sends[rank]);
+        let receives = std::mem::take(&mut self.receives[rank]);
+        let events = task.events.spans();
+        let events = events.map(|(time, _, number)| (time as i64, Event(number as u32)));
+        let mut actions: Vec<(i64, ParaverAction)> = events.collect();
+        let posts = receives.iter();
+        actions.extend(posts.map(|index| (messages[*index as usize].receive, Post(*index))));
+        let sends = sends.iter();
+        actions.extend(sends.map(|index| (messages[*index as usize].send, Send(*index))));
+        let calls = task.calls.iter().zip(0..);
+        actions.extend(calls.map(|((time, _), number)| (*time, Call(number))));
+        let waits = receives.iter();
+        actions.extend(waits.map(|index| (messages[*index as usize].done, Wait(*index))));
+        // A stable sort keeps this order of the kinds, and of the records of one kind.
+        actions.sort_by_key(|(time, _)| *time);
+        actions
     }
 }
 
-/// Next action of a rank. The order of the variants applies at equal times: no rank waits, for a message or in a collective
-/// call, before it has sent everything due at that time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Action of a rank, with the number of its event, message or call.
+#[derive(Debug, Clone, Copy)]
 enum ParaverAction {
     Event(u32),
     Post(u32),
@@ -210,7 +210,11 @@ struct ParaverWalk<'a> {
 }
 
 impl ParaverWalk<'_> {
-    fn rank(self, task: &ParaverTask, order: &ProgramOrder) -> Result<RankBuilder, RecordFault> {
+    fn rank(
+        self,
+        task: &ParaverTask,
+        actions: &[(i64, ParaverAction)],
+    ) -> Result<RankBuilder, RecordFault> {
         let ParaverWalk {
             messages,
             events,
@@ -221,38 +225,7 @@ impl ParaverWalk<'_> {
             rest: task.bursts.spans().map(|(begin, end, _)| (begin, end)),
             current: None,
         };
-        let mut sources: [TimedRecord<'_>; 5] = [
-            boxed(
-                task.events
-                    .spans()
-                    .map(|(time, _, number)| (time as i64, ParaverAction::Event(number as u32))),
-            ),
-            boxed(order.posts.iter().map(|index| {
-                (
-                    messages[*index as usize].receive,
-                    ParaverAction::Post(*index),
-                )
-            })),
-            boxed(
-                order
-                    .sends
-                    .iter()
-                    .map(|index| (messages[*index as usize].send, ParaverAction::Send(*index))),
-            ),
-            boxed(
-                task.calls
-                    .iter()
-                    .zip(0..)
-                    .map(|((time, _), number)| (*time, ParaverAction::Call(number))),
-            ),
-            boxed(
-                order
-                    .waits
-                    .iter()
-                    .map(|index| (messages[*index as usize].done, ParaverAction::Wait(*index))),
-            ),
-        ];
-        while let Some((time, action)) = earliest(&mut sources) {
+        for (time, action) in actions.iter().copied() {
             bursts.until(time as u64, &mut builder);
             match action {
                 ParaverAction::Event(number) => {
@@ -289,23 +262,6 @@ impl ParaverWalk<'_> {
         bursts.until(u64::MAX, &mut builder);
         Ok(builder)
     }
-}
-
-/// Actions with their times, in chronological order.
-type TimedRecord<'a> = Peekable<Box<dyn Iterator<Item = (i64, ParaverAction)> + 'a>>;
-
-fn boxed<'a>(items: impl Iterator<Item = (i64, ParaverAction)> + 'a) -> TimedRecord<'a> {
-    (Box::new(items) as Box<dyn Iterator<Item = (i64, ParaverAction)> + 'a>).peekable()
-}
-
-/// Returns the earliest of the next actions; at equal times, the first source wins.
-fn earliest(sources: &mut [TimedRecord<'_>; 5]) -> Option<(i64, ParaverAction)> {
-    let next = sources
-        .iter_mut()
-        .enumerate()
-        .filter_map(|(number, source)| Some((source.peek()?.0, number)))
-        .min();
-    sources[next?.1].next()
 }
 
 /// Returns the channel of a message. Its lane takes the place of the communicator in other traces.

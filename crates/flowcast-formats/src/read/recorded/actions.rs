@@ -44,7 +44,7 @@ pub(crate) struct Post {
 }
 
 /// Criteria of a receive from any source or with any tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MatchCriteria {
     /// Global number of the communicator.
     pub communicator: i32,
@@ -475,7 +475,7 @@ impl<'a> Translation<'a> {
     fn communicator(&self, words: &[i64]) -> Option<(&'a Members, u32)> {
         let own = usize::try_from(word(words, 1)).ok()?;
         Some((
-            self.file.communicators.get(own)?,
+            &**self.file.communicators.get(own)?,
             *self.context.ids.get(own)?,
         ))
     }

@@ -38,8 +38,16 @@ pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
     ignored([(kind, count)]).next()
 }
 
-/// Send times of the messages in each receiver's channels, without the messages of receives whose channel is known.
-struct RemainingMessages(BTreeMap<(Rank, Channel), Vec<u64>>);
+/// Time of a message, its channel and its number in the channel.
+type SentMessage = (u64, Channel, usize);
+
+/// Messages without those of receives whose channel is known. A channel's messages are taken in the order of their sends.
+struct RemainingMessages {
+    /// Messages for the receives of a rank with these criteria, the latest first.
+    queues: BTreeMap<(Rank, MatchCriteria), Vec<SentMessage>>,
+    /// Number of messages that were taken from each channel of a receiver.
+    taken: BTreeMap<(Rank, Channel), usize>,
+}
 
 impl RemainingMessages {
     fn new(ranks: &[RankActions]) -> RemainingMessages {
@@ -52,39 +60,57 @@ impl RemainingMessages {
                 }
             }
         }
+        let mut left = RemainingMessages {
+            queues: BTreeMap::new(),
+            taken: BTreeMap::new(),
+        };
         for (receiver, actions) in (0..).map(Rank).zip(ranks) {
-            for channel in actions.posts.iter().filter_map(|post| post.channel) {
-                // The choice of messages for these receives does not matter. The first ones sent remain for the wildcards.
-                sent.get_mut(&(receiver, channel)).and_then(Vec::pop);
+            for post in &actions.posts {
+                if let Some(channel) = post.channel {
+                    // The choice of messages for these receives does not matter. The first ones sent remain for the
+                    // wildcards.
+                    sent.get_mut(&(receiver, channel)).and_then(Vec::pop);
+                } else if let Some(takes) = post.takes {
+                    left.queues.entry((receiver, takes)).or_default();
+                }
             }
         }
-        sent.values_mut().for_each(|times| times.reverse());
-        RemainingMessages(sent)
+        for ((receiver, channel), times) in sent {
+            for source in [None, Some(channel.peer)] {
+                for tag in [None, Some(channel.tag)] {
+                    let communicator = channel.communicator;
+                    let takes = MatchCriteria {
+                        communicator,
+                        source,
+                        tag,
+                    };
+                    if let Some(queue) = left.queues.get_mut(&(receiver, takes)) {
+                        let mut latest: u64 = 0;
+                        queue.extend((0..).zip(&times).map(|(number, time)| {
+                            latest = latest.max(*time);
+                            (latest, channel, number)
+                        }));
+                    }
+                }
+            }
+        }
+        for queue in left.queues.values_mut() {
+            queue.sort_unstable_by(|one, other| other.cmp(one));
+        }
+        left
     }
 
     /// Takes the matching message that was sent first.
     fn first(&mut self, receiver: Rank, takes: &MatchCriteria) -> Option<Channel> {
-        let lowest = Channel {
-            peer: Rank(0),
-            tag: i32::MIN,
-            communicator: i32::MIN,
-        };
-        let highest = Channel {
-            peer: Rank(u32::MAX),
-            tag: i32::MAX,
-            communicator: i32::MAX,
-        };
-        let own = self.0.range_mut((receiver, lowest)..=(receiver, highest));
-        let times = own.filter(|((_, channel), _)| {
-            channel.communicator == takes.communicator
-                && takes.tag.is_none_or(|tag| tag == channel.tag)
-                && takes.source.is_none_or(|source| source == channel.peer)
-        });
-        let (key, times) = times
-            .filter(|(_, times)| !times.is_empty())
-            .min_by_key(|(_, times)| times.last().copied())?;
-        times.pop();
-        Some(key.1)
+        let queue = self.queues.get_mut(&(receiver, *takes))?;
+        while let Some((_, channel, number)) = queue.pop() {
+            let taken = self.taken.entry((receiver, channel)).or_default();
+            if *taken == number {
+                *taken += 1;
+                return Some(channel);
+            }
+        }
+        None
     }
 }
 
@@ -127,12 +153,16 @@ mod tests {
                 tag: Some(3),
             }),
         };
+        let any_tag = Post {
+            takes: any.takes.map(|takes| MatchCriteria { tag: None, ..takes }),
+            ..any
+        };
         let named = Post {
             channel: Some(channel(3)),
             takes: None,
         };
         let receiver = RankActions {
-            posts: vec![any, named, any, any],
+            posts: vec![any, named, any_tag, any],
             ..RankActions::default()
         };
         let mut ranks = [receiver, sender(20), sender(10), sender(5)];

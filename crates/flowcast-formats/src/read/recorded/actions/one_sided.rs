@@ -96,7 +96,7 @@ impl<'a> Translation<'a> {
         let communicator = usize::try_from(*self.file.windows.get(own)?).ok()?;
         Some((
             (*self.context.windows.get(own)?)?,
-            self.file.communicators.get(communicator)?,
+            &**self.file.communicators.get(communicator)?,
         ))
     }
 

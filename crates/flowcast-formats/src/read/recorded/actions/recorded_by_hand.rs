@@ -25,10 +25,11 @@ fn file(rank: Rank, calls: &[TestCall<'_>]) -> RankFile {
         ranks: 2,
         ..Header::default()
     };
-    let communicators = vec![Members {
+    let world = Members {
         own: vec![0, 1],
         remote: Vec::new(),
-    }];
+    };
+    let communicators = vec![world.into()];
     let mut file = RankFile {
         header,
         communicators,
