@@ -1,5 +1,7 @@
 //! The links of one node, rank, site or connection.
 
+use std::collections::VecDeque;
+
 use super::messages::{MessageMark, MessageStore, NONE, Queue};
 
 /// Index of the links for incoming messages.
@@ -19,7 +21,7 @@ pub(super) struct ResourcePool {
     /// Messages that may be preempted on their out link, in the order of acquisition. The first is stored here, because most
     /// pools have one link and data behind a pointer are not in the cache.
     first_holder: u32,
-    other_holders: Vec<u32>,
+    other_holders: VecDeque<u32>,
 }
 
 impl ResourcePool {
@@ -36,7 +38,7 @@ impl ResourcePool {
             },
             waiting: [Queue::EMPTY; 2],
             first_holder: NONE,
-            other_holders: Vec::new(),
+            other_holders: VecDeque::new(),
         }
     }
 
@@ -61,24 +63,22 @@ impl ResourcePool {
     pub(super) fn hold(&mut self, number: u32) {
         match self.first_holder {
             NONE => self.first_holder = number,
-            _ => self.other_holders.push(number),
+            _ => self.other_holders.push_back(number),
         }
     }
 
     /// Records that a message no longer has an out link.
     #[inline]
     pub(super) fn let_go(&mut self, number: u32) {
-        if self.first_holder != number {
+        if self.first_holder == number {
+            self.first_holder = self.other_holders.pop_front().unwrap_or(NONE);
+        } else {
             let place = self
                 .other_holders
                 .iter()
                 .position(|held| *held == number)
                 .expect("a message with a link is listed");
             self.other_holders.remove(place);
-        } else if self.other_holders.is_empty() {
-            self.first_holder = NONE;
-        } else {
-            self.first_holder = self.other_holders.remove(0);
         }
     }
 
