@@ -17,7 +17,7 @@
 //! let job = Job { slots: vec![2; 2], ..Job::default() };
 //! let options = PlaceOptions { seed: 1, moves: None, has_time_limit: false, level: 0.9, threads: 1 };
 //! let question = PlaceQuestion::new(predictor, &job, options)?;
-//! let mut search = question.time_search(&mut || true)?;
+//! let mut search = question.time_search(&mut |_| true)?;
 //! while !search.batch().is_empty() {
 //!     let times = question.times(search.batch(), 1)?;
 //!     question.learn(&mut search, &times)?;

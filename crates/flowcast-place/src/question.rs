@@ -163,13 +163,14 @@ impl<'a> PlaceQuestion<'a> {
     }
 
     /// Returns the search for the mapping with the shortest time. The caller supplies it with [`PlaceQuestion::times`].
-    /// Finding start mappings takes a while. Before each of them, `keeps_going` is called and may stop it.
+    /// Finding start mappings takes a while. Before each of them, `keeps_going` is called with their number so far, the
+    /// baselines included, and may stop it.
     ///
     /// # Errors
     /// Errors of the replay.
     pub fn time_search(
         &self,
-        keeps_going: &mut dyn FnMut() -> bool,
+        keeps_going: &mut dyn FnMut(usize) -> bool,
     ) -> Result<MappingSearch, PlaceError> {
         let [fill, round_robin] = self.baselines();
         let weighted = self.predictor.weighted_messages(&fill)?;
@@ -183,7 +184,7 @@ impl<'a> PlaceQuestion<'a> {
         let hops = [(&self.matrix, 0), (&weights, 1), (&self.matrix, 2)];
         for (matrix, seed) in hops {
             // The number of starts depends only on the number of moves, not on the limit that ended an earlier search.
-            if starts.len() as u64 >= self.moves() || !keeps_going() {
+            if starts.len() as u64 >= self.moves() || !keeps_going(starts.len()) {
                 break;
             }
             let seed = self.options.seed.wrapping_add(seed);
@@ -338,7 +339,8 @@ impl<'a> PlaceQuestion<'a> {
         blocks
     }
 
-    fn baselines(&self) -> [Vec<Node>; 2] {
+    /// Returns the launchers' mappings, `fill` and `round-robin`, with which each search begins.
+    pub fn baselines(&self) -> [Vec<Node>; 2] {
         let ranks = self.matrix.ranks();
         let slots = self.target.slots();
         [fill(ranks, slots), round_robin(ranks, slots)]

@@ -24,7 +24,7 @@ use super::{
 const NEIGHBOURS: usize = 16;
 
 /// Number of mappings in a batch if all are tried.
-const CHUNK: usize = 4096;
+const CHUNK: usize = 256;
 
 /// Number of batches that the acceptance limit looks back.
 const LATENESS: usize = 12;

@@ -120,7 +120,7 @@ impl Placing {
         let placing = slf.clone().unbind();
         run_in_background(slf.py(), move || {
             let question = placing.get().question()?;
-            let search = Mutex::new(question.time_search(&mut || true)?);
+            let search = Mutex::new(question.time_search(&mut |_| true)?);
             let most_moves = question.moves();
             Ok(TimeSearch {
                 placing,

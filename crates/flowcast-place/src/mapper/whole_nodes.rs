@@ -24,11 +24,15 @@ impl Metric for UniformDistance {
 }
 
 /// Groups ranks with the ranks that they send most to, independent of the places of nodes, and then exchanges the nodes.
+/// `None` if there are no more slots than nodes, or if [`exchanged`] returns it.
 pub(super) fn grouped<M: Metric>(
     instance: &Instance<'_, M>,
     target: &Target,
     seed: u64,
 ) -> Option<SlotPlacement> {
+    if instance.node_of_slot.len() < instance.first_slot.len() {
+        return None;
+    }
     let alike = Instance::new(instance.traffic.clone(), target.slots(), &UniformDistance);
     let groups = halving::halved(&alike, target.order(), seed);
     exchanged(

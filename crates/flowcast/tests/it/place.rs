@@ -56,7 +56,7 @@ fn placed(
     if objective == PlacementObjective::Hops {
         return question.least_hops(&mut |_| true).unwrap();
     }
-    let mut search = question.time_search(&mut || true).unwrap();
+    let mut search = question.time_search(&mut |_| true).unwrap();
     while !search.batch().is_empty() && (search.moves() == 0 || search.moves() < question.moves()) {
         let times = question.times(search.batch(), options.threads).unwrap();
         question.learn(&mut search, &times).unwrap();

@@ -14,7 +14,7 @@ use flowcast::{
     report::chart_page::{Picture, chart_page},
     statements::marked_name,
     trace::TraceError,
-    units::Time,
+    units::{Node, Time},
 };
 use flowcast_io::{InputKind, PlacementRequest, is_matrix, is_pattern};
 use flowcast_place::{
@@ -194,7 +194,11 @@ impl Place {
         let limit = self
             .time_limit
             .map(|limit| Duration::from_secs_f64(limit.as_seconds()));
-        let has_time = || limit.is_none_or(|limit| started.elapsed() < limit);
+        let mut time = SearchTime {
+            started,
+            limit,
+            round: Duration::ZERO,
+        };
         let show = |progress: &Progress, moves| match limit {
             Some(_) => progress.at_seconds(started.elapsed().as_secs_f64()),
             None => progress.begin_at(moves),
@@ -203,10 +207,20 @@ impl Place {
             let progress = self.begin("moves", question.hop_moves());
             return Ok(question.least_hops(&mut |done| {
                 show(&progress, done.moves);
-                has_time()
+                time.suffices(Duration::ZERO, 0)
             })?);
         }
-        let mut search = question.time_search(&mut || has_time())?;
+        let mut measured = Vec::new();
+        if limit.is_some() {
+            // These mappings show for how many others there is time.
+            measured = time.measured(question, &question.baselines())?;
+        }
+        let mut before = started.elapsed();
+        let mut search = question.time_search(&mut |starts| {
+            let last_start = started.elapsed() - before;
+            before += last_start;
+            time.suffices(last_start, starts)
+        })?;
         let moves = question.moves();
         let progress = self.begin("mappings", moves);
         if tried.left() > 0 {
@@ -216,19 +230,22 @@ impl Place {
             );
         }
         while !search.batch().is_empty() {
-            let known = tried.known(search.batch().len());
+            let mappings = search.batch().len();
+            let known = tried.known(mappings);
             // Known times cost nothing.
-            if search.moves() > 0 && (search.moves() >= moves || (known.is_none() && !has_time())) {
+            let is_over = known.is_none() && !time.suffices(Duration::ZERO, mappings);
+            if search.moves() > 0 && (search.moves() >= moves || is_over) {
                 break;
             }
             let times = match known {
                 Some(times) => times,
                 None => {
-                    let times = question.times(search.batch(), threads())?;
-                    tried.append(&times)?;
-                    times
+                    measured.extend(time.measured(question, &search.batch()[measured.len()..])?);
+                    tried.append(&measured)?;
+                    measured.clone()
                 }
             };
+            measured.clear();
             question.learn(&mut search, &times)?;
             show(&progress, search.moves());
         }
@@ -241,5 +258,32 @@ impl Place {
             Some(limit) => Progress::for_seconds(format!("trying {units}"), limit.as_seconds()),
             None => Progress::counted("trying", units, moves),
         }
+    }
+}
+
+/// Time of a search, which may have a limit.
+struct SearchTime {
+    started: Instant,
+    limit: Option<Duration>,
+    /// Longest measured time of a round of mappings, one on each thread.
+    round: Duration,
+}
+
+impl SearchTime {
+    /// Returns `true` if time is left for other work of this duration, then this number of mappings, and the replay that
+    /// follows each batch.
+    fn suffices(&self, other: Duration, mappings: usize) -> bool {
+        let rounds = mappings.div_ceil(threads()) as u32 + 1;
+        let end = self.started.elapsed() + other + self.round * rounds;
+        self.limit.is_none_or(|limit| end < limit)
+    }
+
+    /// Returns the times of mappings, and notes how long a round took.
+    fn measured(&mut self, question: &PlaceQuestion<'_>, all: &[Vec<Node>]) -> Result<Vec<Time>> {
+        let begin = Instant::now();
+        let times = question.times(all, threads())?;
+        let rounds = all.len().div_ceil(threads()).max(1) as u32;
+        self.round = self.round.max(begin.elapsed() / rounds);
+        Ok(times)
     }
 }
