@@ -2,7 +2,8 @@
 //!
 //! Least squares of `ln(predicted / measured)`. The prior of each cost (a log-normal distribution) counts as a further
 //! observation: costs on which the runs give no information keep their priors. Slopes are computed once, over two standard
-//! deviations of the prior. Between close values, the order of actions changes the times more than the costs do.
+//! deviations of the prior. Between close values, the order of actions changes the times more than the costs do. Some panels
+//! suffice for a slope, because what the others would add to the times of both sides is nearly the same.
 
 use flowcast_network::{
     costs::{CostParameters, FittedCosts},
@@ -30,6 +31,8 @@ pub struct LinpackFit {
 /// Assumed standard deviation of a run's time before the fit.
 const NOISE: f64 = 0.012;
 const STEPS: usize = 2;
+/// Part of a run that is simulated for a slope.
+const FOR_SLOPES: SimulatedExtent = SimulatedExtent::Windows(4);
 /// Half-width of a 90 % interval, in standard deviations.
 const NINETY: f64 = 1.645;
 
@@ -55,7 +58,8 @@ pub fn fit_linpack(
     let spreads = LinpackCosts::PARAMETERS.iter().map(|known| known.spread);
     let spreads: Vec<f64> = spreads.collect();
     let mut offsets = vec![0.0; spreads.len()];
-    let (mut errors, slopes) = trials.slopes(&spreads)?;
+    let mut errors = trials.of_whole_runs(&offsets)?;
+    let slopes = trials.slopes(&spreads)?;
     let mut covariance = Vec::new();
     for _ in 0..STEPS {
         let told = errors.iter().enumerate().map(|(run, error)| {
@@ -70,7 +74,7 @@ pub fn fit_linpack(
         let rows: Vec<LinearRow> = told.chain(LinpackCosts::prior_rows()).collect();
         let fit = LinearFit::new(&rows).expect("what is known before makes it definite");
         (offsets, covariance) = (fit.values, fit.covariance);
-        errors = trials.errors(&[costs_at(&offsets)])?.remove(0);
+        errors = trials.of_whole_runs(&offsets)?;
     }
     let moved = |side: f64| {
         let widths = (0..offsets.len()).map(|at| covariance[at][at].sqrt());
@@ -113,7 +117,11 @@ struct Trials<'a> {
 
 impl Trials<'_> {
     /// `ln(predicted / measured)` of each run, for each set of costs.
-    fn errors(&self, all: &[LinpackCosts]) -> Result<Vec<Vec<f64>>, NotFiniteTime> {
+    fn errors(
+        &self,
+        all: &[LinpackCosts],
+        extent: SimulatedExtent,
+    ) -> Result<Vec<Vec<f64>>, NotFiniteTime> {
         let jobs: Vec<(LinpackCosts, &MeasuredRun)> = all
             .iter()
             .flat_map(|costs| self.runs.iter().map(move |run| (*costs, run)))
@@ -124,7 +132,7 @@ impl Trials<'_> {
                 ..self.cluster.clone()
             };
             let machine = cluster.machine(&run.settings, 0);
-            let found = estimate(&run.settings, &machine, SimulatedExtent::Full, 1)?.seconds;
+            let found = estimate(&run.settings, &machine, extent, 1)?.seconds;
             (self.done)();
             let measured = run.time.as_seconds();
             let error = (found / measured).ln();
@@ -138,9 +146,15 @@ impl Trials<'_> {
         Ok(by_costs.map(<[f64]>::to_vec).collect())
     }
 
-    /// Errors at the prior, and the slope of each error with respect to each cost, over two standard deviations.
-    fn slopes(&self, spreads: &[f64]) -> Result<(Vec<f64>, Vec<Vec<f64>>), NotFiniteTime> {
-        let mut tried = vec![costs_at(&vec![0.0; spreads.len()])];
+    /// `ln(predicted / measured)` of each run, simulated in full, at these logarithmic offsets of the costs.
+    fn of_whole_runs(&self, offsets: &[f64]) -> Result<Vec<f64>, NotFiniteTime> {
+        let errors = self.errors(&[costs_at(offsets)], SimulatedExtent::Full);
+        Ok(errors?.remove(0))
+    }
+
+    /// Slope of each error with respect to each cost, over two standard deviations.
+    fn slopes(&self, spreads: &[f64]) -> Result<Vec<Vec<f64>>, NotFiniteTime> {
+        let mut tried = Vec::new();
         for (place, spread) in spreads.iter().enumerate() {
             for side in [-spread, *spread] {
                 let mut moved = vec![0.0; spreads.len()];
@@ -148,15 +162,13 @@ impl Trials<'_> {
                 tried.push(costs_at(&moved));
             }
         }
-        let mut errors = self.errors(&tried)?;
-        let sides = errors[1..].chunks(2).zip(spreads);
-        let slopes = sides
-            .map(|(sides, spread)| {
-                let runs = sides[0].iter().zip(&sides[1]);
-                runs.map(|(below, above)| (above - below) / (2.0 * spread))
-                    .collect()
-            })
-            .collect();
-        Ok((errors.swap_remove(0), slopes))
+        let errors = self.errors(&tried, FOR_SLOPES)?;
+        let sides = errors.chunks(2).zip(spreads);
+        let slopes = sides.map(|(sides, spread)| {
+            let runs = sides[0].iter().zip(&sides[1]);
+            runs.map(|(below, above)| (above - below) / (2.0 * spread))
+                .collect()
+        });
+        Ok(slopes.collect())
     }
 }
