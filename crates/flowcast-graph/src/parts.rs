@@ -8,7 +8,7 @@ use flowcast_replay::{
     time_part::TimePart,
     walk::Replay,
 };
-use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
+use flowcast_units::{Bytes, CollectiveOp, Rank, Time, named};
 
 use crate::graph::{Edge, EventGraph, EventKind, EventNode, NONE, ReplayedInput};
 
@@ -37,32 +37,15 @@ impl CostPart {
     }
 }
 
-/// Kind of link that a message takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MessageRoute {
-    /// To the same node.
-    Inside,
-    /// To another node of the site.
-    Between,
-    /// To a node of another site.
-    Sites,
-}
-
-impl MessageRoute {
-    /// All kinds, from the nearest to the farthest.
-    pub const ALL: [MessageRoute; 3] = [
-        MessageRoute::Inside,
-        MessageRoute::Between,
-        MessageRoute::Sites,
-    ];
-
-    /// Name of the kind in selectors.
-    pub fn name(self) -> &'static str {
-        match self {
-            MessageRoute::Inside => "inside",
-            MessageRoute::Between => "between",
-            MessageRoute::Sites => "sites",
-        }
+named! {
+    /// Kind of link that a message takes, from the nearest to the farthest.
+    pub enum MessageRoute {
+        /// To the same node.
+        Inside = "inside",
+        /// To another node of the site.
+        Between = "between",
+        /// To a node of another site.
+        Sites = "sites",
     }
 }
 

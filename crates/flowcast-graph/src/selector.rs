@@ -213,11 +213,7 @@ impl CostCondition {
             "pair" => value
                 .split_once('-')
                 .and_then(|(a, b)| Some(CostCondition::Pair(rank(a)?, rank(b)?)))?,
-            "link" => CostCondition::Link(
-                MessageRoute::ALL
-                    .into_iter()
-                    .find(|link| link.name() == value)?,
-            ),
+            "link" => CostCondition::Link(MessageRoute::from_name(value)?),
             "collective" => CostCondition::Collective(
                 CollectiveOp::ALL
                     .into_iter()

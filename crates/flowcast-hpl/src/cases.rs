@@ -64,7 +64,7 @@ fn row(line: usize, fields: [&str; 7]) -> Result<HplSettings, CsvError> {
         rows: rows as u32,
         columns: columns as u32,
         depth: number(4, 0, order.div_ceil(u64::from(block)).min(16))? as u32,
-        broadcast: Broadcast::ALL[number(5, 0, 5)? as usize].1,
+        broadcast: Broadcast::ALL[number(5, 0, 5)? as usize],
         swap: [Swap::Binary, Swap::Long, Swap::Mix(block)][number(6, 0, 2)? as usize],
     })
 }

@@ -127,7 +127,7 @@ fn grids(question: &SettingsQuestion) -> Vec<HplSettings> {
 }
 
 fn broadcasts(settings: HplSettings, _: &SettingsQuestion) -> Vec<HplSettings> {
-    let all = Broadcast::ALL.iter().map(|(_, broadcast)| *broadcast);
+    let all = Broadcast::ALL.into_iter();
     all.map(|broadcast| HplSettings {
         broadcast,
         ..settings
@@ -242,10 +242,7 @@ pub fn operations(settings: &HplSettings) -> f64 {
 
 /// Content of HPL.dat for these settings.
 pub fn hpl_dat(settings: &HplSettings) -> String {
-    let broadcast = Broadcast::ALL
-        .iter()
-        .position(|(_, broadcast)| *broadcast == settings.broadcast)
-        .unwrap_or(0);
+    let broadcast = settings.broadcast as usize;
     let (swap, threshold) = match settings.swap {
         Swap::Binary => (0, 64),
         Swap::Long => (1, 64),

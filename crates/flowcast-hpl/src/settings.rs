@@ -2,33 +2,24 @@
 
 use std::{fmt, str::FromStr};
 
-/// Algorithm that broadcasts a factored panel to the other process columns (`BCASTs` of HPL.dat, in its order).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Broadcast {
-    /// `1rg`: along a ring.
-    Ring,
-    /// `1rM`: a ring in which the next owner receives first and does not forward.
-    RingModified,
-    /// `2rg`: two rings, each with half of the processes.
-    TwoRings,
-    /// `2rM`: two rings without the next owner, which receives first.
-    TwoRingsModified,
-    /// `lng`: pieces are spread and rolled.
-    Long,
-    /// `lnM`: as `lng` without the next owner, which receives the whole panel first.
-    LongModified,
-}
+use flowcast_units::named;
 
-impl Broadcast {
-    /// All algorithms, in the order of their numbers in HPL.dat.
-    pub const ALL: [(&'static str, Broadcast); 6] = [
-        ("1rg", Broadcast::Ring),
-        ("1rM", Broadcast::RingModified),
-        ("2rg", Broadcast::TwoRings),
-        ("2rM", Broadcast::TwoRingsModified),
-        ("lng", Broadcast::Long),
-        ("lnM", Broadcast::LongModified),
-    ];
+named! {
+    /// Algorithm that broadcasts a factored panel to the other process columns (`BCASTs` of HPL.dat, in its order).
+    pub enum Broadcast {
+        /// Along a ring.
+        Ring = "1rg",
+        /// A ring in which the next owner receives first and does not forward.
+        RingModified = "1rM",
+        /// Two rings, each with half of the processes.
+        TwoRings = "2rg",
+        /// Two rings without the next owner, which receives first.
+        TwoRingsModified = "2rM",
+        /// Pieces are spread and rolled.
+        Long = "lng",
+        /// As `Long` without the next owner, which receives the whole panel first.
+        LongModified = "lnM",
+    }
 }
 
 /// Algorithm that swaps rows and distributes the row block U to all processes of a column (`SWAP` of HPL.dat).
@@ -147,17 +138,7 @@ impl FromStr for Broadcast {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Broadcast::ALL.iter().find(|(name, _)| *name == text);
-        found
-            .map(|(_, broadcast)| *broadcast)
-            .ok_or_else(|| "expected one of: 1rg, 1rM, 2rg, 2rM, lng, lnM".to_owned())
-    }
-}
-
-impl fmt::Display for Broadcast {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = Broadcast::ALL.iter().find(|(_, known)| known == self);
-        formatter.write_str(named.map_or("", |(name, _)| name))
+        Broadcast::from_name(text).ok_or_else(|| format!("expected one of: {}", Broadcast::names()))
     }
 }
 

@@ -754,7 +754,7 @@ mod tests {
             workload in 0..Workload::ALL.len(), ranks in 1u32..9, iterations in 0u32..20, size in 0u64..3,
             compute in 0u32..2, each in 1u32..4, from in 0u64..3, needs_accelerators: bool,
         ) {
-            let workload = Workload::ALL[workload].1;
+            let workload = Workload::ALL[workload];
             let compute = Time::from_nanos(f64::from(compute));
             let shape = ProgramShape { workload, ranks, iterations, size: Bytes(size), compute, jitter: 0.0, seed: 1, period: 0 };
             let program = program(shape);

@@ -108,13 +108,12 @@ enum GeneratedFormat {
 }
 
 fn workload(name: &str) -> Result<WorkloadKind, String> {
-    let found = Workload::ALL.iter().find(|(known, _)| *known == name);
-    match (name, found) {
+    match (name, Workload::from_name(name)) {
         ("hpl", _) => Ok(WorkloadKind::Hpl),
         ("stream", _) => Ok(WorkloadKind::Stream),
-        (_, Some((_, workload))) => Ok(WorkloadKind::Trace(*workload)),
+        (_, Some(workload)) => Ok(WorkloadKind::Trace(workload)),
         (_, None) => {
-            let names = Workload::ALL.map(|(known, _)| known).join(", ");
+            let names = Workload::names();
             Err(format!("expected one of: {names}, hpl, stream"))
         }
     }

@@ -14,51 +14,30 @@ use flowcast_program::{
     opcodes::{Record, is_duration},
     program::{MessageClass, Program, SendMode},
 };
-use flowcast_units::{Bytes, Rank, Time};
+use flowcast_units::{Bytes, Rank, Time, named};
 
-/// Communication pattern of the ranks in each iteration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Workload {
-    /// Exchange with four neighbours on a two-dimensional torus.
-    Halo,
-    /// Send to the right neighbour, receive from the left one.
-    Shift,
-    /// One message that travels around the ring. Each rank computes before it passes the message on.
-    Chain,
-    /// `ceil(log2 P)` rounds; in round `k`, messages go to the rank at distance `2^k`.
-    Dissemination,
-    /// Exchange of each rank with every other rank.
-    Alltoall,
-    /// Exchange of each rank with every other rank in its row of a grid. The grid is as square as the number of ranks
-    /// allows.
-    Rows,
-    /// A broadcast from rank 0 over a binomial tree.
-    BinomialBroadcast,
-    /// Training of a neural network by replicas of a pipeline of stages. Each stage passes on as many microbatches as there
-    /// are stages, alternating between one forward and one backward. Then the replicas of each stage reduce their gradients
-    /// over a ring.
-    Training,
-}
-
-impl Workload {
-    /// All workloads, with their names on the command line.
-    pub const ALL: [(&'static str, Workload); 8] = [
-        ("halo", Workload::Halo),
-        ("shift", Workload::Shift),
-        ("chain", Workload::Chain),
-        ("dissemination", Workload::Dissemination),
-        ("alltoall", Workload::Alltoall),
-        ("rows", Workload::Rows),
-        ("binomial-broadcast", Workload::BinomialBroadcast),
-        ("training", Workload::Training),
-    ];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        Workload::ALL
-            .iter()
-            .find(|(_, workload)| *workload == self)
-            .map_or("", |(name, _)| name)
+named! {
+    /// Communication pattern of the ranks in each iteration.
+    pub enum Workload {
+        /// Exchange with four neighbours on a two-dimensional torus.
+        Halo = "halo",
+        /// Send to the right neighbour, receive from the left one.
+        Shift = "shift",
+        /// One message that travels around the ring. Each rank computes before it passes the message on.
+        Chain = "chain",
+        /// `ceil(log2 P)` rounds; in round `k`, messages go to the rank at distance `2^k`.
+        Dissemination = "dissemination",
+        /// Exchange of each rank with every other rank.
+        Alltoall = "alltoall",
+        /// Exchange of each rank with every other rank in its row of a grid. The grid is as square as the number of ranks
+        /// allows.
+        Rows = "rows",
+        /// A broadcast from rank 0 over a binomial tree.
+        BinomialBroadcast = "binomial-broadcast",
+        /// Training of a neural network by replicas of a pipeline of stages. Each stage passes on as many microbatches as
+        /// there are stages, alternating between one forward and one backward. Then the replicas of each stage reduce their
+        /// gradients over a ring.
+        Training = "training",
     }
 }
 

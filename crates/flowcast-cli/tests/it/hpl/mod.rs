@@ -34,7 +34,7 @@ fn runs(swap: Swap) -> Vec<HplSettings> {
     let mut runs = Vec::new();
     for (rows, columns) in [(3, 4), (6, 2), (5, 1), (1, 5)] {
         for depth in 0..3 {
-            runs.extend(Broadcast::ALL.map(|(_, broadcast)| HplSettings {
+            runs.extend(Broadcast::ALL.map(|broadcast| HplSettings {
                 order: 100,
                 block: 8,
                 rows,

@@ -115,7 +115,7 @@ fn every_broadcast_and_swap_finishes_at_every_depth() {
     let network = rendezvous();
     for (rows, columns) in [(1, 4), (4, 1), (2, 2), (2, 3), (3, 5), (4, 8)] {
         for depth in 0..3 {
-            for (_, broadcast) in Broadcast::ALL {
+            for broadcast in Broadcast::ALL {
                 for swap in [Swap::Binary, Swap::Long, Swap::Mix(12)] {
                     let settings = HplSettings {
                         order: 90,
@@ -148,7 +148,7 @@ fn any_settings() -> impl Strategy<Value = HplSettings> {
                 rows,
                 columns,
                 depth,
-                broadcast: Broadcast::ALL[broadcast].1,
+                broadcast: Broadcast::ALL[broadcast],
                 swap,
             };
             settings.depth = depth.min(settings.panels());

@@ -96,7 +96,7 @@ proptest! {
             rows,
             columns,
             depth: 0,
-            broadcast: Broadcast::ALL[broadcast].1,
+            broadcast: Broadcast::ALL[broadcast],
             swap,
         };
         let (simulated, replayed) = (simulated(settings), replayed(settings));
