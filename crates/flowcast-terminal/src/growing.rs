@@ -18,7 +18,7 @@ use flowcast_io::{cannot_read, cannot_write, read_file};
 
 use self::blocks::{Blocks, Chain};
 use crate::{
-    files::{Writer, write_whole},
+    files::{Writer, write_text, write_whole},
     interrupt, say,
 };
 
@@ -138,6 +138,15 @@ impl Drop for GrowingFile {
     fn drop(&mut self) {
         interrupt::unregister(&self.path);
     }
+}
+
+/// Writes the file to which a run would have appended these texts.
+pub fn write<'a>(path: &Path, texts: impl Iterator<Item = &'a str>) -> Result<()> {
+    let mut chain = Chain::default();
+    write_text(
+        path,
+        &texts.map(|text| chain.seal(text)).collect::<String>(),
+    )
 }
 
 /// Reads the texts of a growing file without resuming it. A file without checksums is read as it is.
@@ -274,6 +283,9 @@ mod tests {
         let mut growing = GrowingFile::start(path, "rows", TEXTS[0]).unwrap();
         let texts = TEXTS[1..].iter();
         texts.for_each(|text| growing.append(text).unwrap());
+        let other = path.with_extension("whole");
+        write(&other, TEXTS.into_iter()).unwrap();
+        assert_eq!(fs::read(&other).unwrap(), fs::read(path).unwrap());
         let mut chain = Chain::default();
         let parts: Vec<Vec<u8>> = TEXTS.map(|text| chain.seal(text).into_bytes()).to_vec();
         assert_eq!(fs::read(path).unwrap(), parts.concat());

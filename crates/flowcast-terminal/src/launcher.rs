@@ -31,42 +31,71 @@ pub struct Place {
     pub size: u32,
 }
 
-/// Position of this process according to Open MPI or a PMI launcher (MPICH, Intel MPI, srun).
+/// Variables of the rank and the number of processes that Open MPI and PMI launchers (MPICH, Intel MPI, srun) set.
+const MPI: [[&str; 2]; 2] = [
+    ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
+    ["PMI_RANK", "PMI_SIZE"],
+];
+/// Variables of the rank and the number of processes in a Slurm step.
+const STEP: [&str; 2] = ["SLURM_PROCID", "SLURM_NTASKS"];
+/// Variables of an array of Slurm jobs: own index, first index, step between indices, number of jobs.
+const ARRAY: [&str; 4] = [
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_ARRAY_TASK_MIN",
+    "SLURM_ARRAY_TASK_STEP",
+    "SLURM_ARRAY_TASK_COUNT",
+];
+
+/// Position of this process according to Open MPI or a PMI launcher.
 pub fn place() -> Option<Place> {
-    place_from(|name| env::var(name).ok())
+    MPI.into_iter().find_map(|names| place_in(&variable, names))
 }
 
 /// Position of a process that is always started by a launcher. It may therefore also come from Slurm's own variables, which
 /// every step of a batch script has.
 pub fn place_of_rank() -> Option<Place> {
-    place().or_else(|| {
-        Some(Place {
-            rank: Rank(number("SLURM_PROCID")?),
-            size: number("SLURM_NTASKS")?,
-        })
+    place().or_else(|| place_in(&variable, STEP))
+}
+
+/// Positions of this process according to each launcher and to an array of jobs, with the variable of the position.
+pub(crate) fn places(read: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, Place)> {
+    // A batch script has the variables of a step, but is not one of its processes.
+    let is_script = read("SLURM_JOB_ID").is_some() && read("SLURM_STEP_ID").is_none();
+    let steps = (!is_script).then_some(STEP);
+    let launched = MPI.into_iter().chain(steps);
+    let launched = launched.filter_map(|names| Some((names[0], place_in(read, names)?)));
+    let array = place_in_array(read).map(|place| (ARRAY[0], place));
+    launched.chain(array).collect()
+}
+
+fn place_in(read: &dyn Fn(&str) -> Option<String>, [rank, size]: [&str; 2]) -> Option<Place> {
+    Some(Place {
+        rank: Rank(number(read, rank)?),
+        size: number(read, size)?,
     })
 }
 
-fn place_from(read: impl Fn(&str) -> Option<String>) -> Option<Place> {
-    let names = [
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-        ("PMI_RANK", "PMI_SIZE"),
-    ];
-    names.into_iter().find_map(|(rank, size)| {
-        Some(Place {
-            rank: Rank(read(rank)?.parse().ok()?),
-            size: read(size)?.parse().ok()?,
-        })
-    })
+/// Position in an array of jobs whose indices have equal distances.
+fn place_in_array(read: &dyn Fn(&str) -> Option<String>) -> Option<Place> {
+    let [index, first, step, count] = ARRAY.map(|name| number(read, name));
+    let (distance, step) = (index?.checked_sub(first?)?, step?);
+    let rank = Rank(distance.checked_div(step)?);
+    (distance % step == 0).then_some(Place { rank, size: count? })
 }
 
-fn number(name: &str) -> Option<u32> {
-    env::var(name).ok()?.parse().ok()
+fn number(read: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<u32> {
+    read(name)?.parse().ok()
+}
+
+/// Value of an environment variable.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    env::var(name).ok()
 }
 
 /// `true` if all processes of the launcher run on this host.
 pub(crate) fn all_are_here() -> bool {
-    let here = number("OMPI_COMM_WORLD_LOCAL_SIZE").or_else(|| number("MPI_LOCALNRANKS"));
+    let names = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
+    let here = names.iter().find_map(|name| number(&variable, name));
     place().is_some_and(|place| here == Some(place.size))
 }
 
@@ -142,32 +171,61 @@ fn connect_to(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
 mod tests {
     use super::*;
 
+    /// Positions in an environment with these variables: `NAME=VALUE`, separated by spaces.
+    fn found(variables: &str) -> Vec<(&'static str, Place)> {
+        places(&|name| {
+            let mut pairs = variables.split(' ').filter_map(|pair| pair.split_once('='));
+            pairs
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.to_owned())
+        })
+    }
+
+    fn place_of(rank: u32, size: u32) -> Place {
+        Place {
+            rank: Rank(rank),
+            size,
+        }
+    }
+
     #[test]
-    fn both_kinds_of_launchers_are_recognised() {
-        let environment = |pairs: &'static [(&str, &str)]| {
-            place_from(move |name| {
-                pairs
-                    .iter()
-                    .find(|(key, _)| *key == name)
-                    .map(|(_, value)| (*value).to_owned())
-            })
-        };
-        let open_mpi = environment(&[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")]);
-        assert_eq!(
-            open_mpi,
-            Some(Place {
-                rank: Rank(1),
-                size: 2
-            })
-        );
-        assert_eq!(
-            environment(&[("PMI_RANK", "0"), ("PMI_SIZE", "4")]),
-            Some(Place {
-                rank: Rank(0),
-                size: 4
-            })
-        );
-        assert_eq!(environment(&[("PMI_RANK", "0")]), None);
+    fn launchers_and_arrays_of_jobs_are_recognised() {
+        for (variables, name, place) in [
+            (
+                "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2",
+                "OMPI_COMM_WORLD_RANK",
+                place_of(1, 2),
+            ),
+            ("PMI_RANK=0 PMI_SIZE=4", "PMI_RANK", place_of(0, 4)),
+            (
+                "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_NTASKS=512",
+                "SLURM_PROCID",
+                place_of(3, 512),
+            ),
+            (
+                "SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=2 SLURM_ARRAY_TASK_COUNT=4",
+                "SLURM_ARRAY_TASK_ID",
+                place_of(2, 4),
+            ),
+        ] {
+            assert_eq!(found(variables), [(name, place)], "{variables}");
+        }
+    }
+
+    #[test]
+    fn incomplete_variables_and_those_of_a_batch_script_give_no_position() {
+        for variables in [
+            "PMI_RANK=0",
+            "PMI_RANK=first PMI_SIZE=4",
+            // The script of `sbatch --ntasks=512`.
+            "SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=512",
+            // The array 1,3,4 is irregular.
+            "SLURM_ARRAY_TASK_ID=4 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=2 SLURM_ARRAY_TASK_COUNT=3",
+            "SLURM_ARRAY_TASK_ID=4 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=0 SLURM_ARRAY_TASK_COUNT=3",
+            "SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_STEP=1 SLURM_ARRAY_TASK_COUNT=3",
+        ] {
+            assert!(found(variables).is_empty(), "{variables}");
+        }
     }
 
     #[test]

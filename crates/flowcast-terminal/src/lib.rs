@@ -31,6 +31,7 @@ pub mod provenance;
 pub mod rank_files;
 pub mod repeating;
 pub mod replay_files;
+pub mod shard;
 pub mod shares;
 pub mod tables;
 pub mod token;

@@ -78,7 +78,13 @@ pub(crate) fn with_spaces(text: &str) -> String {
 }
 
 /// Parts by which indented lines are recognized as shell commands.
-const COMMANDS: [&str; 4] = ["  flowcast ", "$ flowcast ", "  mpirun ", "  --mca "];
+const COMMANDS: [&str; 5] = [
+    "  flowcast ",
+    "$ flowcast ",
+    "  mpirun ",
+    "  srun ",
+    "  --mca ",
+];
 
 fn broken(line: &str, width: usize, indent: usize) -> String {
     let is_command = line.starts_with("  ") && COMMANDS.iter().any(|part| line.contains(part));
