@@ -46,6 +46,7 @@ pub(crate) mod measure;
 mod measure_clocks;
 mod measure_conflicts;
 mod measure_pairs;
+mod merge;
 mod mpi_rank;
 mod networks;
 #[cfg(test)]
@@ -98,6 +99,7 @@ subcommands!(Subcommands {
     Record(record::Record),
     Predict(predict::Predict),
     Sweep(sweep::Sweep),
+    Merge(merge::Merge),
     Sensitivity(trace_question::Sensitivity),
     #[command(subcommand)]
     Explain(explain::Explain),
@@ -149,7 +151,7 @@ const HEADINGS: [(&str, &str); 8] = [
     ),
     (
         "Run",
-        "adaptive executor merge moves no-run no-self-test resume shard threads time-limit",
+        "adaptive executor moves no-run no-self-test resume shard threads time-limit",
     ),
     (
         "Precision",
@@ -166,7 +168,10 @@ const GROUPS: [(&str, &str); 7] = [
         "record predict explain compare sensitivity validate",
     ),
     ("Networks", "networks measure fit lab doctor"),
-    ("Place and choose", "place mapping sweep collectives hpl"),
+    (
+        "Place and choose",
+        "place mapping sweep merge collectives hpl",
+    ),
     ("Rails", "rails"),
     ("Files", "compile convert generate"),
     ("This command", "bench completions man help"),
@@ -240,6 +245,16 @@ fn unbroken_text(text: Option<&StyledStr>) -> Resettable<StyledStr> {
         .into()
 }
 
+/// Replaces `sweep --merge`, the former spelling of `merge`.
+fn renamed(mut words: Vec<OsString>) -> Vec<OsString> {
+    let merges = words.iter().any(|word| word == "--merge");
+    if let Some(command) = words.iter_mut().find(|word| merges && *word == "sweep") {
+        *command = "merge".into();
+        words.retain(|word| word != "--merge");
+    }
+    words
+}
+
 impl Cli {
     /// The whole command with all subcommands and options.
     pub(crate) fn described() -> Command {
@@ -251,7 +266,7 @@ impl Cli {
     /// Parses a command line. An error in it ends the process.
     pub(crate) fn from_words(words: impl Iterator<Item = OsString>) -> Cli {
         with_unbroken_help(Cli::described())
-            .try_get_matches_from(words)
+            .try_get_matches_from(renamed(words.collect()))
             .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
             .unwrap_or_else(|answer| end_with_answer(&answer, &Cli::described()))
     }
@@ -340,6 +355,20 @@ mod tests {
         let of_commands = commands
             .flat_map(|command| counts(command, format!("{words} {}", command.get_name()).trim()));
         own.chain(of_commands).collect()
+    }
+
+    #[test]
+    fn the_former_spelling_of_merge_is_understood() {
+        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(OsString::from).collect() };
+        for line in [
+            "flowcast sweep --merge a b -o all",
+            "flowcast sweep -o all --merge a --merge b",
+        ] {
+            let parsed = Cli::described().try_get_matches_from(renamed(words(line)));
+            assert_eq!(parsed.unwrap().subcommand_name(), Some("merge"), "{line}");
+        }
+        let other = words("flowcast sweep a.dim --network gige-tcp -o all");
+        assert_eq!(renamed(other.clone()), other);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::outcome::{json, labs_can_be_had, said};
+use crate::outcome::{json, labs_can_be_had, said, there_is_mpi};
 
 const LAB: &str =
     "--lab asymmetric --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
@@ -22,16 +22,6 @@ fn flowcast(folder: &Path, arguments: &str) -> Output {
         .env("XDG_RUNTIME_DIR", folder)
         .output()
         .unwrap()
-}
-
-fn there_is_mpi(test: &str) -> bool {
-    let found = Command::new("mpirun").arg("--version").output();
-    let is_open_mpi =
-        found.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("Open MPI"));
-    if !is_open_mpi {
-        eprintln!("skipped: {test}: found no mpirun of Open MPI (Debian package openmpi-bin)");
-    }
-    is_open_mpi
 }
 
 fn times(fit: &Value, conflict: &str) -> Vec<f64> {

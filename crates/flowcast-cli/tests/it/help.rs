@@ -62,7 +62,7 @@ fn commands_execute_collectives_as_their_help_says() {
 }
 
 /// Verbs with which commands begin.
-const VERBS: &str = "Advise Answer Build Carry Check Choose Compare Compile Convert Draw End Find Fit Let List Measure Plot \
+const VERBS: &str = "Advise Answer Build Carry Check Choose Compare Compile Convert Draw End Find Fit Let List Measure Merge Plot \
                      Predict Print Rank Record Remove Rewrite Run Save Schedule Show Write";
 
 /// Long options in a text.

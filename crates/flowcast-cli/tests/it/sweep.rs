@@ -1,4 +1,4 @@
-//! `flowcast sweep` on files: merged parts, killed runs, and rows that agree with `predict`.
+//! `flowcast sweep` and `flowcast merge` on files: merged shards, killed runs, and rows that agree with `predict`.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::{in_parts, interruptible};
+use crate::{in_parts, interruptible, outcome::there_is_mpi};
 
 const LU: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -68,7 +68,7 @@ fn kept(result: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn merged_parts_equal_the_whole_sweep_for_any_number_of_parts_and_threads() {
+fn merged_shards_equal_the_whole_sweep_for_any_number_of_shards_and_threads() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for form in [&["--threads", "1"][..], &["--threads", "1", "--json"]] {
@@ -90,7 +90,13 @@ fn merged_parts_equal_the_whole_sweep_for_any_number_of_parts_and_threads() {
             }
             // The order of the files does not matter.
             files.reverse();
-            let mut arguments = vec!["sweep", "--merge"];
+            // `sweep --merge` is the former spelling.
+            let merge: &[&str] = if of == 3 {
+                &["sweep", "--merge"]
+            } else {
+                &["merge"]
+            };
+            let mut arguments = merge.to_vec();
             arguments.extend(files.iter().map(String::as_str));
             arguments.extend(["-o", "all"]);
             assert!(flowcast(folder, &arguments).status.success());
@@ -355,7 +361,7 @@ fn every_row_equals_the_prediction_on_the_same_network() {
 }
 
 #[test]
-fn missing_truncated_and_foreign_parts_are_not_merged() {
+fn missing_overlapping_truncated_and_foreign_shards_are_not_merged() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     swept(folder, &["--shard", "1/2", "-o", "a.csv"]);
@@ -367,15 +373,17 @@ fn missing_truncated_and_foreign_parts_are_not_merged() {
     let merge = |parts: &[&str]| {
         said(&flowcast(
             folder,
-            &[&["sweep", "--merge"][..], parts, &["-o", "all.csv"]].concat(),
+            &[&["merge"][..], parts, &["-o", "all.csv"]].concat(),
         ))
     };
     assert!(
-        merge(&["b.csv"]).contains("found 20 of 40 sets, expected all; the first missing set is 0")
+        merge(&["b.csv"]).contains(
+            "found 20 of 40 results, expected all; the first missing one has the number 0"
+        )
     );
     assert!(
         merge(&["a.csv", "other.csv"])
-            .contains("other.csv: found a part of a different sweep than a.csv")
+            .contains("other.csv: found a shard of another run than a.csv")
     );
     let text = fs::read_to_string(folder.join("b.csv")).unwrap();
     fs::write(folder.join("cut.csv"), &text[..text.len() - 4]).unwrap();
@@ -389,13 +397,176 @@ fn missing_truncated_and_foreign_parts_are_not_merged() {
         text.replace(first_row, &format!("{first_row}1")),
     )
     .unwrap();
-    assert!(
-        merge(&["a.csv", "b.csv", "differs.csv"])
-            .contains("found two different results for set 20")
-    );
+    for again in ["b.csv", "differs.csv"] {
+        let expected = format!("{again}: found result 20 twice, expected each result once");
+        assert!(merge(&["a.csv", "b.csv", again]).contains(&expected));
+    }
     fs::write(folder.join("none.csv"), "a,b\n1,2\n").unwrap();
     assert!(merge(&["none.csv"]).contains("none.csv:1: found no description of a sweep"));
     assert!(!folder.join("all.csv").exists());
+}
+
+/// Variables by which launchers number processes.
+const LAUNCHERS: [&str; 12] = [
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "SLURM_PROCID",
+    "SLURM_NTASKS",
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_ARRAY_TASK_MIN",
+    "SLURM_ARRAY_TASK_STEP",
+    "SLURM_ARRAY_TASK_COUNT",
+];
+
+/// Sweeps a shard as a process of a launcher with these variables.
+fn launched(folder: &Path, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    for name in LAUNCHERS {
+        command.env_remove(name);
+    }
+    command
+        .envs(variables.iter().copied())
+        .current_dir(folder)
+        .args(["sweep", LU, "-n", "gige-tcp", "--model", "independent"])
+        .args(GRID)
+        .args(["--shard", "auto", "-o", "lu.csv", "--resume"])
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_launcher_numbers_the_shards_and_their_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for rank in ["0", "1", "2"] {
+        let variables = [("SLURM_PROCID", rank), ("SLURM_NTASKS", "3")];
+        let output = launched(folder, &variables);
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{printed}");
+    }
+    assert!(folder.join("lu.2-of-3.csv").exists() && !folder.join("lu.csv").exists());
+    // The name of the option stands for the files of all shards.
+    let merged = flowcast(folder, &["merge", "lu.csv", "-o", "all.csv"]);
+    assert!(merged.status.success());
+    assert_eq!(
+        fs::read(folder.join("all.csv")).unwrap(),
+        swept(folder, &[])
+    );
+    fs::remove_file(folder.join("lu.3-of-3.csv")).unwrap();
+    let missing = said(&flowcast(folder, &["merge", "lu.csv", "-o", "all.csv"]));
+    assert!(
+        missing.contains("the first missing one has the number 26"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn automatic_shards_without_variables_or_with_contradictory_ones_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = said(&launched(folder.path(), &[]));
+    assert!(
+        none.contains("found none of OMPI_COMM_WORLD_RANK") && none.contains("SLURM_NTASKS"),
+        "{none}"
+    );
+    let two = [
+        ("OMPI_COMM_WORLD_RANK", "1"),
+        ("OMPI_COMM_WORLD_SIZE", "4"),
+        ("PMI_RANK", "0"),
+        ("PMI_SIZE", "4"),
+    ];
+    let contradictory = said(&launched(folder.path(), &two));
+    assert!(
+        contradictory.contains(
+            "found process 1 of 4 by OMPI_COMM_WORLD_RANK and process 0 of 4 by PMI_RANK"
+        ),
+        "{contradictory}"
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn shards_of_a_launcher_survive_a_kill_and_merge_into_the_bytes_of_one_run() {
+    if !there_is_mpi("shards_of_a_launcher_survive_a_kill_and_merge_into_the_bytes_of_one_run") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let generate = "generate alltoall --ranks 24 --iterations 20 -o a.dim";
+    let made = flowcast(folder, &generate.split(' ').collect::<Vec<_>>());
+    assert!(made.status.success());
+    let arguments = [
+        "sweep",
+        "a.dim",
+        "-n",
+        "gige-tcp",
+        "--grid",
+        "latency=1us..100us:40",
+        "--threads",
+        "1",
+    ];
+    let whole = flowcast(folder, &arguments).stdout;
+    let launch = || {
+        // The launcher gives up before the test would hang. Each process leaves its number, so that one can be killed.
+        let mut command = Command::new("timeout");
+        command
+            .args(["100", "mpirun", "-np", "4", "--oversubscribe"])
+            .args([
+                "sh",
+                "-c",
+                "echo $$ > pid.$OMPI_COMM_WORLD_RANK; exec \"$0\" \"$@\"",
+            ])
+            .arg(env!("CARGO_BIN_EXE_flowcast"))
+            .args(arguments)
+            .args(["--shard", "auto", "-o", "a.csv", "--resume"]);
+        for name in LAUNCHERS {
+            command.env_remove(name);
+        }
+        command
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command
+    };
+    let running = launch().spawn().unwrap();
+    let kept = || {
+        fs::read_to_string(folder.join("a.3-of-4.csv.partial"))
+            .map_or(0, |text| text.matches("# part ").count().saturating_sub(1))
+    };
+    while kept() == 0 && !folder.join("a.3-of-4.csv").exists() {
+        std::thread::yield_now();
+    }
+    let process = fs::read_to_string(folder.join("pid.2")).unwrap();
+    let killed = Command::new("kill")
+        .args(["-KILL", process.trim()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let output = running.wait_with_output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{printed}");
+    let before = kept();
+    assert!((1..10).contains(&before), "{before}: {printed}");
+
+    let output = launch().output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
+    let resumed = format!("sets: {before} resumed, {} to replay", 10 - before);
+    assert!(printed.contains(&resumed), "{printed}");
+    let files: Vec<String> = (1..=4)
+        .map(|number| format!("a.{number}-of-4.csv"))
+        .collect();
+    let mut merge: Vec<&str> = files.iter().map(String::as_str).collect();
+    merge.insert(0, "merge");
+    merge.extend(["-o", "all.csv"]);
+    let merged = flowcast(folder, &merge);
+    assert!(merged.status.success());
+    assert_eq!(fs::read(folder.join("all.csv")).unwrap(), whole);
 }
 
 #[test]

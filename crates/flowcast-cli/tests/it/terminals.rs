@@ -188,7 +188,8 @@ fn helps(folder: &Path) -> Vec<String> {
 
 /// `true` for a line of which people copy all or a part between backquotes into a shell.
 fn is_command(line: &str) -> bool {
-    line.starts_with("  flowcast ") || line.starts_with("  mpirun ") || line.contains("$ flowcast ")
+    let starts = ["  flowcast ", "  mpirun ", "  srun "];
+    starts.iter().any(|start| line.starts_with(start)) || line.contains("$ flowcast ")
 }
 
 /// Commands in an output: whole lines that are commands, and texts between backquotes.

@@ -290,6 +290,93 @@ fn finished_patterns_are_not_run_again_and_an_existing_journal_is_named() {
     assert!(said(&other).contains("another lab"), "{}", said(&other));
 }
 
+/// Journal of a shard of three patterns; `lab` is the first line of a journal.
+fn shard_journal(lab: &str, shard: &str, patterns: &[&str]) -> String {
+    let mut head: Value = serde_json::from_str(lab).unwrap();
+    head["shard"] = shard.into();
+    let head = format!("{head}\n");
+    in_parts([head.as_str()].into_iter().chain(patterns.iter().copied()))
+}
+
+#[test]
+fn journals_of_shards_are_merged_into_the_journal_of_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lab, pattern) = JOURNAL.split_once('\n').unwrap();
+    let patterns = [1, 2, 3].map(|number| pattern.replace("chain 1", &format!("chain {number}")));
+    let [one, two, three] = patterns.each_ref().map(String::as_str);
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let merge = |parts: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        command.arg("merge").args(parts);
+        command.args(["-o", "report.html.journal"]);
+        command.current_dir(folder.path()).output().unwrap()
+    };
+    write("1.journal", &shard_journal(lab, "1/2 of 3", &[one]));
+    write("2.journal", &shard_journal(lab, "2/2 of 3", &[two, three]));
+    write("cut.journal", &shard_journal(lab, "2/2 of 3", &[two]));
+    let other = lab.replacen("asymmetric", "other", 1);
+    write(
+        "other.journal",
+        &shard_journal(&other, "2/2 of 3", &[two, three]),
+    );
+    write("whole.journal", JOURNAL);
+    let faults: [(&[&str], &str); 5] = [
+        (&["1.journal"], "found 1 of 3 results"),
+        (
+            &["1.journal", "cut.journal"],
+            "the first missing one has the number 2",
+        ),
+        (
+            &["1.journal", "1.journal"],
+            "1.journal: found result 0 twice",
+        ),
+        (
+            &["1.journal", "other.journal"],
+            "found a shard of another run than 1.journal",
+        ),
+        (&["whole.journal"], "whole.journal:1: found no shard"),
+    ];
+    for (parts, expected) in faults {
+        let refused = merge(parts);
+        assert_eq!(refused.status.code(), Some(2), "{parts:?}");
+        assert!(said(&refused).contains(expected), "{}", said(&refused));
+    }
+
+    let merged = merge(&["2.journal", "1.journal"]);
+    assert!(merged.status.success(), "{}", said(&merged));
+    let head: Value = serde_json::from_str(lab).unwrap();
+    let head = format!("{head}\n");
+    let whole = std::fs::read_to_string(folder.path().join("report.html.journal")).unwrap();
+    assert_eq!(whole, in_parts([head.as_str(), one, two, three]));
+    let output = validate(folder.path(), &["--no-run", "--json", "--model", "fair"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["patterns"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_finished_shard_of_patterns_is_not_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lab, pattern) = JOURNAL.split_once('\n').unwrap();
+    let journal = shard_journal(lab, "1/1 of 1", &[pattern]);
+    std::fs::write(folder.path().join("report.html.journal"), journal).unwrap();
+    let same = [&["--count", "1", "--flows", "3", "--resume"][..], &LAB].concat();
+    let resumed = validate(folder.path(), &[&same[..], &["--shard", "1/1"]].concat());
+    assert!(resumed.status.success(), "{}", said(&resumed));
+    let whole = validate(folder.path(), &same);
+    assert!(
+        said(&whole).contains("another lab, transport or shard"),
+        "{}",
+        said(&whole)
+    );
+    let more = validate(folder.path(), &[&same[..], &["--shard", "1/2"]].concat());
+    assert!(
+        said(&more).contains("--shard: found 2 shards, expected at most 1"),
+        "{}",
+        said(&more)
+    );
+}
+
 #[test]
 fn a_pattern_file_is_carried_in_a_lab_and_predicted() {
     if let Err(reason) = check_machine() {

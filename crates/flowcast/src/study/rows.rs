@@ -119,17 +119,17 @@ fn ends(known: &Option<Interval>) -> Option<[f64; 2]> {
 pub struct Rows(BTreeMap<usize, String>);
 
 impl Rows {
-    /// Adds the row of a set. A set may occur twice only with the same result.
+    /// Adds the row of a set.
     ///
     /// # Errors
-    /// The set has a row with another result.
+    /// The set has a row already.
     pub fn insert(&mut self, set: usize, line: String) -> Result<(), RowsError> {
         match self.0.insert(set, line) {
-            Some(before) if before != self.0[&set] => {
-                let found = format!("two different results for set {set}");
-                Err(RowsError::at(String::new(), found, "one result"))
+            None => Ok(()),
+            Some(_) => {
+                let found = format!("result {set} twice");
+                Err(RowsError::at(String::new(), found, "each result once"))
             }
-            _ => Ok(()),
         }
     }
 
@@ -202,6 +202,8 @@ fn makespan_of(form: Form, place: usize, line: &str) -> Option<&str> {
 pub struct ResultsPart {
     /// The lines before the rows.
     pub header: String,
+    /// Number of sets of the whole run.
+    pub sets: usize,
     /// Complete rows, indexed by set.
     pub rows: Rows,
     /// Number of bytes up to the end of the last complete line.
@@ -223,7 +225,8 @@ impl ResultsPart {
         let above = if form == Csv { 2 } else { 1 };
         let mut lines = text[..whole].split_inclusive('\n');
         let header: String = lines.by_ref().take(above).collect();
-        if whole > 0 && sets_of(&header).is_none() {
+        let sets = sets_of(&header);
+        if whole > 0 && sets.is_none() {
             let found = "no description of a sweep (flowcast/sweep/1)".to_owned();
             return Err(RowsError::at(format!("{name}:1: "), found, "a description"));
         }
@@ -242,6 +245,7 @@ impl ResultsPart {
         }
         Ok(ResultsPart {
             header,
+            sets: sets.unwrap_or(0),
             rows,
             whole,
         })
@@ -249,7 +253,7 @@ impl ResultsPart {
 }
 
 /// Number of sets of the sweep that a header describes.
-pub fn sets_of(header: &str) -> Option<usize> {
+fn sets_of(header: &str) -> Option<usize> {
     let first = header.lines().next()?;
     let description: Value = serde_json::from_str(first.trim_start_matches("# ")).ok()?;
     (description["schema"] == "flowcast/sweep/1").then_some(())?;

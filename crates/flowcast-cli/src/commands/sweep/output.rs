@@ -1,7 +1,10 @@
 //! Output of rows. They are written to a file beside the output until all are complete, so that no finished set is lost, or
 //! to standard output at the end.
 
-use std::{io::Write, path::Path};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, ensure};
 use flowcast::{
@@ -10,6 +13,7 @@ use flowcast::{
 };
 
 use flowcast_terminal::{
+    files::{self, read_own_text, write_text},
     growing::{GrowingFile, partial},
     print_out,
 };
@@ -79,13 +83,34 @@ impl Output {
     }
 }
 
+/// Files that receive rows or their page, for the checks before the work.
+pub(in crate::commands) fn declared<'a>(
+    output: &'a Option<PathBuf>,
+    report: &'a Option<PathBuf>,
+) -> impl Iterator<Item = files::Output<'a>> {
+    let pages = report.iter().map(|path| files::Output {
+        option: "--report",
+        path,
+        endings: &["html"],
+    });
+    files::Output::each("-o", output).chain(pages)
+}
+
+/// Draws the rows of the output if a page is requested too.
+pub(in crate::commands) fn draw(output: &Option<PathBuf>, report: &Option<PathBuf>) -> Result<()> {
+    let (Some(output), Some(report)) = (output, report) else {
+        return Ok(());
+    };
+    write_text(report, &page(report, &read_own_text(output)?))
+}
+
 /// `true` if the result is a page.
 pub(super) fn is_page(target: &Path) -> bool {
     target.extension().is_some_and(|ending| ending == "html")
 }
 
 /// Writes a header and rows, as a page if the target is one.
-pub(super) fn write_as(
+pub(in crate::commands) fn write_as(
     target: &Path,
     out: &mut impl Write,
     header: &str,

@@ -19,6 +19,9 @@ pub(super) struct Header {
     /// Transport of the messages, if it is not TCP.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     over: String,
+    /// Shard of the patterns and number of patterns of the whole run, such as `2/4 of 90`; empty for a whole run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shard: String,
 }
 
 impl Header {
@@ -28,6 +31,7 @@ impl Header {
         Header {
             lab: lab.clone(),
             over: over.to_owned(),
+            shard: String::new(),
         }
     }
 
@@ -44,7 +48,7 @@ impl Header {
 impl journal::Header for Header {
     const KIND: &'static str = "validation";
     const LINES: &'static str = "patterns";
-    const SAME: &'static str = "lab or transport";
+    const SAME: &'static str = "lab, transport or shard";
 }
 
 /// A completed pattern, stored as a line of the journal.

@@ -6,12 +6,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use flowcast::study::rows::{ResultsPart, Rows};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use flowcast_terminal::{
     files::{Output, declare},
     growing::{self, GrowingFile, beside},
+    shard::Shard,
 };
 
 /// Schema that this version writes.
@@ -123,6 +125,36 @@ fn parsed<H: Header, L: DeserializeOwned>(path: &Path, text: &str) -> Result<Con
         header,
         lines: lines.collect::<Result<_>>()?,
     })
+}
+
+/// Journal of a shard as a part of the journal of the whole run; `None` if the text is not a journal.
+pub(crate) fn part_of_run(path: &Path, text: &str) -> Result<Option<ResultsPart>> {
+    let (head, lines) = text.split_once('\n').unwrap_or_default();
+    if !head.contains(SCHEMA) {
+        return Ok(None);
+    }
+    let mut header: Map<String, Value> =
+        serde_json::from_str(head).with_context(|| place(path, 0))?;
+    let field = header.remove("shard").unwrap_or_default();
+    let share = field.as_str().and_then(|text| text.split_once(" of "));
+    let share =
+        share.and_then(|(shard, all)| Some((shard.parse::<Shard>().ok()?, all.parse().ok()?)));
+    let (shard, all) = share.with_context(|| {
+        format!(
+            "{}: found no shard, expected the journal of a shard",
+            place(path, 0)
+        )
+    })?;
+    let mut rows = Rows::default();
+    for (number, line) in shard.cases(all).zip(lines.split_inclusive('\n')) {
+        rows.insert(number, line.to_owned())?;
+    }
+    Ok(Some(ResultsPart {
+        header: line_of(&header)?,
+        sets: all,
+        rows,
+        whole: text.len(),
+    }))
 }
 
 fn place(path: &Path, line: usize) -> String {

@@ -10,7 +10,7 @@ mod patterns;
 mod results;
 mod tolerance;
 
-pub(crate) use patterns::racks_of;
+pub(crate) use self::{journal::part_of_run, patterns::racks_of};
 
 subcommands! {
     /// Compare predictions with measurements

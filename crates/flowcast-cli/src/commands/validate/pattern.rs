@@ -34,6 +34,7 @@ use flowcast_terminal::{
     network_args, provenance,
     repeating::{LimitArgs, Over, RepetitionArgs, RunProgress},
     say,
+    shard::ShardArgs,
     shares::count,
 };
 
@@ -50,7 +51,8 @@ use flowcast_terminal::{
                         flowcast validate pattern mine.pattern --lab asymmetric --threshold packet=2%,10% --report mine.html\n  \
                         flowcast validate pattern A --over mpi --report chain-mpi.html\n  \
                         flowcast validate pattern broadcast.steps --mapping 2-per-node --report broadcast.html\n  \
-                        flowcast validate pattern --no-run --accuracy lab.toml --report chain.html"
+                        flowcast validate pattern --no-run --accuracy lab.toml --report chain.html\n  \
+                        flowcast validate pattern B --count 40 --shard 2/8 --report racks.2.html"
 )]
 pub(crate) struct ValidatePattern {
     /// A, B, or pattern files
@@ -110,6 +112,8 @@ pub(crate) struct ValidatePattern {
     #[arg(long, conflicts_with = "resume")]
     no_run: bool,
     #[command(flatten)]
+    sharding: ShardArgs,
+    #[command(flatten)]
     going: LimitArgs,
 }
 
@@ -123,7 +127,10 @@ fn lab_help() -> String {
 
 impl ValidatePattern {
     /// Carries the missing patterns, predicts them and reports the errors.
-    pub(crate) fn run(self) -> Result<()> {
+    pub(crate) fn run(mut self) -> Result<()> {
+        if let Some(shard) = self.sharding.shard {
+            self.report = shard.file(&self.report);
+        }
         let inputs = [&self.network, &self.mapping]
             .into_iter()
             .flatten()
@@ -201,8 +208,18 @@ impl ValidatePattern {
             flows: self.flows,
         };
         let ends = self.mapping.as_deref().map_or(Ends::Nodes, Ends::Ranks);
-        let wanted = set.patterns(draw, ends, &spec)?;
-        let header = Header::new(&spec, self.over);
+        let mut wanted = set.patterns(draw, ends, &spec)?;
+        let mut header = Header::new(&spec, self.over);
+        if let Some(shard) = self.sharding.shard {
+            let all = wanted.len();
+            ensure!(
+                shard.of <= all,
+                "--shard: found {} shards, expected at most {all}, the number of patterns",
+                shard.of
+            );
+            header.shard = format!("{shard} of {all}");
+            wanted = wanted.drain(shard.cases(all)).collect();
+        }
         let path = path_beside(&self.report);
         if !self.resume {
             Journal::start(&path, &header)?;
