@@ -169,6 +169,32 @@ def test_a_wrong_input_is_raised_from_a_worker() -> None:
         flowcast.sweep("examples/deadlock.dim", grid=grid, executor=pool)
 
 
+class Uncancellable(Future[Any]):
+    """A future of Parsl."""
+
+    def cancel(self) -> bool:
+        raise NotImplementedError("Cancel not implemented")
+
+
+class Endless(Executor):
+    """Fails once, and never finishes the other parts."""
+
+    def __init__(self) -> None:
+        self.is_used = False
+
+    def submit(self, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        future = Uncancellable()
+        if not self.is_used:
+            future.set_exception(flowcast.InputError("found a wrong value"))
+        self.is_used = True
+        return future
+
+
+def test_an_error_is_raised_although_the_other_parts_cannot_be_cancelled() -> None:
+    with pytest.raises(flowcast.InputError, match="a wrong value"):
+        flowcast.sweep(LU, grid=GRID, executor=Endless())
+
+
 def test_parts_arrive_in_order(expected: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         sets = [number for part in flowcast.sweep_parts(LU, grid=GRID, executor=pool) for number in part["set"].to_list()]
@@ -219,6 +245,20 @@ def test_mpi4py(expected: str, tmp_path: Path) -> None:
     words = [mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "3", sys.executable, "-m", "mpi4py.futures"]
     subprocess.run([*words, str(program)], check=True, timeout=120)
     assert result.read_text() == expected
+
+
+def test_parsl(expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pools: Any = pytest.importorskip("parsl.concurrent")
+    parsl: Any = pytest.importorskip("parsl")
+    # Parsl starts the programs of its own package.
+    monkeypatch.setenv("PATH", os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
+    workers = parsl.HighThroughputExecutor(address="127.0.0.1", max_workers_per_node=2, encrypted=False)
+    config = parsl.Config(executors=[workers], run_dir=str(tmp_path), strategy="none")
+    with pools.ParslPoolExecutor(config) as pool:
+        assert flowcast.sweep(LU, grid=GRID, executor=pool).to_csv() == expected
+        assert placement(pool) == placement()
+        with pytest.raises(flowcast.InputError):
+            flowcast.sweep("examples/deadlock.dim", grid=GRID, executor=pool)
 
 
 def test_the_number_of_workers_is_read_from_the_engine() -> None:

