@@ -18,7 +18,7 @@ use flowcast_terminal::{
 
 /// Merge the results of all shards of a run
 ///
-/// The merged file is that of a run without shards, to the byte. Missing shards, shards of another run, and results that two
+/// A run without shards writes the same bytes. Missing shards, shards of another run, and results that two
 /// files contain are errors.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -23,7 +23,7 @@ pub(crate) fn labs_can_be_had(test: &str) -> bool {
         .is_ok()
 }
 
-/// `true` if `mpirun` is that of Open MPI. Otherwise prints the name of the skipped test and the reason.
+/// `true` if `mpirun` belongs to Open MPI. Otherwise prints the name of the skipped test and the reason.
 pub(crate) fn there_is_mpi(test: &str) -> bool {
     let found = Command::new("mpirun").arg("--version").output();
     let is_open_mpi =
