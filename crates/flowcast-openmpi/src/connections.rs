@@ -328,7 +328,8 @@ pub(crate) fn addresses(rails: &[&str]) -> Vec<Option<IpAddr>> {
         .collect()
 }
 
-fn interface_addresses() -> Vec<(String, IpAddr)> {
+/// Interfaces with their addresses, IPv4 first.
+pub(crate) fn interface_addresses() -> Vec<(String, IpAddr)> {
     let mut list = std::ptr::null_mut();
     let mut all = Vec::new();
     // SAFETY: a list of the C library, which ends with null and is freed once.

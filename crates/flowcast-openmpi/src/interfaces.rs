@@ -11,6 +11,7 @@ use std::{
 
 use crate::{
     bindings::{BtlModule, Component},
+    connections::interface_addresses,
     library::OpenMpiLibrary,
 };
 
@@ -19,7 +20,8 @@ const MOST_LINKS: u32 = 16;
 
 /// Returns a name for each module, all different.
 pub(crate) fn names(library: &OpenMpiLibrary, modules: &[*mut BtlModule]) -> Vec<String> {
-    let interfaces = interfaces();
+    let addresses = interface_addresses();
+    let interfaces: Vec<String> = addresses.into_iter().map(|(name, _)| name).collect();
     let mut unnamed: BTreeMap<String, u32> = BTreeMap::new();
     modules
         .iter()
@@ -106,36 +108,5 @@ fn variable_is_at(
                 ptr::null_mut(),
             ) == 0
             && value == place
-    }
-}
-
-fn interfaces() -> Vec<String> {
-    // SAFETY: the list ends with an entry of index 0 and is freed once.
-    unsafe {
-        let list = libc::if_nameindex();
-        let mut names = Vec::new();
-        let mut entry = list;
-        while !entry.is_null() && (*entry).if_index != 0 {
-            names.push(
-                CStr::from_ptr((*entry).if_name)
-                    .to_string_lossy()
-                    .into_owned(),
-            );
-            entry = entry.add(1);
-        }
-        if !list.is_null() {
-            libc::if_freenameindex(list);
-        }
-        names
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_machine_has_a_loopback_interface() {
-        assert!(interfaces().iter().any(|name| name == "lo"));
     }
 }

@@ -56,7 +56,7 @@ impl RailPeer {
             usable: AtomicU16::new(usable.bits()),
             puts: AtomicU16::new(0),
             stuck: AtomicU16::new(0),
-            addresses: std::array::from_fn(|_| AtomicU32::new(0)),
+            addresses: Default::default(),
             bml_endpoint,
         }
     }

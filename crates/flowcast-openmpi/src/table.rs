@@ -75,30 +75,7 @@ fn write(file: &Path, rank: Rank, text: &str) -> io::Result<()> {
 
 pub(crate) fn text(rows: &[RailRow], rank: Rank, title: &str) -> String {
     let mut text = format!("bml flowcast: rank {rank}, {title}\n");
-    let head = [
-        "network",
-        "g, G, o, L",
-        "first",
-        "bytes",
-        "other",
-        "bytes",
-        "planned",
-        "sent",
-    ];
-    let [
-        network,
-        parameters,
-        first,
-        first_bytes,
-        other,
-        other_bytes,
-        planned,
-        sent,
-    ] = head;
-    let line = format!(
-        "  {network:<8} {parameters:<32} {first:>8} {first_bytes:>11} {other:>7} {other_bytes:>11} {planned:>7} {sent:>7}\n"
-    );
-    text += &line;
+    text += "  network  g, G, o, L                          first       bytes   other       bytes planned    sent\n";
     for (row, (planned, sent)) in rows.iter().zip(shares(rows)) {
         let RailRow { name, cost, counts } = row;
         let cost = format!(
