@@ -5,6 +5,7 @@
 mod browser;
 mod cargo;
 mod circles;
+mod debian_root;
 mod dist;
 mod doubling;
 mod formats;

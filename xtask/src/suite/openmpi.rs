@@ -1,9 +1,11 @@
-//! The component inside a real Open MPI: the tests of `flowcast-openmpi` that other machines have to ignore.
+//! The component inside a real Open MPI, 4.1 of this machine and 5.0 of Debian 13: the tests of `flowcast-openmpi` that
+//! other machines have to ignore.
 
 use std::process::{Command, Stdio};
 
 use super::{
     Outcome, cargo,
+    debian_root::DebianRoot,
     programs::{self, find, output},
 };
 
@@ -19,6 +21,7 @@ const TIMED: [&str; 3] = [
     "a_stuck_network_gets_no_messages_until_it_moves",
     "results_of_start_up_are_stored_for_the_next_run",
 ];
+const NO_NAMESPACES: &str = "this machine does not allow network namespaces with interfaces";
 /// Other programs that take more than this share of the processors can make them fail.
 const DISTURBED: f64 = 0.1;
 
@@ -26,16 +29,36 @@ const TESTS: [&str; 6] = ["test", "--workspace", "--test", "it", "--", "--ignore
 /// Those of the component, among the integration tests of the workspace.
 const MODULES: [&str; 2] = ["inside_openmpi::", "layout::"];
 
-/// Runs them where Open MPI 4.1 with its headers is, and namespaces can be made.
+/// Runs them in both.
 pub(super) fn check() -> Outcome {
-    if let Some(why) = missing() {
-        return Outcome::Skipped(why);
+    let places = [here as fn() -> Outcome, in_debian_13];
+    all(places.into_iter().map(|place| place()))
+}
+
+/// Runs them where Open MPI 4.1 with its headers is, and namespaces can be made.
+fn here() -> Outcome {
+    match missing() {
+        Some(why) => Outcome::Skipped(format!("Open MPI 4.1: {why}")),
+        None => test(&[], |program| find(program).is_some()),
     }
-    let mut others = [&TESTS[..], &["--test-threads=1"], &MODULES].concat();
-    for (program, test) in FOREIGN
-        .into_iter()
-        .filter(|(program, _)| find(program).is_none())
-    {
+}
+
+/// Runs them in a root with Debian 13.
+fn in_debian_13() -> Outcome {
+    if !may_make_namespaces() {
+        return Outcome::Skipped(NO_NAMESPACES.into());
+    }
+    let root = DebianRoot::provide().and_then(|root| Ok((root.runner()?, root)));
+    match root {
+        Ok((runner, root)) => test(&["--config", &runner], |program| root.has(program)),
+        Err(error) => Outcome::Skipped(format!("Open MPI 5.0 of Debian 13: {error:#}")),
+    }
+}
+
+/// Runs them with settings of cargo, where some of the foreign programs are.
+fn test(settings: &[&str], has: impl Fn(&str) -> bool) -> Outcome {
+    let mut others = [settings, &TESTS, &["--test-threads=1"], &MODULES].concat();
+    for (program, test) in FOREIGN.into_iter().filter(|(program, _)| !has(program)) {
         println!("skipped: {test}: {program} is not installed");
         others.extend(["--skip", test]);
     }
@@ -44,9 +67,14 @@ pub(super) fn check() -> Outcome {
     if !matches!(outcome, Outcome::Passed) {
         return outcome;
     }
+    all(TIMED.into_iter().map(|test| timed(settings, test)))
+}
+
+/// The first failure, or the reasons of all that were skipped. What follows a failure does not run.
+fn all(outcomes: impl IntoIterator<Item = Outcome>) -> Outcome {
     let mut skipped = Vec::new();
-    for test in TIMED {
-        match timed(test) {
+    for outcome in outcomes {
+        match outcome {
             Outcome::Passed => {}
             Outcome::Skipped(why) => skipped.push(why),
             failed => return failed,
@@ -60,10 +88,10 @@ pub(super) fn check() -> Outcome {
 }
 
 /// Runs a test that judges times, and skips it by name where it fails beside other programs.
-fn timed(test: &str) -> Outcome {
+fn timed(settings: &[&str], test: &str) -> Outcome {
     let others = programs::other_programs();
-    let outcome =
-        cargo::run(&[&TESTS[..], &["--exact", &format!("inside_openmpi::{test}")]].concat());
+    let name = format!("inside_openmpi::{test}");
+    let outcome = cargo::run(&[settings, &TESTS, &["--exact", &name]].concat());
     let others = programs::other_programs().max(others);
     if matches!(outcome, Outcome::Passed) || others <= DISTURBED {
         return outcome;
@@ -89,7 +117,7 @@ fn missing() -> Option<String> {
     let version = output("mpirun.openmpi", &["--version"]).unwrap_or_default();
     if !version.contains(") 4.1.") {
         let line = version.lines().next().unwrap_or_default();
-        return Some(format!("found {line}, the component is for Open MPI 4.1"));
+        return Some(format!("found {line}"));
     }
     let folders = output("mpicc.openmpi", &["--showme:incdirs"]).unwrap_or_default();
     let has_headers = |folder: &str| {
@@ -103,8 +131,7 @@ fn missing() -> Option<String> {
     {
         return Some("Open MPI's component headers are not installed".into());
     }
-    (!may_make_namespaces())
-        .then(|| "this machine does not allow network namespaces with interfaces".into())
+    (!may_make_namespaces()).then(|| NO_NAMESPACES.into())
 }
 
 fn may_make_namespaces() -> bool {

@@ -62,6 +62,11 @@ const PACKAGES: &[Package] = &[
         needed_by: &["formats"],
     },
     Package {
+        name: "debootstrap",
+        program: "debootstrap",
+        needed_by: &["openmpi"],
+    },
+    Package {
         name: "hpcc",
         program: "hpcc",
         needed_by: &["record", "openmpi"],

@@ -83,7 +83,7 @@ pub(super) const STEPS: &[Step] = &[
     })
     .long(),
     step("miri", "the unsafe block of the pure crates in Miri", fuzz::miri).long(),
-    step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
+    step("openmpi", "the component inside Open MPI 4.1 and 5.0: layout, payloads, threads, lost rails, hpcc", openmpi::check),
     step("counts", "no message costs more instructions or memory accesses than the stored counts", bench::check).on_release(),
     step("few-limits", "commands with counts at their limits, the fast ones", || {
         limits::check(limits::Extent::Selection).into()
