@@ -21,12 +21,12 @@ class Flowcast(Package):
     version("0.3.0")
     version("main", branch="main")
 
-    variant("openmpi", default=False, description="The component of Open MPI 4.1 that uses several networks")
+    variant("openmpi", default=False, description="The component of Open MPI 4.1 and 5.0 that uses several networks")
     variant("python", default=False, description="The Python package flowcast-hpc")
 
     depends_on("c", type="build")
     depends_on("rust@1.89:", type="build")
-    depends_on("openmpi@4.1", type="run", when="+openmpi")
+    depends_on("openmpi@4.1,5.0", type="run", when="+openmpi")
 
     with when("+python"):
         extends("python@3.10:")
@@ -46,7 +46,8 @@ class Flowcast(Package):
 
     def setup_run_environment(self, env):
         if self.spec.satisfies("+openmpi"):
-            env.prepend_path("OMPI_MCA_mca_base_component_path", self.prefix.lib.openmpi)
+            # Without the second folder, Open MPI 4.1 finds none of its own components.
+            env.set("OMPI_MCA_mca_base_component_path", f"{self.prefix.lib.openmpi}:SYS_DEFAULT")
 
     def test_demo(self):
         """measures this machine, predicts a program on it and writes a report"""
