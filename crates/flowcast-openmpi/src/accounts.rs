@@ -5,6 +5,7 @@
 //! maps the file into its memory. Zeros are the accounts of idle rails, so no process has to initialise them.
 
 use std::{
+    env,
     fs::OpenOptions,
     io,
     os::fd::AsRawFd,
@@ -15,8 +16,10 @@ use std::{
 
 use flowcast_scheduler::MAX_RAILS;
 
+use crate::series::JOB_FOLDERS;
+
 /// Load of the rails, shared by the processes of a node.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct NodeAccounts {
     /// Time at which each rail will have sent everything assigned to it, in nanoseconds of the machine's monotonic clock.
@@ -29,10 +32,7 @@ pub(crate) type Accounts = &'static NodeAccounts;
 
 /// Creates accounts of idle rails for this process alone.
 pub(crate) fn own() -> Accounts {
-    Box::leak(Box::new(NodeAccounts {
-        free_at: std::array::from_fn(|_| AtomicU64::new(0)),
-        acknowledged: std::array::from_fn(|_| AtomicU64::new(0)),
-    }))
+    Box::leak(Box::<NodeAccounts>::default())
 }
 
 /// Returns the accounts of the job on this node, or private ones if they cannot be shared.
@@ -45,11 +45,12 @@ pub(crate) fn of_job_on_node(rails: &[&str]) -> Accounts {
     shared.unwrap_or_else(own)
 }
 
-/// Open MPI's folder for this `mpirun` on this node, and the number of the job.
+/// Open MPI's folder for this `mpirun` on this node, and the name of the job.
 fn job_folder() -> Option<(PathBuf, String)> {
-    let folder = PathBuf::from(std::env::var_os("OMPI_MCA_orte_jobfam_session_dir")?);
-    let job = std::env::var("OMPI_MCA_ess_base_jobid").ok()?;
-    Some((folder, job.replace('/', "_")))
+    JOB_FOLDERS.iter().find_map(|(folder, job)| {
+        let (folder, job) = (env::var_os(folder)?, env::var(job).ok()?);
+        Some((folder.into(), job.replace('/', "_")))
+    })
 }
 
 fn map(file: &Path) -> io::Result<Accounts> {

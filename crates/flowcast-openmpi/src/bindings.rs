@@ -1,8 +1,9 @@
-//! Structs of Open MPI 4.1 that the component uses, written by hand from the headers of 4.1.4 (`libopenmpi-dev`).
+//! Structs of Open MPI that the component uses, written by hand from the headers of 4.1.4 and 5.0.7 (`libopenmpi-dev`).
 //!
-//! Fields that the component does not use are omitted at the end of a struct that Open MPI allocates. Elsewhere padding
-//! replaces them if the size matters. `tests/layout.rs` compiles a C program against the installed headers and compares the
-//! offset of each field used here. The component is not linked to Open MPI: see `library`.
+//! Their fields have the same offsets in both versions; `series` has the differences. Fields that the component does not use
+//! are omitted at the end of a struct that Open MPI allocates. Elsewhere padding replaces them if the size matters.
+//! `tests/it/layout.rs` compiles a C program against the installed headers and compares the offset of each field used here.
+//! The component is not linked to Open MPI: see `library`.
 
 #![expect(missing_docs, reason = "the names are Open MPI's")]
 
@@ -23,12 +24,18 @@ pub const DES_BTL_OWNERSHIP: u32 = 0x02;
 pub const DES_ALWAYS_CALLBACK: u32 = 0x04;
 /// `MCA_BTL_DES_FLAGS_SIGNAL`.
 pub const DES_SIGNAL: u32 = 0x40;
+/// Bits of a tag that select the layer which receives it.
+pub const TAG_LAYER: u8 = 0xE0;
+/// `MCA_BTL_TAG_PML`: the layer ob1.
+pub const TAG_PML: u8 = 0x40;
 /// `MCA_PML_OB1_HDR_TYPE_MATCH`: a message that is sent whole.
 pub const TAG_MATCH: u8 = 0x41;
 /// `MCA_PML_OB1_HDR_TYPE_RNDV`: the start of a long message.
 pub const TAG_RNDV: u8 = 0x42;
 /// `MCA_PML_OB1_HDR_TYPE_FIN`: the data written into the receiver's memory are complete.
 pub const TAG_FIN: u8 = 0x49;
+/// `MCA_PML_OB1_HDR_TYPE_CID` of 5.0: the start of a message whose receiver has not sent its number of the communicator yet.
+pub const TAG_CID: u8 = 0x4A;
 /// `MCA_BTL_NO_ORDER`.
 pub const NO_ORDER: u8 = 255;
 /// Entries of `mca_btl_base_active_message_trigger` (`MCA_BTL_TAG_MAX`).
@@ -106,13 +113,14 @@ pub struct BmlModule {
     pub bml_add_procs:
         Option<unsafe extern "C" fn(usize, *mut *mut OmpiProc, *mut c_void) -> c_int>,
     pub bml_del_procs: Option<unsafe extern "C" fn(usize, *mut *mut OmpiProc) -> c_int>,
-    pub bml_add_btl: Option<unsafe extern "C" fn(*mut BtlModule) -> c_int>,
+    pub bml_add_btl: *const c_void,
     pub bml_del_btl: Option<unsafe extern "C" fn(*mut BtlModule) -> c_int>,
     pub bml_del_proc_btl: Option<unsafe extern "C" fn(*mut OmpiProc, *mut BtlModule) -> c_int>,
-    pub bml_register: Option<unsafe extern "C" fn(u8, Option<Receive>, *mut c_void) -> c_int>,
+    pub bml_register: *const c_void,
     pub bml_register_error: Option<unsafe extern "C" fn(Option<ErrorCallback>) -> c_int>,
     pub bml_finalize: Option<unsafe extern "C" fn() -> c_int>,
-    pub bml_ft_event: Option<unsafe extern "C" fn(c_int) -> c_int>,
+    /// Only in 4.1. In 5.0 the module ends before this field; the module of `r2` has private fields there.
+    pub bml_ft_event: *const c_void,
 }
 
 // SAFETY: a table of functions that any thread may call when ob1 would.
@@ -122,8 +130,6 @@ unsafe impl Sync for BmlModule {}
 
 /// `mca_btl_base_module_error_cb_fn_t`.
 pub type ErrorCallback = unsafe extern "C" fn(*mut BtlModule, i32, *mut OpalProc, *mut c_char);
-/// `mca_btl_base_module_recv_cb_fn_t`.
-pub type Receive = unsafe extern "C-unwind" fn(*mut BtlModule, u8, *mut Descriptor, *mut c_void);
 /// `mca_btl_base_completion_fn_t`.
 pub type Completion =
     unsafe extern "C-unwind" fn(*mut BtlModule, *mut Endpoint, *mut Descriptor, c_int);
@@ -254,6 +260,22 @@ pub struct OpalList {
     pub opal_list_length: usize,
 }
 
+/// `mca_base_framework_t` up to the user's selection of components.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Framework {
+    front: [usize; 8],
+    pub framework_selection: *const c_char,
+}
+
+/// `opal_class_t`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct OpalClass {
+    front: [usize; 7],
+    pub cls_sizeof: usize,
+}
+
 /// `mca_btl_base_selected_module_t`: an item of `mca_btl_base_modules_initialized`.
 #[repr(C)]
 #[derive(Debug)]
@@ -288,11 +310,23 @@ pub struct Descriptor {
     pub order: u8,
 }
 
+/// `mca_btl_base_receive_descriptor_t` of 5.0.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ReceiveDescriptor {
+    pub endpoint: *mut Endpoint,
+    pub des_segments: *const BtlSegment,
+    pub des_segment_count: usize,
+    pub tag: u8,
+    pub cbdata: *mut c_void,
+}
+
 /// `mca_btl_active_message_callback_t`: an entry of `mca_btl_base_active_message_trigger`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Trigger {
-    pub cbfunc: Option<Receive>,
+    /// `mca_btl_base_module_recv_cb_fn_t`, whose arguments depend on the series.
+    pub cbfunc: *const c_void,
     pub cbdata: *mut c_void,
 }
 
@@ -313,7 +347,8 @@ pub struct OpalProc {
     pub proc_arch: u32,
     pub proc_flags: u16,
     pub proc_convertor: *mut c_void,
-    pub proc_hostname: *mut c_char,
+    /// `proc_hostname` in 4.1. In 5.0 `proc_active` of [`OmpiProc`] and its padding.
+    pub end: usize,
 }
 
 /// `ompi_proc_t` up to its endpoints.

@@ -128,7 +128,7 @@ fn start_r2(
     progress_threads: bool,
     mpi_threads: bool,
 ) -> Result<*mut BmlModule, Refusal> {
-    if library::r2_is_open() {
+    if library::r2_is_open()? {
         return Err(Refusal::R2Open);
     }
     let component = library::open_r2()?;
@@ -151,8 +151,12 @@ fn start_r2(
 }
 
 fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
+    if state::state().is_some() {
+        return Err(Refusal::SecondStart);
+    }
     let library = OpenMpiLibrary::find()?;
-    // SAFETY: the module of r2, with the layout of the version checked above.
+    // SAFETY: the module of r2, with the layout of the series checked above. Where the framework's part of it is shorter,
+    // private fields of r2 follow.
     let r2 = unsafe { *r2 };
     measure::listen(&library, r2);
     pieces::listen(&library);
@@ -184,10 +188,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
         lost,
         source,
     };
-    if !state::keep(state) {
-        return Err(Refusal::R2Open);
-    }
-    let state = state::state().expect("the state was just stored");
+    let state = state::keep(state);
     // SAFETY: initialised modules that the state contains.
     state
         .rails

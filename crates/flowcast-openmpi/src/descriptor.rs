@@ -48,18 +48,6 @@ pub(crate) unsafe fn segments<'a>(descriptor: *const Descriptor) -> &'a [BtlSegm
     }
 }
 
-/// Returns the content of a received descriptor: its first segment.
-///
-/// # Safety
-/// A BTL's descriptor with at least one segment, whose memory stays valid while the result is used.
-pub(crate) unsafe fn received<'a>(descriptor: *const Descriptor) -> &'a [u8] {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let segment = *(*descriptor).des_segments;
-        std::slice::from_raw_parts(segment.seg_addr, segment.seg_len as usize)
-    }
-}
-
 /// # Safety
 /// `descriptor` is a descriptor with its segments.
 #[inline]

@@ -2,18 +2,15 @@
 //!
 //! ob1 requests a descriptor from a network (`btl_alloc` if ob1 copies the data, `btl_prepare_src` if the network takes
 //! them), writes its header into it and calls `btl_send`. The rail is chosen when the descriptor is allocated. Until the
-//! message is sent or freed, the rail's number is stored in the top byte of the descriptor's flags, which Open MPI 4.1 does
-//! not use.
+//! message is sent or freed, the rail's number is stored in the top byte of the descriptor's flags, which Open MPI does not
+//! use.
 //!
 //! Only the start of a message may take another rail: MATCH and RNDV in ob1's terms. A FIN has to follow its PUT on the same
 //! connection, or the receiver would treat an incomplete message as complete. ob1 marks the start of a message as urgent
 //! (PRIORITY). Acknowledgements and FINs are urgent as well, but request a callback. Those of buffered and RGET messages
 //! carry SIGNAL.
 
-use std::{
-    ffi::{c_int, c_void},
-    ptr,
-};
+use std::ffi::{c_int, c_void};
 
 use flowcast_scheduler::{RailId, RailSet};
 use flowcast_units::Bytes;
@@ -22,7 +19,8 @@ use crate::{
     NoPanic,
     bindings::{
         BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE,
-        ERR_RESOURCE_BUSY, Endpoint, RdmaCompletion, SUCCESS, TAG_FIN, TAG_MATCH, TAG_RNDV,
+        ERR_RESOURCE_BUSY, Endpoint, RdmaCompletion, SUCCESS, TAG_CID, TAG_FIN, TAG_LAYER,
+        TAG_MATCH, TAG_PML, TAG_RNDV,
     },
     descriptor::{length, note, noted},
     peers::RailPeer,
@@ -89,45 +87,29 @@ unsafe extern "C-unwind" fn alloc(
 ) -> *mut Descriptor {
     let _no_panic = NoPanic;
     let (state, asked) = hooked(module);
-    let peer = if starts_message(flags) && !state.divides(size) {
-        state.peers.find(endpoint)
-    } else {
-        None
-    };
-    let Some(peer) = peer else {
-        // SAFETY: the arguments of ob1's call.
-        let descriptor =
-            unsafe { (state.rail(asked).original.alloc)(module, endpoint, order, size, flags) };
-        if descriptor.is_null() {
-            pieces::no_room();
+    if starts_message(flags)
+        && !state.divides(size)
+        && let Some(peer) = state.peers.find(endpoint)
+    {
+        let chosen = state.choose(peer, asked, size);
+        let rail = state.rail(chosen);
+        let to = peer.endpoint(chosen);
+        // SAFETY: a rail that reaches the peer; the result is null or a descriptor.
+        unsafe {
+            let descriptor = (rail.original.alloc)(rail.module, to, order, size, flags);
+            if !descriptor.is_null() {
+                note(descriptor, chosen);
+            }
+            return descriptor;
         }
-        return descriptor;
-    };
-    let chosen = state.choose(peer, asked, size);
-    // SAFETY: a rail that reaches the peer.
-    unsafe { alloc_on(state, chosen, peer.endpoint(chosen), order, size, flags) }
-}
-
-/// # Safety
-/// `endpoint` belongs to the rail.
-#[inline]
-unsafe fn alloc_on(
-    state: &State,
-    chosen: RailId,
-    endpoint: *mut Endpoint,
-    order: u8,
-    size: usize,
-    flags: u32,
-) -> *mut Descriptor {
-    let rail = state.rail(chosen);
-    // SAFETY: guaranteed by the caller; the result is null or a descriptor.
-    unsafe {
-        let descriptor = (rail.original.alloc)(rail.module, endpoint, order, size, flags);
-        if !descriptor.is_null() {
-            note(descriptor, chosen);
-        }
-        descriptor
     }
+    // SAFETY: the arguments of ob1's call.
+    let descriptor =
+        unsafe { (state.rail(asked).original.alloc)(module, endpoint, order, size, flags) };
+    if descriptor.is_null() {
+        pieces::no_room();
+    }
+    descriptor
 }
 
 unsafe extern "C-unwind" fn prepare_src(
@@ -148,19 +130,14 @@ unsafe extern "C-unwind" fn prepare_src(
     } else {
         None
     };
-    let Some(peer) = peer else {
-        let original = state.rail(asked).original.prepare_src;
-        // SAFETY: the arguments of ob1's call.
-        return unsafe { original(module, endpoint, convertor, order, reserve, size, flags) };
-    };
-    let chosen = state.choose(peer, asked, length);
+    let chosen = peer.map_or(asked, |peer| state.choose(peer, asked, length));
+    let to = peer.map_or(endpoint, |peer| peer.endpoint(chosen));
     let rail = state.rail(chosen);
-    // SAFETY: a rail that reaches the peer; the result is null or a descriptor.
+    // SAFETY: the arguments of ob1's call, on a rail that reaches the peer; the result is null or a descriptor.
     unsafe {
-        let to = peer.endpoint(chosen);
         let descriptor =
             (rail.original.prepare_src)(rail.module, to, convertor, order, reserve, size, flags);
-        if !descriptor.is_null() {
+        if peer.is_some() && !descriptor.is_null() {
             note(descriptor, chosen);
         }
         descriptor
@@ -183,7 +160,8 @@ unsafe extern "C-unwind" fn send(
         // SAFETY: the rail that allocated the descriptor, and its endpoint of the same peer.
         return unsafe { (rail.original.send)(rail.module, to, descriptor, tag) };
     }
-    if let Some(peer) = peer {
+    // The BTL base of 5.0 answers a message over the endpoint that delivered it, which a divided message does not have.
+    if let Some(peer) = peer.filter(|_| tag & TAG_LAYER == TAG_PML) {
         // SAFETY: ob1's descriptor, for this network and endpoint.
         unsafe {
             let parts = parts_of_message(state, peer, asked, descriptor, tag);
@@ -235,7 +213,7 @@ unsafe fn parts_of_message(
         let whole = std::iter::once((rail, length as usize));
         return (rail != asked).then(|| RailParts::new(whole));
     };
-    let starts = matches!(tag, TAG_MATCH | TAG_RNDV);
+    let starts = matches!(tag, TAG_MATCH | TAG_RNDV | TAG_CID);
     if starts {
         state.rail(asked).counters.ask();
     }
@@ -363,16 +341,21 @@ unsafe extern "C-unwind" fn sendi(
     let (state, asked) = hooked(module);
     let size = header_size + payload_size;
     let (chosen, to) = match state.peers.find(endpoint) {
-        Some(peer) if !all_send_at_once(state, peer, size) => {
-            // SAFETY: ob1 passes null or a place for the descriptor.
-            return unsafe {
-                hand_out_descriptor(state, peer, asked, order, size, flags, descriptor)
-            };
-        }
-        Some(peer) => {
+        Some(peer) if starts_message(flags) && all_send_at_once(state, peer, size) => {
             let chosen = state.choose(peer, asked, size);
             (chosen, peer.endpoint(chosen))
         }
+        Some(_) if descriptor.is_null() => return ERR_RESOURCE_BUSY,
+        // ob1 calls `send`, which also places a FIN behind its data: ob1 of 5.0 sends FINs by this function.
+        // SAFETY: ob1's arguments, and its place for the descriptor.
+        Some(_) => unsafe {
+            *descriptor = alloc(module, endpoint, order, size, flags);
+            return if (*descriptor).is_null() {
+                ERR_OUT_OF_RESOURCE
+            } else {
+                ERR_RESOURCE_BUSY
+            };
+        },
         None => (asked, endpoint),
     };
     let rail = state.rail(chosen);
@@ -405,33 +388,6 @@ unsafe extern "C-unwind" fn sendi(
 fn all_send_at_once(state: &State, peer: &RailPeer, size: usize) -> bool {
     let mut usable: RailSet = state.usable(peer, size);
     !usable.is_empty() && usable.all(|rail| state.rail(rail).original.sendi.is_some())
-}
-
-/// # Safety
-/// `descriptor` is null or a place for one.
-unsafe fn hand_out_descriptor(
-    state: &State,
-    peer: &RailPeer,
-    asked: RailId,
-    order: u8,
-    size: usize,
-    flags: u32,
-    descriptor: *mut *mut Descriptor,
-) -> c_int {
-    if descriptor.is_null() {
-        return ERR_RESOURCE_BUSY;
-    }
-    let chosen = state.choose(peer, asked, size);
-    // SAFETY: guaranteed by the caller; the rail reaches the peer.
-    unsafe {
-        *descriptor = ptr::null_mut();
-        *descriptor = alloc_on(state, chosen, peer.endpoint(chosen), order, size, flags);
-        if (*descriptor).is_null() {
-            ERR_OUT_OF_RESOURCE
-        } else {
-            ERR_RESOURCE_BUSY
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Flowcast's rail scheduler inside Open MPI 4.1, loaded by `mpirun --mca bml flowcast` (Lichei, chapters 4 and 5).
+//! Flowcast's rail scheduler inside Open MPI 4.1 and 5.0, loaded by `mpirun --mca bml flowcast` (Lichei, chapters 4 and 5).
 //!
 //! In Open MPI the BML is the layer between messages and networks. Its only component `r2` finds the networks (BTL modules)
 //! that reach each process; the layer above, ob1, uses them in turn. This component first runs `r2`. It then replaces
@@ -6,13 +6,12 @@
 //! and exclusivity with another network. When ob1 requests the descriptor of a message's first fragment from a rail, `hooks`
 //! let the scheduler choose the rail that delivers the message first, and take the descriptor from that rail.
 //!
-//! The thesis places a separate BTL in front of the networks. On 4.1 that deadlocks synchronous sends, because ob1 searches
-//! the networks that reach the process for the BTL that delivered an acknowledgement. With hooks ob1 sees only real
-//! networks.
+//! The thesis places a separate BTL in front of the networks. That deadlocks synchronous sends, because ob1 searches the
+//! networks that reach the process for the BTL that delivered an acknowledgement. With hooks ob1 sees only real networks.
 //!
 //! | file | content |
 //! |---|---|
-//! | [`bindings`], `library` | Open MPI's structs, functions and variables |
+//! | [`bindings`], [`series`], `library` | Open MPI's structs, what differs between its series, functions and variables |
 //! | `component`, `parameters` | the view of the framework and `ompi_info` |
 //! | `module` | arrival and removal of processes and networks |
 //! | `hooks`, `descriptor` | the message path |
@@ -46,6 +45,7 @@ mod peers;
 mod pieces;
 mod polling;
 mod scheduler;
+pub mod series;
 mod state;
 mod store;
 mod table;
@@ -67,17 +67,23 @@ impl Drop for NoPanic {
 /// Reason why the component steps aside and lets `r2` work alone.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
-    /// The library's series is not 4.1.
-    #[error("found Open MPI {0}, expected 4.1.x, for which this component was built")]
+    /// The library's series is not supported.
+    #[error("found Open MPI {0}, expected 4.1.x or 5.0.x")]
     Version(String),
-    /// The library lacks a symbol of Open MPI 4.1.
-    #[error("the MPI library lacks the symbol `{0}` of Open MPI 4.1")]
+    /// The library was built with another layout.
+    #[error("found another size in `{0}`, expected an Open MPI built without --enable-debug")]
+    Layout(String),
+    /// The library lacks a symbol of its series.
+    #[error("the MPI library lacks the symbol `{0}` of Open MPI")]
     Symbol(String),
     /// The framework has opened `r2` as well: two components would start the networks.
     #[error("found the component r2 open as well, expected `--mca bml flowcast` alone")]
     R2Open,
+    /// MPI has started and ended in this process before: its sessions did.
+    #[error("found a second start of MPI in this process, expected one")]
+    SecondStart,
     /// There is no `r2` to build upon: it was not found or did not start.
-    #[error("found no mca_bml_r2.so beside Open MPI's components")]
+    #[error("found no r2 in Open MPI or beside its components")]
     NoR2,
     /// Fewer than two networks share kind and exclusivity.
     #[error("found {0}, expected at least two networks of the same kind and btl exclusivity")]

@@ -17,15 +17,15 @@ use libc::{
 use crate::{
     Refusal,
     bindings::{
-        BmlComponent, Component, OmpiProc, OpalList, OpalProc, ProcessName, Receive, Trigger,
+        BmlComponent, BtlModule, BtlSegment, Component, Framework, OmpiProc, OpalClass, OpalList,
+        OpalProc, ProcessName, Trigger,
     },
+    series::{MessageHandler, OpenMpiSeries},
 };
 
 const LIBMPI: &CStr = c"libmpi.so.40";
 const R2: &str = "mca_bml_r2.so";
-
-/// Series whose layout matches the bindings.
-const MAJOR_MINOR: (u32, u32) = (4, 1);
+const R2_COMPONENT: &CStr = c"mca_bml_r2_component";
 
 /// `opal_output`.
 pub(crate) type Output = unsafe extern "C" fn(c_int, *const c_char, ...);
@@ -46,6 +46,7 @@ pub(crate) type RegisterVariable = unsafe extern "C" fn(
 /// Symbols of `libmpi` and `libopen-pal` in use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenMpiLibrary {
+    series: &'static OpenMpiSeries,
     pub btl_modules: *const OpalList,
     pub triggers: *mut Trigger,
     pub progress: unsafe extern "C-unwind" fn(),
@@ -67,15 +68,17 @@ unsafe impl Send for OpenMpiLibrary {}
 unsafe impl Sync for OpenMpiLibrary {}
 
 impl OpenMpiLibrary {
-    /// Checks the version and looks up all symbols.
+    /// Checks the version and the layout, and looks up all symbols.
     ///
     /// # Errors
-    /// Another series, or a missing symbol.
+    /// Another series, another layout, or a missing symbol.
     pub(crate) fn find() -> Result<OpenMpiLibrary, Refusal> {
-        check_version(&version()?)?;
+        let series = OpenMpiSeries::find(&version()?)?;
+        check_layout(series)?;
         // SAFETY: each symbol has the type of its declaration in the headers of the series checked above.
         unsafe {
             Ok(OpenMpiLibrary {
+                series,
                 btl_modules: symbol(c"mca_btl_base_modules_initialized")?.cast(),
                 triggers: symbol(c"mca_btl_base_active_message_trigger")?.cast(),
                 progress: function(c"opal_progress")?,
@@ -91,14 +94,22 @@ impl OpenMpiLibrary {
         }
     }
 
-    /// Registers `receive` for all messages with `tag`, which is one of the component's own.
-    pub(crate) fn listen(&self, tag: u8, receive: Receive) {
+    /// Registers `handler` for all messages with `tag`, which is one of the component's own.
+    pub(crate) fn listen(&self, tag: u8, handler: MessageHandler) {
+        let trigger = self.series.trigger(handler);
         // SAFETY: the library's table has an entry for each tag; BTLs read it when a message arrives.
+        unsafe { self.triggers.add(tag as usize).write(trigger) };
+    }
+
+    /// Passes a message to the owner of its tag, as if a network had delivered it.
+    ///
+    /// # Safety
+    /// The owner has registered the tag, and the segment contains such a message.
+    pub(crate) unsafe fn deliver(&self, by: *mut BtlModule, tag: u8, segment: &mut BtlSegment) {
+        // SAFETY: guaranteed by the caller; the library's table.
         unsafe {
-            self.triggers.add(tag as usize).write(Trigger {
-                cbfunc: Some(receive),
-                cbdata: ptr::null_mut(),
-            });
+            let trigger = &*self.triggers.add(tag as usize);
+            self.series.deliver(trigger, by, tag, segment);
         }
     }
 }
@@ -182,42 +193,54 @@ pub(crate) fn version() -> Result<String, Refusal> {
 }
 
 fn version_in(text: &str) -> Option<&str> {
-    let version = text.strip_prefix("Open MPI v")?;
-    Some(
-        version
-            .split(|c: char| c == ',' || c.is_whitespace())
-            .next()
-            .unwrap_or(version),
-    )
+    text.strip_prefix("Open MPI v")?.split([',', ' ']).next()
 }
 
-fn check_version(version: &str) -> Result<(), Refusal> {
-    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
-    let found = (numbers.next().flatten(), numbers.next().flatten());
-    let known = (Some(MAJOR_MINOR.0), Some(MAJOR_MINOR.1));
-    if found == known {
-        Ok(())
-    } else {
-        Err(Refusal::Version(version.to_owned()))
+/// Compares the layout of the library with the layout of its series. They differ with `--enable-debug`.
+fn check_layout(series: &OpenMpiSeries) -> Result<(), Refusal> {
+    for (name, bytes) in series.classes() {
+        let class: *mut OpalClass = symbol(name)?.cast();
+        // SAFETY: a class of the library, whose own layout is the same in every build.
+        if unsafe { (*class).cls_sizeof } != bytes {
+            return Err(Refusal::Layout(name.to_string_lossy().into_owned()));
+        }
     }
+    Ok(())
 }
 
 /// Returns `true` if the framework has opened `r2` as well.
-pub(crate) fn r2_is_open() -> bool {
-    mapped_files().any(|file| file.ends_with(R2))
-}
-
-/// Opens `r2` for this component and keeps it open, because the framework closes components that it does not choose.
 ///
 /// # Errors
-/// No `r2` beside the loaded components.
+/// The library has no such framework.
+pub(crate) fn r2_is_open() -> Result<bool, Refusal> {
+    let framework: *mut Framework = symbol(c"ompi_bml_base_framework")?.cast();
+    // SAFETY: the part in use is the same in every series and build; the selection is null or a C string.
+    Ok(unsafe {
+        let selection = (*framework).framework_selection;
+        selection.is_null() || includes_r2(&CStr::from_ptr(selection).to_string_lossy())
+    })
+}
+
+/// Returns `true` if a selection of components, such as `r2,flowcast` or `^flowcast`, includes `r2`.
+fn includes_r2(selection: &str) -> bool {
+    let names = selection.trim_start_matches('^');
+    let is_named = names.split(',').any(|name| name == "r2");
+    names.is_empty() || is_named != selection.starts_with('^')
+}
+
+/// Returns `r2`: a part of the library, or a file beside its components. The file is kept open, because the framework closes
+/// components that it does not choose.
+///
+/// # Errors
+/// No `r2` in the library or beside the loaded components.
 pub(crate) fn open_r2() -> Result<*const BmlComponent, Refusal> {
-    let mut folders: Vec<PathBuf> = mapped_files()
-        .filter_map(|file| component_folder(&file))
-        .collect();
-    folders.dedup();
-    let file = folders
-        .into_iter()
+    if let Ok(component) = symbol(R2_COMPONENT) {
+        return Ok(component.cast_const().cast());
+    }
+    let file = fs::read_to_string("/proc/self/maps")
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| component_folder(Path::new(&line[line.find('/')?..])))
         .map(|folder| folder.join(R2))
         .find(|file| file.is_file())
         .ok_or(Refusal::NoR2)?;
@@ -229,7 +252,7 @@ pub(crate) fn open_r2() -> Result<*const BmlComponent, Refusal> {
         if handle.is_null() {
             ptr::null_mut()
         } else {
-            dlsym(handle, c"mca_bml_r2_component".as_ptr())
+            dlsym(handle, R2_COMPONENT.as_ptr())
         }
     };
     if component.is_null() {
@@ -247,15 +270,6 @@ fn component_folder(file: &Path) -> Option<PathBuf> {
     component
         .then(|| file.parent().map(Path::to_owned))
         .flatten()
-}
-
-fn mapped_files() -> impl Iterator<Item = PathBuf> {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let files: Vec<PathBuf> = maps
-        .lines()
-        .filter_map(|line| line.find('/').map(|at| line[at..].into()))
-        .collect();
-    files.into_iter()
 }
 
 /// Keeps our code in memory until the process ends. Hooks, callbacks and the runtime's thread-local data outlive the
@@ -285,16 +299,15 @@ mod tests {
     }
 
     #[test]
-    fn only_the_series_of_the_bindings_is_accepted() {
-        assert!(check_version("4.1.4").is_ok() && check_version("4.1.8").is_ok());
-        for other in ["4.0.7", "5.0.9", "5.1.0a1", "", "MPICH"] {
-            assert!(
-                check_version(other)
-                    .unwrap_err()
-                    .to_string()
-                    .contains(other),
-                "{other}"
-            );
+    fn r2_is_open_unless_the_selection_leaves_it_out() {
+        for (selection, expected) in [
+            ("", true),
+            ("flowcast", false),
+            ("r2,flowcast", true),
+            ("^none", true),
+            ("^r2", false),
+        ] {
+            assert_eq!(includes_r2(selection), expected, "{selection}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! One epoll instance for all sockets of Open MPI, which would otherwise poll them one by one.
+//! One epoll instance for all sockets of Open MPI 4.1, which would otherwise poll them one by one. Open MPI 5.0 uses epoll
+//! itself.
 //!
 //! Whenever Open MPI makes progress, libevent calls `poll` on all connections, and the kernel checks each: a second rail
 //! doubles the cost of an `MPI_Test`. Their events are therefore removed from Open MPI's event loop. One event of an epoll
@@ -65,7 +66,8 @@ struct TakenEvents {
 }
 
 impl EventLoop {
-    /// Returns `None` if there is no benefit (libevent uses epoll already), or if Open MPI uses a libevent other than 2.1.
+    /// Returns `None` if there is no benefit (libevent uses epoll already), if Open MPI uses its own libevent, or in Open MPI
+    /// 5.0.
     pub(crate) fn find() -> Option<EventLoop> {
         library::symbol(c"mca_event_external_component").ok()?;
         // SAFETY: each symbol has the type of its declaration in the headers of libevent 2.1 and Open MPI 4.1.

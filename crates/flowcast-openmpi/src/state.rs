@@ -59,6 +59,20 @@ pub(crate) struct Original {
     pub put: Option<Put>,
 }
 
+impl Original {
+    /// Returns `None` for a network that lacks a function that every rail needs.
+    pub(crate) fn read(module: &BtlModule) -> Option<Original> {
+        Some(Original {
+            alloc: module.btl_alloc?,
+            free: module.btl_free?,
+            prepare_src: module.btl_prepare_src?,
+            send: module.btl_send?,
+            sendi: module.btl_sendi,
+            put: module.btl_put,
+        })
+    }
+}
+
 impl RailModule {
     /// Returns `None` for a network that lacks a function that every rail needs.
     ///
@@ -67,18 +81,10 @@ impl RailModule {
     pub(crate) unsafe fn new(module: *mut BtlModule, name: String) -> Option<RailModule> {
         // SAFETY: guaranteed by the caller.
         let fields = unsafe { &*module };
-        let original = Original {
-            alloc: fields.btl_alloc?,
-            free: fields.btl_free?,
-            prepare_src: fields.btl_prepare_src?,
-            send: fields.btl_send?,
-            sendi: fields.btl_sendi,
-            put: fields.btl_put,
-        };
         Some(RailModule {
             module,
             name,
-            original,
+            original: Original::read(fields)?,
             longest: fields.btl_eager_limit,
             counters: Counters::default(),
         })
@@ -115,9 +121,9 @@ pub(crate) struct State {
     pub source: std::sync::Mutex<String>,
 }
 
-/// Stores the state of this process. Returns `false` if there is one already.
-pub(crate) fn keep(state: State) -> bool {
-    STATE.set(state).is_ok()
+/// Stores the state of this process, which has none yet.
+pub(crate) fn keep(state: State) -> &'static State {
+    STATE.get_or_init(|| state)
 }
 
 /// The state, if the component schedules.

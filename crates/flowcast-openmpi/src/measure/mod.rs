@@ -271,10 +271,7 @@ fn candidate(state: &State, own: ProcessName) -> Option<(ProcessName, &RailPeer)
         let name = ProcessName { vpid, ..own };
         let endpoint = endpoint(&state.library, &state.r2, name)?;
         // SAFETY: an endpoint that r2 has filled.
-        let entries = unsafe {
-            state.add((*endpoint).btl_proc);
-            state::entries(&(*endpoint).btl_send)
-        };
+        let entries = unsafe { state::entries(&(*endpoint).btl_send) };
         Some((name, state.peers.find(entries.first()?.btl_endpoint)?))
     })
 }

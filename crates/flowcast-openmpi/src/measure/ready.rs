@@ -1,11 +1,10 @@
 //! Ranks that accept connections.
 //!
-//! Open MPI 4.1 creates its records of the processes on its own host in a step of `MPI_Init` (`ompi_proc_complete_init`).
-//! That step does not check whether a connection has created one already. If a process of the same host connects to a rank
-//! before that step, the rank has two records of one process, with the same endpoints. It destroys those twice, and crashes
-//! with a segmentation fault in `MPI_Finalize`. Each rank therefore announces the end of that step by a name that other
-//! ranks on its host can see. They connect to it after the announcement, or after `MPI_Init`, which all ranks leave at the
-//! same time.
+//! Open MPI creates its records of the processes on its own host in a step of `MPI_Init` (`ompi_proc_complete_init`). That
+//! step does not check whether a connection has created one already. If a process of the same host connects to a rank before
+//! that step, the rank has two records of one process, with the same endpoints. It destroys those twice, and crashes with a
+//! segmentation fault in `MPI_Finalize`. Each rank therefore announces the end of that step by a name that other ranks on
+//! its host can see. They connect to it after the announcement, or after `MPI_Init`, which all ranks leave at the same time.
 
 use std::{
     ffi::c_int,

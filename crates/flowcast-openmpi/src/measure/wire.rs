@@ -11,7 +11,7 @@
 
 use std::{
     collections::VecDeque,
-    ffi::{c_int, c_void},
+    ffi::c_int,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -19,14 +19,12 @@ use std::{
 };
 
 use crate::{
-    NoPanic,
     bindings::{
-        Alloc, BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
-        ERR_RESOURCE_BUSY, Endpoint, Free, NO_ORDER, ProcessName, Send, TAG_MAX,
+        BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
+        ERR_RESOURCE_BUSY, Endpoint, NO_ORDER, ProcessName, TAG_MAX,
     },
-    descriptor::received,
     library::OpenMpiLibrary,
-    state::state,
+    state::{Original, state},
 };
 
 /// Our tag, above the tags of Open MPI's BTLs (0x20), ob1 (0x40), one-sided operations (0x60) and users (0x80).
@@ -139,15 +137,7 @@ pub(super) fn listen(library: &OpenMpiLibrary) {
     library.listen(TAG, receive);
 }
 
-unsafe extern "C-unwind" fn receive(
-    by: *mut BtlModule,
-    _: u8,
-    descriptor: *mut Descriptor,
-    _: *mut c_void,
-) {
-    let _no_panic = NoPanic;
-    // SAFETY: the BTL's descriptor with a segment, whose memory stays valid until we return.
-    let bytes = unsafe { received(descriptor) };
+fn receive(by: *mut BtlModule, bytes: &[u8]) {
     let Some(header) = WireHeader::read(bytes) else {
         return;
     };
@@ -173,9 +163,7 @@ unsafe extern "C-unwind" fn receive(
 pub(super) struct WireRoute {
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
-    alloc: Alloc,
-    send: Send,
-    free: Free,
+    functions: Original,
     longest: usize,
 }
 
@@ -188,16 +176,10 @@ impl WireRoute {
         // SAFETY: guaranteed by the caller.
         let fields = unsafe { &*module };
         let original = state().and_then(|state| Some(state.rail(state.rail_of(module)?).original));
-        let (alloc, send, free) = match original {
-            Some(original) => (original.alloc, original.send, original.free),
-            None => (fields.btl_alloc?, fields.btl_send?, fields.btl_free?),
-        };
         Some(WireRoute {
             module,
             endpoint,
-            alloc,
-            send,
-            free,
+            functions: original.or_else(|| Original::read(fields))?,
             longest: fields.btl_max_send_size,
         })
     }
@@ -211,7 +193,8 @@ impl WireRoute {
         let flags = DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK;
         // SAFETY: a network and its endpoint; a segment of `size` bytes, which are all written.
         unsafe {
-            let descriptor = (self.alloc)(self.module, self.endpoint, NO_ORDER, size, flags);
+            let functions = &self.functions;
+            let descriptor = (functions.alloc)(self.module, self.endpoint, NO_ORDER, size, flags);
             if descriptor.is_null() {
                 return false;
             }
@@ -220,9 +203,9 @@ impl WireRoute {
             segment.copy_from(header.bytes().as_ptr(), HEADER);
             segment.add(HEADER).copy_from(body.as_ptr(), body.len());
             (*descriptor).des_cbfunc = Some(sent);
-            let done = (self.send)(self.module, self.endpoint, descriptor, TAG);
+            let done = (functions.send)(self.module, self.endpoint, descriptor, TAG);
             if done < 0 && done != ERR_RESOURCE_BUSY {
-                (self.free)(self.module, descriptor);
+                (functions.free)(self.module, descriptor);
                 return false;
             }
             true

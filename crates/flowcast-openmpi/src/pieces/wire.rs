@@ -2,17 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::c_void,
     sync::{Mutex, OnceLock, PoisonError},
 };
 
 use thiserror::Error;
 
 use crate::{
-    NoPanic,
-    bindings::{BtlModule, BtlSegment, Descriptor, ProcessName, TAG_MAX, Trigger},
+    bindings::{BtlModule, BtlSegment, ProcessName, TAG_MAX},
     connections::AddressKey,
-    descriptor::received,
     library::{self, OpenMpiLibrary},
     state::state,
 };
@@ -151,31 +148,14 @@ impl Incomplete {
 static INCOMPLETE: Mutex<BTreeMap<(u32, u32, u32), Incomplete>> = Mutex::new(BTreeMap::new());
 /// Addresses that senders have announced, with their names.
 static MET: Mutex<BTreeSet<(u32, u32, AddressKey)>> = Mutex::new(BTreeSet::new());
-static TRIGGERS: OnceLock<Triggers> = OnceLock::new();
-
-/// Table of the receivers of tags.
-struct Triggers(*mut Trigger);
-
-// SAFETY: the library's table, which is filled before the first send.
-unsafe impl Send for Triggers {}
-// SAFETY: the same as above.
-unsafe impl Sync for Triggers {}
+static LIBRARY: OnceLock<OpenMpiLibrary> = OnceLock::new();
 
 /// Receives pieces from here on, even if this process itself divides no messages.
 pub(crate) fn listen(library: &OpenMpiLibrary) {
-    let _ = TRIGGERS.set(Triggers(library.triggers));
-    library.listen(TAG, receive);
+    LIBRARY.get_or_init(|| *library).listen(TAG, receive);
 }
 
-unsafe extern "C-unwind" fn receive(
-    by: *mut BtlModule,
-    _: u8,
-    descriptor: *mut Descriptor,
-    _: *mut c_void,
-) {
-    let _no_panic = NoPanic;
-    // SAFETY: the BTL's descriptor with a segment, whose memory stays valid until we return.
-    let bytes = unsafe { received(descriptor) };
+fn receive(by: *mut BtlModule, bytes: &[u8]) {
     let header = PieceHeader::read(bytes).ok_or(PieceError::Header(bytes.len()));
     let joined = header.and_then(|header| {
         meet(&header, by);
@@ -183,7 +163,7 @@ unsafe extern "C-unwind" fn receive(
     });
     match joined {
         // SAFETY: a BTL has called us, so ob1 listens.
-        Ok(Some(whole)) => unsafe { hand_on(by, whole.tag, whole) },
+        Ok(Some(whole)) => unsafe { hand_on(by, whole) },
         Ok(None) => {}
         Err(misfit) => library::end_job(&misfit.to_string()),
     }
@@ -217,24 +197,16 @@ fn join(header: &PieceHeader, piece: &[u8]) -> Result<Option<Incomplete>, PieceE
 
 /// # Safety
 /// ob1 has registered its tags.
-unsafe fn hand_on(by: *mut BtlModule, tag: u8, mut whole: Incomplete) {
-    let Some(triggers) = TRIGGERS.get() else {
+unsafe fn hand_on(by: *mut BtlModule, mut whole: Incomplete) {
+    let Some(library) = LIBRARY.get() else {
         return;
     };
     let mut segment = BtlSegment {
         seg_addr: whole.words.as_mut_ptr().cast(),
         seg_len: whole.total as u64,
     };
-    // SAFETY: the library's table; all zeros are a valid descriptor, of which receivers read only the segments.
-    unsafe {
-        let trigger = &*triggers.0.add(tag as usize);
-        let mut descriptor: Descriptor = std::mem::zeroed();
-        descriptor.des_segments = &raw mut segment;
-        descriptor.des_segment_count = 1;
-        if let Some(deliver) = trigger.cbfunc {
-            deliver(by, tag, &raw mut descriptor, trigger.cbdata);
-        }
-    }
+    // SAFETY: guaranteed by the caller; the words contain the message.
+    unsafe { library.deliver(by, whole.tag, &mut segment) };
 }
 
 #[cfg(test)]

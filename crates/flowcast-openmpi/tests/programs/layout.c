@@ -15,6 +15,8 @@
 #define VALUE(name) printf("%s %ld\n", #name, (long)(name))
 
 int main(void) {
+    VALUE(OMPI_MAJOR_VERSION);
+    VALUE(OMPI_MINOR_VERSION);
     SIZE(mca_base_component_t, "Component");
     FIELD(mca_base_component_t, "Component", mca_type_name);
     FIELD(mca_base_component_t, "Component", mca_component_name);
@@ -47,6 +49,8 @@ int main(void) {
     SIZE(opal_list_t, "OpalList");
     FIELD(opal_list_t, "OpalList", opal_list_sentinel);
     FIELD(opal_list_item_t, "ListItem", opal_list_next);
+    FIELD(opal_class_t, "OpalClass", cls_sizeof);
+    FIELD(mca_base_framework_t, "Framework", framework_selection);
     FIELD(mca_btl_base_selected_module_t, "SelectedBtl", btl_module);
     SIZE(mca_btl_base_segment_t, "BtlSegment");
     FIELD(mca_btl_base_segment_t, "BtlSegment", seg_addr);
@@ -55,6 +59,16 @@ int main(void) {
     FIELD(mca_btl_base_descriptor_t, "Descriptor", des_segment_count);
     FIELD(mca_btl_base_descriptor_t, "Descriptor", des_cbfunc);
     FIELD(mca_btl_base_descriptor_t, "Descriptor", des_flags);
+    SIZE(mca_btl_base_descriptor_t, "Descriptor");
+    SIZE(mca_bml_base_endpoint_t, "BmlEndpoint");
+#if OMPI_MAJOR_VERSION > 4
+    SIZE(mca_btl_base_receive_descriptor_t, "ReceiveDescriptor");
+    FIELD(mca_btl_base_receive_descriptor_t, "ReceiveDescriptor", endpoint);
+    FIELD(mca_btl_base_receive_descriptor_t, "ReceiveDescriptor", des_segments);
+    FIELD(mca_btl_base_receive_descriptor_t, "ReceiveDescriptor", des_segment_count);
+    FIELD(mca_btl_base_receive_descriptor_t, "ReceiveDescriptor", tag);
+    FIELD(mca_btl_base_receive_descriptor_t, "ReceiveDescriptor", cbdata);
+#endif
     SIZE(mca_btl_active_message_callback_t, "Trigger");
     FIELD(mca_btl_active_message_callback_t, "Trigger", cbfunc);
     FIELD(mca_btl_active_message_callback_t, "Trigger", cbdata);
@@ -80,6 +94,7 @@ int main(void) {
     VALUE(MCA_BTL_DES_FLAGS_BTL_OWNERSHIP);
     VALUE(MCA_BTL_DES_SEND_ALWAYS_CALLBACK);
     VALUE(MCA_BTL_DES_FLAGS_SIGNAL);
+    VALUE(MCA_BTL_TAG_PML);
     VALUE(MCA_BTL_NO_ORDER);
     VALUE(MCA_BTL_TAG_MAX);
     VALUE(OMPI_PROC_ENDPOINT_TAG_BML);
