@@ -1,8 +1,9 @@
 //! `cargo xtask dist`: the command as a tarball and as a Debian package, with its manual pages, completions and licences, the
-//! Python package as a wheel, the source with all crates, and the checksums of these files.
+//! Python package as a wheel, the source with all crates, the bill of materials, and the checksums of these files.
 //!
 //! The recorder is in the command itself. Equal sources give equal packages: files have the time of the commit.
 
+mod bill;
 mod debian;
 mod needs;
 pub(crate) mod notices;
@@ -42,6 +43,8 @@ pub(crate) struct Packages {
     pub wheel: Option<PathBuf>,
     /// `None` outside of a checkout or without `xz`.
     pub source: Option<PathBuf>,
+    /// The crates in the command.
+    pub bill: PathBuf,
     /// What the command needs of the system.
     pub needs: Needs,
 }
@@ -92,6 +95,7 @@ pub(crate) fn make(folder: &Path) -> Result<Packages> {
         debian,
         wheel: wheel::pack(&folder, &time)?,
         source: source::pack_with_crates(&folder, &time)?,
+        bill: bill::write(&folder)?,
         needs,
     };
     write_checksums(&folder, &packages)?;
@@ -102,7 +106,10 @@ pub(crate) fn make(folder: &Path) -> Result<Packages> {
 fn write_checksums(folder: &Path, packages: &Packages) -> Result<()> {
     let mut sums = String::new();
     let optional = [&packages.debian, &packages.wheel, &packages.source];
-    for file in std::iter::once(&packages.tarball).chain(optional.into_iter().flatten()) {
+    for file in [&packages.tarball, &packages.bill]
+        .into_iter()
+        .chain(optional.into_iter().flatten())
+    {
         let name = file.file_name().context("a package has a name")?;
         let sum = output("sha256sum", &[file])?;
         let sum = sum

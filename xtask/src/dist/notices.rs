@@ -27,22 +27,27 @@ pub(crate) fn check_wheel() -> Result<()> {
     Ok(())
 }
 
-/// Our own, then each text once, with the packages that it belongs to; `what` is made of this package.
-pub(super) fn collect(package: &str, what: &str) -> Result<String> {
+/// The foreign packages that are linked into this one, as `cargo metadata` describes them.
+pub(super) fn linked_into(package: &str) -> Result<Vec<Value>> {
     let linked = layers::packages_of(package)?;
-    let metadata: Value = serde_json::from_str(&licences::metadata()?)?;
-    let packages = metadata["packages"]
-        .as_array()
-        .context("cargo metadata: expected `packages`")?;
-    let is_linked = |package: &&Value| {
+    let mut metadata: Value = serde_json::from_str(&licences::metadata()?)?;
+    let Value::Array(mut packages) = metadata["packages"].take() else {
+        bail!("cargo metadata: expected `packages`");
+    };
+    packages.retain(|package| {
         !package["source"].is_null()
             && linked
                 .iter()
                 .any(|name| package["name"].as_str() == Some(name))
-    };
+    });
+    Ok(packages)
+}
+
+/// Our own, then each text once, with the packages that it belongs to; `what` is made of this package.
+pub(super) fn collect(package: &str, what: &str) -> Result<String> {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut licences = String::new();
-    for package in packages.iter().filter(is_linked) {
+    for package in linked_into(package)? {
         let text = |field: &str| package[field].as_str().unwrap_or_default();
         let name = format!("{} {}", text("name"), text("version"));
         licences += &format!("  {name}: {}\n", text("license"));
