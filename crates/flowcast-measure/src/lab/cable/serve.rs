@@ -41,10 +41,22 @@ fn forward(spec: &LabSpec, ready: impl FnOnce()) -> io::Result<Infallible> {
     let mut cables = Cables::open(spec)?;
     // Without this setting, waking up takes another 50 us. If the system refuses it, polling must cover that time.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
+    if cables.spin == Time::ZERO {
+        precede_ranks();
+    }
     ready();
     loop {
         cables.step()?;
     }
+}
+
+/// Gives this process a real-time priority, if the system allows it. Waiting ranks poll, and each takes its turn before a
+/// process of equal priority delivers a frame.
+#[expect(unsafe_code, reason = "no safe function sets the priority")]
+fn precede_ranks() {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameter outlives the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &lowest) };
 }
 
 struct Cables {
