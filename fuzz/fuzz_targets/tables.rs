@@ -4,7 +4,7 @@ use flowcast_tuning::allocations::Allocations;
 use flowcast_tuning::cases::{cases, measured_cases};
 use flowcast::fit::pairs::samples::PairSamples;
 use flowcast::hpl::{measured_runs, settings};
-use flowcast_tuning::library_rules::mpich_rules;
+use flowcast_tuning::library_rules::RuleForm;
 use flowcast::model::csv::Table;
 use flowcast::study::rows::{ResultsPart, sets_of};
 use flowcast::hpl::NodeProcessors;
@@ -27,5 +27,5 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(part) = ResultsPart::read("t", text) {
         assert!(part.whole <= text.len() && sets_of(&part.header).is_some() == (part.whole > 0));
     }
-    let _ = mpich_rules(&[], Some(text));
+    let _ = RuleForm::Mpich41.write(&[], Some(text));
 });

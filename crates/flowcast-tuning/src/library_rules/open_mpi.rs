@@ -1,43 +1,28 @@
 //! Open MPI's file of dynamic rules (`--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE`),
-//! as its component `tuned` reads it (coll_tuned_dynamic_file.c, the same in 4.1 and 5.0).
+//! as its component `tuned` reads it (coll_tuned_dynamic_file.c of 4.1, 5.0 and 6.0).
 //!
-//! The file is a tree of numbers. It begins with the number of operations. Each operation has its number in `COLLTYPE` and
-//! the number of communicator sizes. Each communicator size is followed by the number of message sizes. Each message size,
-//! from which on a rule holds, is followed by the algorithm, its fan-out, its segment and, in a file of version 2, its
-//! requests. The last size that does not exceed the size of the call decides; if all exceed it, the first decides. Algorithm
-//! 0 leaves the decision to the library.
+//! Up to 5.0, the file is a tree of numbers. It begins with the number of operations. Each operation has its number in
+//! `COLLTYPE` and the number of communicator sizes. Each communicator size is followed by the number of message sizes. Each
+//! message size, from which on a rule holds, is followed by the algorithm, its fan-out, its segment and, in a file of version
+//! 2, its requests. The last size that does not exceed the size of the call decides; if all exceed it, the first decides.
+//! Algorithm 0 leaves the decision to the library.
+//!
+//! From 6.0 on, the file is JSON with the same settings by name. The first communicator that fits decides, then the first
+//! size. Calls that fit none are left to the library.
 
 use std::fmt::Write;
 
 use flowcast_network::algorithm::{Algorithm, Choice};
 use flowcast_units::{Bytes, CollectiveOp};
+use serde_json::{Map, Value, json};
 
-use super::{LibraryRule, LibraryRuleError, sorted};
+use super::{LibraryRule, LibraryRuleError, RankDistribution, RuleForm};
 
-/// Content of the file for Open MPI 4.1 and 5.0. Sizes are converted to those that `tuned` compares; for an Allgatherv, this
-/// is the mean block.
+/// Tree of numbers. Sizes are converted to those that `tuned` compares; for an Allgatherv, this is the mean block.
 ///
-/// Files with a limit of requests (an Alltoall by `linear-sync width N`) have version 2, which Open MPI reads from 5.0.7 on.
-///
-/// ```
-/// use flowcast::{model::algorithm::{Algorithm, Choice}, units::{Bytes, CollectiveOp}};
-/// use flowcast_tuning::library_rules::{LibraryRule, open_mpi_rules};
-///
-/// let rule = LibraryRule {
-///     op: CollectiveOp::Bcast,
-///     ranks: 32,
-///     from: Bytes(4096),
-///     choice: Choice::plain(Algorithm::ScatterRing),
-/// };
-/// let text = open_mpi_rules(&[rule])?;
-/// assert!(text.contains("\n32 2 "));
-/// # Ok::<(), flowcast_tuning::library_rules::LibraryRuleError>(())
-/// ```
-///
-/// # Errors
-/// [`LibraryRuleError`] for an algorithm, segment or width that the file cannot express.
-pub fn open_mpi_rules(rules: &[LibraryRule]) -> Result<String, LibraryRuleError> {
-    let rules = sorted(rules)?;
+/// Files with a limit of requests (an Alltoall by `linear-sync width N`) have version 2, which Open MPI reads from 4.1.8 and
+/// 5.0.7 on.
+pub(super) fn numbers(form: RuleForm, rules: &[LibraryRule]) -> Result<String, LibraryRuleError> {
     let by_op: Vec<&[LibraryRule]> = rules.chunk_by(|one, other| one.op == other.op).collect();
     let has_limits = rules.iter().any(|rule| requests(&rule.choice).is_some());
     let mut text = if has_limits {
@@ -47,12 +32,70 @@ pub fn open_mpi_rules(rules: &[LibraryRule]) -> Result<String, LibraryRuleError>
     };
     put(&mut text, &[by_op.len() as u64], "operations");
     for rules in by_op {
-        put_operation(&mut text, rules)?;
+        put_operation(&mut text, form, rules)?;
     }
     Ok(text)
 }
 
-fn put_operation(text: &mut String, rules: &[LibraryRule]) -> Result<(), LibraryRuleError> {
+/// JSON of Open MPI 6.0.
+pub(super) fn json(rules: &[LibraryRule]) -> Result<String, LibraryRuleError> {
+    let mut collectives = Map::new();
+    for rules in rules.chunk_by(|one, other| one.op == other.op) {
+        let mut communicators = Vec::new();
+        for alike in rules.chunk_by(LibraryRule::is_for_ranks_of) {
+            // The first size that fits decides, so the largest comes first.
+            let sizes = alike.iter().rev().map(json_rule);
+            let sizes = sizes.collect::<Result<Vec<Value>, _>>()?;
+            communicators.push(json!({
+                "comm_size_min": alike[0].ranks,
+                "comm_size_max": alike[0].ranks,
+                "comm_rank_distribution": distribution(&alike[0], rules),
+                "rules": sizes,
+            }));
+        }
+        collectives.insert(
+            rules[0].op.name().to_ascii_lowercase(),
+            communicators.into(),
+        );
+    }
+    let file = json!({"rule_file_version": 3, "module": "tuned", "collectives": collectives});
+    Ok(serde_json::to_string_pretty(&file).expect("the keys are texts"))
+}
+
+/// Settings of a rule, without those that are 0, their default.
+fn json_rule(rule: &LibraryRule) -> Result<Value, LibraryRuleError> {
+    let names = ["msg_size_min", "alg", "faninout", "seg_size", "reqs"];
+    let settings = names
+        .into_iter()
+        .zip(rule_numbers(RuleForm::OpenMpi60, rule)?);
+    let settings = settings.filter(|(_, number)| *number > 0);
+    Ok(settings
+        .map(|(name, number)| (name.to_owned(), Value::from(number)))
+        .collect::<Map<String, Value>>()
+        .into())
+}
+
+/// Name of the distribution of a rule's ranks, among all rules of its operation.
+fn distribution(rule: &LibraryRule, rules: &[LibraryRule]) -> &'static str {
+    let other = LibraryRule {
+        distribution: RankDistribution::Any,
+        ..*rule
+    };
+    match rule.distribution {
+        RankDistribution::SingleNode => "single-node",
+        // Open MPI 6.0 does not detect this distribution on MPI_COMM_WORLD. Without rules for another one, `any` covers it.
+        RankDistribution::OnePerNode if rules.iter().any(|rule| rule.is_for_ranks_of(&other)) => {
+            "one-per-node"
+        }
+        RankDistribution::OnePerNode | RankDistribution::Any => "any",
+    }
+}
+
+fn put_operation(
+    text: &mut String,
+    form: RuleForm,
+    rules: &[LibraryRule],
+) -> Result<(), LibraryRuleError> {
     let by_ranks: Vec<&[LibraryRule]> = rules
         .chunk_by(|one, other| one.ranks == other.ranks)
         .collect();
@@ -69,7 +112,7 @@ fn put_operation(text: &mut String, rules: &[LibraryRule]) -> Result<(), Library
     );
     put_default(text, 0);
     for (at, rules) in by_ranks.iter().enumerate() {
-        put_ranks(text, rules)?;
+        put_ranks(text, form, rules)?;
         if !follows(at) {
             put_default(text, rules[0].ranks + 1);
         }
@@ -83,7 +126,11 @@ fn put_default(text: &mut String, ranks: u32) {
     put(text, &[0, 0, 0, 0], "the library's own");
 }
 
-fn put_ranks(text: &mut String, rules: &[LibraryRule]) -> Result<(), LibraryRuleError> {
+fn put_ranks(
+    text: &mut String,
+    form: RuleForm,
+    rules: &[LibraryRule],
+) -> Result<(), LibraryRuleError> {
     let begins = rules[0].from.0 == 0;
     let sizes = rules.len() as u64 + u64::from(!begins);
     put(text, &[u64::from(rules[0].ranks), sizes], "ranks, sizes");
@@ -91,9 +138,7 @@ fn put_ranks(text: &mut String, rules: &[LibraryRule]) -> Result<(), LibraryRule
         put(text, &[0, 0, 0, 0], "the library's own");
     }
     for rule in rules {
-        let mut numbers = vec![compared_size(rule)?];
-        numbers.extend(rule_numbers(rule)?);
-        put(text, &numbers, &rule.choice.to_string());
+        put(text, &rule_numbers(form, rule)?, &rule.choice.to_string());
     }
     Ok(())
 }
@@ -141,92 +186,96 @@ const fn number(op: CollectiveOp) -> u64 {
     }
 }
 
-/// Algorithms of an operation, from number 1 on (coll_tuned_OPERATION_decision.c).
-const fn algorithms(op: CollectiveOp) -> &'static [Option<Algorithm>] {
+/// Algorithms of an operation, from number 1 on (coll_tuned_OPERATION_decision.c). An algorithm with two numbers has the
+/// second with segments, as a pipeline, or for two ranks.
+const fn algorithms(op: CollectiveOp) -> &'static [Algorithm] {
     use Algorithm::*;
     use CollectiveOp::*;
     match op {
         Allgather => &[
-            Some(GatherThenBcast),
-            Some(Bruck),
-            Some(RecursiveDoubling),
-            Some(Ring),
-            Some(NeighborExchange),
-            None,
-            Some(Sparbit),
+            GatherThenBcast,
+            Bruck,
+            RecursiveDoubling,
+            Ring,
+            NeighborExchange,
+            Ring,
+            Sparbit,
         ],
         Allgatherv => &[
-            Some(GatherThenBcast),
-            Some(Bruck),
-            Some(Ring),
-            Some(NeighborExchange),
-            None,
-            Some(Sparbit),
+            GatherThenBcast,
+            Bruck,
+            Ring,
+            NeighborExchange,
+            Ring,
+            Sparbit,
         ],
         Allreduce => &[
-            Some(Linear),
-            Some(ReduceThenBcast),
-            Some(RecursiveDoubling),
-            Some(Ring),
-            None,
-            Some(RabenseifnerHalves),
+            Linear,
+            ReduceThenBcast,
+            RecursiveDoubling,
+            Ring,
+            Ring,
+            RabenseifnerHalves,
         ],
-        Alltoall => &[Some(Linear), Some(Pairwise), Some(Bruck), Some(LinearSync)],
-        Alltoallv => &[Some(LinearInOrder), Some(Pairwise)],
+        Alltoall => &[Linear, Pairwise, Bruck, LinearSync],
+        Alltoallv => &[LinearInOrder, Pairwise],
         Barrier => &[
-            Some(Linear),
-            Some(DoubleRing),
-            Some(RecursiveDoubling),
-            Some(Dissemination),
-            None,
-            Some(Binomial),
+            Linear,
+            DoubleRing,
+            RecursiveDoubling,
+            Dissemination,
+            RecursiveDoubling,
+            Binomial,
         ],
         Bcast => &[
-            Some(Linear),
-            Some(Chain),
-            None,
-            Some(SplitBinary),
-            Some(Binary),
-            Some(BinomialNearest),
-            Some(Knomial),
-            Some(ScatterRecursiveDoubling),
-            Some(ScatterRing),
+            Linear,
+            Chain,
+            Chain,
+            SplitBinary,
+            Binary,
+            BinomialNearest,
+            Knomial,
+            ScatterRecursiveDoubling,
+            ScatterRing,
         ],
-        Gather => &[Some(Linear), Some(Binomial), Some(LinearSync)],
+        Gather => &[Linear, Binomial, LinearSync],
         Reduce => &[
-            Some(Linear),
-            Some(Chain),
-            None,
-            Some(Binary),
-            Some(Binomial),
-            Some(InOrderBinary),
-            Some(RabenseifnerHalves),
+            Linear,
+            Chain,
+            Chain,
+            Binary,
+            Binomial,
+            InOrderBinary,
+            RabenseifnerHalves,
         ],
-        ReduceScatter => &[
-            Some(ReduceThenScatter),
-            Some(RecursiveHalving),
-            Some(Ring),
-            Some(Butterfly),
-        ],
+        ReduceScatter => &[ReduceThenScatter, RecursiveHalving, Ring, Butterfly],
         ReduceScatterBlock => &[
-            Some(ReduceThenScatter),
-            Some(RecursiveDoubling),
-            Some(RecursiveHalving),
-            Some(Butterfly),
+            ReduceThenScatter,
+            RecursiveDoubling,
+            RecursiveHalving,
+            Butterfly,
         ],
-        Scan => &[Some(Linear), Some(RecursiveDoubling)],
-        Scatter => &[Some(Linear), Some(Binomial), Some(LinearImmediate)],
+        Scan => &[Linear, RecursiveDoubling],
+        Scatter => &[Linear, Binomial, LinearImmediate],
         Alltoallw | Gatherv | Scatterv => &[],
     }
 }
 
-/// Numbers of a rule: algorithm, fan-out, segment, and the limit of requests if there is one.
-fn rule_numbers(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
+/// Algorithms that a version has.
+fn known_algorithms(form: RuleForm, op: CollectiveOp) -> &'static [Algorithm] {
+    match (form, algorithms(op)) {
+        (RuleForm::OpenMpi41, [older @ .., Algorithm::Sparbit]) => older,
+        (_, all) => all,
+    }
+}
+
+/// Numbers of a rule: size, algorithm, fan-out, segment, and the limit of requests if there is one.
+fn rule_numbers(form: RuleForm, rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
     let LibraryRule { op, choice, .. } = *rule;
-    let known = algorithms(op);
+    let known = known_algorithms(form, op);
     let place = known
         .iter()
-        .position(|known| *known == Some(own_name(choice.algorithm)));
+        .position(|known| *known == own_name(choice.algorithm));
     let Some(place) = place.filter(|_| takes_width(op, &choice) && takes_segment(op, &choice))
     else {
         return Err(LibraryRuleError::Choice {
@@ -243,13 +292,15 @@ fn rule_numbers(rule: &LibraryRule) -> Result<Vec<u64>, LibraryRuleError> {
             1 => algorithm += 1,
             chains => fan_out = u64::from(chains),
         },
+        // Open MPI 6.0 has a radix here, and does not end without one.
+        (CollectiveOp::Allgather, Algorithm::Bruck) => fan_out = 2,
         // With segments, it has the next number.
         (CollectiveOp::Allreduce, Algorithm::Ring) if choice.segment.is_some() => algorithm += 1,
         _ => {}
     }
     let segment = choice.segment.map_or(0, |size| size.0);
     let limit = requests(&choice).map(u64::from);
-    Ok([algorithm, fan_out, segment]
+    Ok([compared_size(rule)?, algorithm, fan_out, segment]
         .into_iter()
         .chain(limit)
         .collect())
@@ -301,12 +352,9 @@ fn takes_segment(op: CollectiveOp, choice: &Choice) -> bool {
     has_pieces && segment.0 <= i32::MAX as u64
 }
 
-fn expected(known: &[Option<Algorithm>]) -> String {
-    let names: Vec<&str> = known
-        .iter()
-        .flatten()
-        .map(|algorithm| algorithm.name())
-        .collect();
+fn expected(known: &[Algorithm]) -> String {
+    let first = (0..known.len()).filter(|at| !known[..*at].contains(&known[*at]));
+    let names: Vec<&str> = first.map(|at| known[at].name()).collect();
     if names.is_empty() {
         "nothing".to_owned()
     } else {

@@ -4,8 +4,9 @@ use flowcast::{
     model::algorithm::{Algorithm, AlgorithmTable, Base, Choice, RuleExtent},
     units::{Bytes, CollectiveOp},
 };
-use flowcast_tuning::library_rules::{LibraryRule, mpich_rules, open_mpi_rules};
+use flowcast_tuning::library_rules::{LibraryRule, RankDistribution, RuleForm};
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::mpich_selection::{MpichCall, Ordered};
 
@@ -50,11 +51,37 @@ fn open_mpi_uses(file: &str, op: u64, ranks: u64, bytes: u64) -> [u64; 4] {
     used
 }
 
+/// The choice that Open MPI 6.0 would make on ranks with this distribution: the first communicator that fits, then the first
+/// size.
+fn open_mpi_6_uses(file: &str, op: &str, ranks: u64, detected: &str, bytes: u64) -> [u64; 4] {
+    let file: Value = serde_json::from_str(file).unwrap();
+    assert_eq!(file["rule_file_version"], 3);
+    assert_eq!(file["module"], "tuned");
+    let communicators = file["collectives"][op].as_array();
+    let fits = communicators.into_iter().flatten().find(|one| {
+        let of = one["comm_rank_distribution"].as_str().unwrap();
+        let sizes = setting(one, "comm_size_min")..=setting(one, "comm_size_max");
+        (of == "any" || of == detected) && sizes.contains(&ranks)
+    });
+    let rules = fits.and_then(|one| one["rules"].as_array());
+    let mut rules = rules.into_iter().flatten();
+    let rule = rules.find(|rule| setting(rule, "msg_size_min") <= bytes);
+    rule.map_or([0; 4], |rule| {
+        ["alg", "faninout", "seg_size", "reqs"].map(|name| setting(rule, name))
+    })
+}
+
+/// Number in a rule; Open MPI 6.0 reads missing ones as 0.
+fn setting(rule: &Value, name: &str) -> u64 {
+    rule.get(name).map_or(0, |number| number.as_u64().unwrap())
+}
+
 fn rule(op: CollectiveOp, ranks: u32, from: u64, choice: &str) -> LibraryRule {
     let rule: flowcast::model::algorithm::AlgorithmRule = choice.parse().unwrap();
     LibraryRule {
         op,
         ranks,
+        distribution: RankDistribution::Any,
         from: Bytes(from),
         choice: rule.choice,
     }
@@ -73,7 +100,8 @@ fn open_mpi_reads_algorithm_chains_segment_and_requests() {
         rule(Allgatherv, 4, 4000, "ring"),
         rule(Barrier, 4, 0, "binomial"),
     ];
-    let file = open_mpi_rules(&rules).unwrap();
+    let file = RuleForm::OpenMpi50.write(&rules, None).unwrap();
+    let json = RuleForm::OpenMpi60.write(&rules, None).unwrap();
     for (op, ranks, bytes, expected) in [
         (7, 4, 4095, [0; 4]),
         (7, 4, 4096, [2, 3, 8192, 0]),
@@ -96,7 +124,76 @@ fn open_mpi_reads_algorithm_chains_segment_and_requests() {
             expected,
             "{op} {ranks} {bytes}\n{file}"
         );
+        let names = [
+            "allgather",
+            "allgatherv",
+            "allreduce",
+            "alltoall",
+            "alltoallv",
+            "alltoallw",
+            "barrier",
+            "bcast",
+        ];
+        let used = open_mpi_6_uses(&json, names[op as usize], ranks, "any", bytes);
+        assert_eq!(used, expected, "{op} {ranks} {bytes}\n{json}");
     }
+}
+
+#[test]
+fn open_mpi_6_distinguishes_the_distributions_of_ranks() {
+    use RankDistribution::*;
+    let rules = [
+        (Any, "binary"),
+        (OnePerNode, "scatter-ring"),
+        (SingleNode, "linear"),
+    ]
+    .map(|(distribution, choice)| LibraryRule {
+        distribution,
+        ..rule(CollectiveOp::Bcast, 8, 0, choice)
+    });
+    let file = RuleForm::OpenMpi60.write(&rules, None).unwrap();
+    for (detected, number) in [("any", 5), ("one-per-node", 9), ("single-node", 1)] {
+        let used = open_mpi_6_uses(&file, "bcast", 8, detected, 0);
+        assert_eq!(used[0], number, "{detected}\n{file}");
+    }
+    // MPI_COMM_WORLD has no detected distribution.
+    let alone = RuleForm::OpenMpi60.write(&rules[1..2], None).unwrap();
+    assert_eq!(open_mpi_6_uses(&alone, "bcast", 8, "any", 0)[0], 9);
+    for form in [
+        RuleForm::OpenMpi41,
+        RuleForm::OpenMpi50,
+        RuleForm::Mpich40,
+        RuleForm::Mpich41,
+    ] {
+        let error = form.write(&rules, None).unwrap_err().to_string();
+        assert!(error.contains("openmpi-6.0"), "{error}");
+    }
+}
+
+#[test]
+fn forms_have_the_algorithms_of_their_versions() {
+    use CollectiveOp::*;
+    for op in [Allgather, Allgatherv] {
+        let sparbit = [rule(op, 8, 0, "sparbit")];
+        let error = RuleForm::OpenMpi41.write(&sparbit, None).unwrap_err();
+        assert!(error.to_string().contains("found `sparbit`"), "{error}");
+        assert!(RuleForm::OpenMpi50.write(&sparbit, None).is_ok());
+    }
+    let bruck = RuleForm::OpenMpi60.write(&[rule(Allgather, 8, 0, "bruck")], None);
+    let used = open_mpi_6_uses(&bruck.unwrap(), "allgather", 8, "any", 0);
+    assert_eq!(used, [2, 2, 0, 0], "a radix of 0 does not end");
+    let barrier = [rule(Barrier, 4, 0, "dissemination")];
+    let [older, newer] = [RuleForm::Mpich40, RuleForm::Mpich41].map(|form| {
+        let text = form.write(&barrier, None).unwrap();
+        let selection: Value = serde_json::from_str(&text).unwrap();
+        selection.to_string()
+    });
+    let with_radix = older.replace(
+        "Barrier_intra_dissemination\":{}",
+        "Barrier_intra_k_dissemination\":{\"k=2\":{}}",
+    );
+    assert_eq!(newer, with_radix);
+    assert_ne!(newer, older);
 }
 
 #[test]
@@ -119,11 +216,17 @@ fn rules_that_a_library_does_not_support_are_refused() {
         (rule(Barrier, 4, 1, "linear"), "one algorithm for all sizes"),
         (rule(Bcast, 1, 0, "linear"), "a number out of range"),
     ] {
-        let error = open_mpi_rules(&[rule]).unwrap_err().to_string();
+        let error = RuleForm::OpenMpi50
+            .write(&[rule], None)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(part), "{error}");
     }
     let twice = [rule(Bcast, 4, 0, "linear"), rule(Bcast, 4, 0, "chain")];
-    let error = open_mpi_rules(&twice).unwrap_err().to_string();
+    let error = RuleForm::OpenMpi50
+        .write(&twice, None)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("found two rows"), "{error}");
     for (rule, part) in [
         (
@@ -136,12 +239,18 @@ fn rules_that_a_library_does_not_support_are_refused() {
         ),
         (rule(Scan, 4, 0, "linear"), "found `linear`"),
     ] {
-        let error = mpich_rules(&[rule], Some(GENERIC)).unwrap_err().to_string();
+        let error = RuleForm::Mpich40
+            .write(&[rule], Some(GENERIC))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(part), "{error}");
     }
     for generic in ["[]", "{\"collective=bcast\": 3}", "{}"] {
         let rule = rule(Bcast, 4, 0, "binomial");
-        assert!(mpich_rules(&[rule], Some(generic)).is_err(), "{generic}");
+        assert!(
+            RuleForm::Mpich40.write(&[rule], Some(generic)).is_err(),
+            "{generic}"
+        );
     }
 }
 
@@ -170,7 +279,7 @@ fn mpich_reads_the_rules_before_its_own_selection() {
         rule(Alltoall, 8, 8001, "linear width 32"),
         rule(Gather, 4, 0, "binomial"),
     ];
-    let json = mpich_rules(&rules, Some(GENERIC)).unwrap();
+    let json = RuleForm::Mpich40.write(&rules, Some(GENERIC)).unwrap();
     let selection = Ordered::read(&json);
     let ring = "MPIR_Bcast_intra_scatter_ring_allgather";
     let doubling = "MPIR_Bcast_intra_scatter_recursive_doubling_allgather";
@@ -200,7 +309,7 @@ fn mpich_reads_the_rules_before_its_own_selection() {
 
 proptest! {
     #[test]
-    fn both_files_end_with_the_last_row(
+    fn all_forms_end_with_the_last_row(
         rows in proptest::collection::btree_map((2u32..9, 0u64..50), 0usize..3, 1..12), ranks in 1u64..11, bytes in 0u64..60,
     ) {
         let algorithms = [Algorithm::Binomial, Algorithm::ScatterRecursiveDoubling, Algorithm::ScatterRing];
@@ -208,15 +317,24 @@ proptest! {
         let rules = |binomial| -> Vec<LibraryRule> {
             let choices = rows.iter().map(|((ranks, from), which)| {
                 let algorithm = if *which == 0 { binomial } else { algorithms[*which] };
-                LibraryRule { op: CollectiveOp::Bcast, ranks: *ranks, from: Bytes(*from), choice: Choice::plain(algorithm) }
+                LibraryRule {
+                    op: CollectiveOp::Bcast,
+                    ranks: *ranks,
+                    distribution: RankDistribution::Any,
+                    from: Bytes(*from),
+                    choice: Choice::plain(algorithm),
+                }
             });
             choices.collect()
         };
         let expected = rows.iter().rfind(|((of, from), _)| u64::from(*of) == ranks && *from <= bytes).map(|(_, which)| *which);
-        let file = open_mpi_rules(&rules(Algorithm::BinomialNearest)).unwrap();
         let number = expected.map_or(0, |which| [6, 8, 9][which]);
+        let open_mpi = rules(Algorithm::BinomialNearest);
+        let file = RuleForm::OpenMpi50.write(&open_mpi, None).unwrap();
         prop_assert_eq!(open_mpi_uses(&file, 7, ranks, bytes)[0], number);
-        let json = mpich_rules(&rules(Algorithm::Binomial), Some(GENERIC)).unwrap();
+        let json = RuleForm::OpenMpi60.write(&open_mpi, None).unwrap();
+        prop_assert_eq!(open_mpi_6_uses(&json, "bcast", ranks, "any", bytes)[0], number);
+        let json = RuleForm::Mpich40.write(&rules(Algorithm::Binomial), Some(GENERIC)).unwrap();
         let names = ["binomial", "scatter_recursive_doubling_allgather", "scatter_ring_allgather"];
         let name = expected.map_or("short".to_owned(), |which| format!("MPIR_Bcast_intra_{}", names[which]));
         let selection = Ordered::read(&json);
@@ -247,7 +365,7 @@ const ENDINGS: [(&str, Algorithm); 14] = [
 
 #[test]
 fn the_own_selection_of_mpich_decides_as_its_table() {
-    let selection = Ordered::read(&mpich_rules(&[], None).unwrap());
+    let selection = Ordered::read(&RuleForm::Mpich40.write(&[], None).unwrap());
     let table = AlgorithmTable::from_base(Base::Mpich);
     for op in CollectiveOp::ALL {
         for ranks in [2, 3, 7, 8, 9, 16, 20] {

@@ -2,7 +2,8 @@
 //!
 //! The file is an object of conditions. MPICH follows the first key that holds and never backtracks. The file must decide
 //! for all operations, or the library aborts. Rows are therefore put in front of a complete selection: a given one, or
-//! [`own`], which decides like MPICH 4.0 without a file.
+//! [`own`], which decides like MPICH without a file. The form is the same in MPICH 4.0 to 5.0. Its names differ in one:
+//! from 4.1 on, the barrier by dissemination has a radix.
 
 mod functions;
 mod own;
@@ -15,18 +16,15 @@ use self::{
     own::own_selection,
     selection::AlgorithmSelection,
 };
-use super::{LibraryRule, LibraryRuleError, sorted};
+use super::{LibraryRule, LibraryRuleError, RuleForm};
 
-/// Selection for MPICH 4 with the rows in front of `selection`, which a library has in its sources
-/// (maint/tuning/coll/mpir/generic.json). Without one, Flowcast's own is used, which is for MPICH 4.0.
+/// Selection with the rows in front of `selection`, or of Flowcast's own.
 ///
 /// The rows do not apply to calls that their algorithms do not support: data in place of an alltoall, reductions whose
 /// operation does not commute or is user-defined, and vectors with fewer elements than ranks. The selection behind the rows
 /// decides for these.
-///
-/// # Errors
-/// [`LibraryRuleError`] for an algorithm that MPICH 4.0 cannot be configured to use, and for an invalid `selection`.
-pub fn mpich_rules(
+pub(super) fn with_selection(
+    form: RuleForm,
     rules: &[LibraryRule],
     selection: Option<&str>,
 ) -> Result<String, LibraryRuleError> {
@@ -35,7 +33,6 @@ pub fn mpich_rules(
             .map_err(|error| LibraryRuleError::Generic(error.to_string()))?,
         None => own_selection(),
     };
-    let rules = sorted(rules)?;
     for rules in rules.chunk_by(|one, other| one.op == other.op) {
         let key = format!("collective={}", rules[0].op.name().to_ascii_lowercase());
         let decides = selection.find(&key).ok_or_else(|| {
@@ -51,6 +48,9 @@ pub fn mpich_rules(
             }
         };
         *inside = with_rules(rules, inside)?;
+    }
+    if form == RuleForm::Mpich41 {
+        selection.give_barriers_a_radix();
     }
     Ok(serde_json::to_string_pretty(&selection).expect("a selection has text keys"))
 }

@@ -1,4 +1,4 @@
-//! A complete selection that decides like MPICH 4.0 without a file, derived from the tables of its decisions.
+//! A complete selection that decides like MPICH 4.0 to 5.0 without a file, derived from the tables of its decisions.
 //!
 //! This module adds the parts that these tables lack: the node-aware forms of barriers, scans and non-blocking operations;
 //! the needs of reductions in a fixed order and of data in place; and one function for each operation between two groups of

@@ -37,6 +37,18 @@ impl AlgorithmSelection {
             .map(|(_, below)| below)
     }
 
+    /// Replaces MPICH 4.0's barrier by dissemination by the one of MPICH 4.1, which aborts at the older name.
+    pub(super) fn give_barriers_a_radix(&mut self) {
+        for (key, below) in &mut self.0 {
+            if key == "algorithm=MPIR_Barrier_intra_dissemination" {
+                *key = "algorithm=MPIR_Barrier_intra_k_dissemination".to_owned();
+                below.put("k=2".to_owned(), AlgorithmSelection::default());
+            } else {
+                below.give_barriers_a_radix();
+            }
+        }
+    }
+
     pub(super) fn put(&mut self, key: String, below: AlgorithmSelection) {
         self.0.push((key, below));
     }
