@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use flowcast::{
     Options, advise_rails,
@@ -57,7 +57,8 @@ pub(crate) struct Advise {
         required = true
     )]
     networks: Vec<String>,
-    /// Names of the networks' interfaces, in the order of the networks [default: IFACE_1, IFACE_2 and on, to be replaced]
+    /// Names of the networks' interfaces, such as eth0, or of the ports of RDMA devices, such as mlx5_0:1, in the order of
+    /// the networks [default: IFACE_1, IFACE_2 and on, to be replaced]
     #[arg(long = "name", value_name = "NAME", conflicts_with = "input")]
     interfaces: Vec<String>,
     /// Number of messages in a burst, sent one after another; at most 10000
@@ -136,6 +137,14 @@ impl Advise {
             "--name: found {found} name{}, expected {expected}, one for each network",
             if found == 1 { "" } else { "s" }
         );
+        let mut numbers = 1..found;
+        let twice = numbers.find(|at| self.interfaces[..*at].contains(&self.interfaces[*at]));
+        if let Some(at) = twice {
+            bail!(
+                "--name: found {} twice, expected a different name for each network",
+                self.interfaces[at]
+            );
+        }
         Ok(if found == 0 {
             (1..=expected).map(|rail| format!("IFACE_{rail}")).collect()
         } else {

@@ -42,12 +42,25 @@ fn devices(order: &[usize], interfaces: &[String]) -> String {
     shell_word(&names.collect::<Vec<_>>().join(",")).into_owned()
 }
 
+/// `true` if one of the rails is a port of an RDMA device, such as mlx5_0:1. The kernel's interfaces have no ports.
+fn has_port(order: &[usize], interfaces: &[String]) -> bool {
+    order.iter().any(|rail| interfaces[*rail].contains(':'))
+}
+
 fn open_mpi(
     order: &[usize],
     interfaces: &[String],
     costs: &[LogGp],
     from: Option<Bytes>,
 ) -> Settings {
+    if has_port(order, interfaces) {
+        return Settings {
+            of: "Open MPI",
+            lines: vec!["  --mca pml ucx".to_owned()],
+            remark: "UCX divides the messages, by the settings below. Through libfabric (mtl_ofi, btl_ofi) each process uses one \
+                     device, and no setting of Open MPI changes that.",
+        };
+    }
     let mut lines = vec![format!(
         "  --mca btl tcp,self,vader --mca btl_tcp_if_include {}",
         devices(order, interfaces)
@@ -68,7 +81,8 @@ fn open_mpi(
         of: "Open MPI",
         lines,
         remark: "Messages up to the eager limit take the interface with the lowest latency; longer ones are divided by bandwidth. \
-                 These settings apply to TCP over Ethernet; Open MPI uses InfiniBand and other RDMA networks through UCX, below.",
+                 These settings apply to TCP over Ethernet; for InfiniBand and other RDMA networks, give the ports of their devices \
+                 with --name, such as mlx5_0:1.",
     }
 }
 
@@ -97,21 +111,24 @@ fn ucx(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Byt
     Settings {
         of: "UCX",
         lines,
-        remark: "Messages below the threshold take one device; longer ones are divided over devices within the given ratio of speeds.",
+        remark: "Messages below the threshold take one device, which UCX chooses; longer ones are divided over devices within the \
+                 given ratio of speeds.",
     }
 }
 
 fn libfabric(order: &[usize], interfaces: &[String], from: Option<Bytes>) -> Settings {
-    let addresses: Vec<String> = order
-        .iter()
-        .map(|rail| format!("ADDRESS-OF-{}", interfaces[*rail]))
-        .collect();
+    let names = devices(order, interfaces);
+    // A rail is an interface or an address. A port is neither.
+    let rails = match has_port(order, interfaces) {
+        true => format!("ADDRESS-OF-{}", names.replace(',', ",ADDRESS-OF-")),
+        false => names,
+    };
     let policy = match from {
         Some(size) => format!("{}:fixed,ULONG_MAX:striping", size.0),
         None => "ULONG_MAX:fixed".to_owned(),
     };
     let lines = vec![
-        format!("  FI_OFI_MRAIL_ADDR={}", addresses.join(",")),
+        format!("  FI_OFI_MRAIL_ADDR={rails}"),
         format!("  FI_OFI_MRAIL_CONFIG={policy}"),
     ];
     Settings {
