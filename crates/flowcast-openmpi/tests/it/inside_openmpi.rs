@@ -45,7 +45,7 @@ if [ -n \"$STUCK\" ]; then
 fi
 exec \"$@\"";
 
-/// Folder with the components and programs, which are built once.
+/// Folder with the folders `components` and `none`, and with programs that are built once.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -54,7 +54,10 @@ fn folder() -> &'static Path {
         let built = std::env::current_exe()
             .unwrap()
             .with_file_name("libmca_bml_flowcast.so");
-        fs::copy(built, folder.join("mca_bml_flowcast.so")).unwrap();
+        let components = folder.join("components");
+        fs::create_dir(&components).unwrap();
+        fs::create_dir(folder.join("none")).unwrap();
+        fs::copy(built, components.join("mca_bml_flowcast.so")).unwrap();
         folder
     })
 }
@@ -117,7 +120,7 @@ fn mpirun_over(rails: &str, ranks: u32, settings: &[(&str, &str)], program: &[&s
         "--oversubscribe",
     ]);
     command.args(["-np", &ranks.to_string()]);
-    let path = format!("{}:SYS_DEFAULT", folder().display());
+    let path = format!("{}:SYS_DEFAULT", folder().join("components").display());
     let usual = [
         ("mca_base_component_path", path.as_str()),
         ("btl", "tcp,self"),
@@ -134,6 +137,8 @@ fn mpirun_over(rails: &str, ranks: u32, settings: &[(&str, &str)], program: &[&s
     for (name, value) in usual.iter().chain(settings) {
         command.env(format!("OMPI_MCA_{name}"), value);
     }
+    // Open MPI 5.0 gives PMIx the same folder if it has none, and PMIx prints that our component is none of its own.
+    command.env("PMIX_MCA_mca_base_component_path", folder().join("none"));
     for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
         command.env(name, "1");
     }
@@ -170,7 +175,10 @@ fn payload(ranks: u32, settings: &[(&str, &str)], messages: &str) -> Output {
 fn ompi_info_lists_the_component_with_its_parameters() {
     let listed = Command::new("ompi_info")
         .arg("--all")
-        .env("OMPI_MCA_mca_base_component_path", folder())
+        .env(
+            "OMPI_MCA_mca_base_component_path",
+            folder().join("components"),
+        )
         .output();
     let listed = text(&listed.unwrap());
     for name in [

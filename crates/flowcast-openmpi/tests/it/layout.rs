@@ -78,8 +78,8 @@ fn ours() -> BTreeMap<String, i64> {
     map
 }
 
-/// Folders that `mpicc.openmpi` passes to the compiler, the folder of the component headers below them, and Debian's folder
-/// of PMIx, which the headers of 5.0 include.
+/// Folders that `mpicc.openmpi` passes to the compiler, the folder of the component headers below them, and for the headers of
+/// 5.0 Debian's folder of PMIx and, last, headers that Debian 13 lacks.
 pub(crate) fn include_folders() -> Vec<PathBuf> {
     let compilers = ["mpicc.openmpi", "mpicc"];
     let shown = |compiler: &str| {
@@ -106,6 +106,7 @@ pub(crate) fn include_folders() -> Vec<PathBuf> {
                 below("../../pmix2/include"),
             ]
         })
+        .chain([Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/debian-13")])
         .collect()
 }
 

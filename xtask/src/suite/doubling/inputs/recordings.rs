@@ -6,18 +6,13 @@ use super::{Files, traces::varint};
 
 /// A recording of two ranks.
 pub(super) fn recording(calls: impl Fn(u64) -> Rank) -> Files {
-    recording_of(2, calls)
-}
-
-/// A recording of some ranks.
-pub(super) fn recording_of(ranks: u64, calls: impl Fn(u64) -> Rank) -> Files {
     let mut files = vec![(
         "in/recording".to_owned(),
-        format!("#FLOWCAST-RECORDING 1\nranks {ranks}\n").into_bytes(),
+        b"#FLOWCAST-RECORDING 1\nranks 2\n".to_vec(),
     )];
-    for rank in 0..ranks {
+    for rank in 0..2 {
         let head = format!(
-            "#FLOWCAST-RANK 1\nrank {rank}\nranks {ranks}\nhost vm\ncores 2\nlibrary Open MPI v4.1.4\nprogram t\npid 1\n\
+            "#FLOWCAST-RANK 1\nrank {rank}\nranks 2\nhost vm\ncores 2\nlibrary Open MPI v4.1.4\nprogram t\npid 1\n\
              thread-level 0\nstart-unix-ns 1\ncpu-threshold-ns 50000\noverhead-ns 0\nrecorder 0.2.0\n\n"
         );
         let mut all = head.into_bytes();
@@ -38,20 +33,15 @@ pub(super) struct Rank(Vec<u8>, Vec<String>, HashMap<Vec<i64>, u64>);
 
 impl Rank {
     fn new() -> Rank {
-        Rank::among(2)
-    }
-
-    fn among(ranks: u64) -> Rank {
         let mut rank = Rank::default();
-        rank.communicator(ranks);
+        rank.communicator();
         rank.call("Init", &[]);
         rank
     }
 
-    /// A communicator of all ranks.
-    fn communicator(&mut self, ranks: u64) {
-        self.0.extend([0, 3, 0, 1, 0, 2]);
-        varint(ranks, &mut self.0);
+    /// A communicator of both ranks.
+    fn communicator(&mut self) {
+        self.0.extend([0, 3, 0, 1, 0, 2, 2]);
     }
 
     fn name(&mut self, name: &str) {
@@ -138,16 +128,10 @@ pub(super) fn functions(n: usize) -> Rank {
 pub(super) fn communicators(n: usize) -> Rank {
     let mut out = Rank::new();
     for i in 0..n as i64 {
-        out.communicator(2);
+        out.communicator();
         out.call("Comm_dup", &[0, i + 2]);
         out.call("Barrier", &[i + 1, -1, 0, 0]);
     }
-    out
-}
-
-pub(super) fn barriers(ranks: u64) -> Rank {
-    let mut out = Rank::among(ranks);
-    out.call("Barrier", &[0, -1, 0, 0]);
     out
 }
 

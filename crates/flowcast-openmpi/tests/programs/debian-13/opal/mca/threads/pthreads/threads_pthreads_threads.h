@@ -1,0 +1,3 @@
+/* See threads_pthreads_mutex.h. */
+#pragma once
+#include <pthread.h>
