@@ -170,7 +170,6 @@ pub(super) const CASES: &[Case] = &[
     case("recording-regions", PREDICT, |n| recording(|_| regions(n)), 1000),
     case("recording-windows", PREDICT, |n| recording(|_| windows(n)), 500),
     case("recording-order", PREDICT, |n| recording(|rank| thread_order(rank, n)), 1000),
-    case("recording-ranks", PREDICT, |n| recording_of(n as u64, |_| barriers(n as u64)), 250),
     case("recording-functions", PREDICT, |n| recording(|_| functions(n)), 2000),
     case("recording-compare", &["compare", "in", "in", "--json"], |n| recording(|rank| sizes(rank, n)), 1000),
     case("pattern-flows", FAIR, |n| one(each(n, |i| format!("{i} -> {} 1MB", i + 1))), 500),
