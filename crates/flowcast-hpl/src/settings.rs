@@ -17,7 +17,7 @@ named! {
         TwoRingsModified = "2rM",
         /// Pieces are spread and rolled.
         Long = "lng",
-        /// As `Long` without the next owner, which receives the whole panel first.
+        /// `Long` without the next owner, which receives the whole panel first.
         LongModified = "lnM",
     }
 }

@@ -312,7 +312,7 @@ mod open_mpi {
         assert!(two["processor_share"].is_null() && share < 0.05, "{share}");
         // Times are not reliable while other programs run.
         let disturbed = &eight["provenance"]["disturbed_by"];
-        assert!(!disturbed.is_null() || (beside / alone - 1.0).abs() < 0.05);
+        assert!(!disturbed.is_null() || (beside / alone - 1.0).abs() < 0.1);
     }
 
     #[test]

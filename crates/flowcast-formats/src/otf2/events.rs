@@ -315,7 +315,7 @@ impl EventRank {
         None
     }
 
-    /// Notes that the next call makes a request, whose number may have been that of an earlier one.
+    /// Notes that the next call makes a request, whose number an earlier request may have had.
     fn post(&mut self, request: u64) {
         if let Some(earlier) = self.posted.insert(request, self.out.calls.len()) {
             self.open.remove(&earlier);
