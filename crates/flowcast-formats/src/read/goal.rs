@@ -61,6 +61,7 @@ pub(super) fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
         input,
         graphs: Vec::new(),
         rank: None,
+        labels: 0,
     };
     let mut line = 0;
     let mut words = Vec::new();
@@ -100,6 +101,8 @@ struct GoalReader<'a> {
     input: ScanInput<'a>,
     graphs: Vec<Option<Graph>>,
     rank: Option<RankText<'a>>,
+    /// Number of labels of the last rank: the next one usually has as many.
+    labels: usize,
 }
 
 /// Rank whose braces are open.
@@ -153,6 +156,7 @@ impl<'a> GoalReader<'a> {
         }
         self.rank = Some(RankText {
             rank,
+            labels: KeyMap::with_capacity(self.labels),
             ..RankText::default()
         });
         Ok(())
@@ -161,6 +165,7 @@ impl<'a> GoalReader<'a> {
     fn close_rank(&mut self) -> Result<(), Fault> {
         let open = self.rank.take().expect("only an open rank is closed");
         let rank = open.rank;
+        self.labels = open.labels.len();
         let name = self.input.name;
         self.graphs[rank] = Some(open.into_graph(name)?);
         Ok(())
